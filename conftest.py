@@ -45,7 +45,7 @@ def one_duckdb() -> Iterator[None]:
     """Every database in memory is a connection of one: starting one takes longer than the queries of most tests."""
     import duckdb
 
-    from harness.engines.shared import duckdb_instance
+    from harness.engines.duckdb import instance as duckdb_instance
 
     for lossless in (True, False):
         duckdb_instance.cursor(lossless=lossless).close()  # harness's own, which lock their settings, are not of it
@@ -105,7 +105,7 @@ def _starts_spark(file: Path) -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
         if isinstance(report, pytest.TestReport) and "account" in _properties(report):
-            from harness.testing.properties.account import Account
+            from drawn.account import Account
 
             terminalreporter.section("drawn tables")
             terminalreporter.write_line(Account.of_json(str(_properties(report)["account"])).shown())

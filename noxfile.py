@@ -219,7 +219,7 @@ _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "mark
 def matrix(session: nox.Session) -> None:
     """Every scenario on every reader that can be installed: what reads what, in build/matrix and docs/matrix.md."""
     _install(session)
-    make = ["python", "-m", "harness.conformance.environments", ".nox/readers"]
+    make = ["python", "-m", "harness.testing.conformance.environments", ".nox/readers"]
     lines = str(session.run(*make, silent=True, stderr=None)).splitlines()
     pythons = [word for line in lines if "=" in line for word in ("--python", line)]
     known = ["--xfails", "tests/conformance/expected-failures.txt"]

@@ -71,27 +71,27 @@ from harness.errors import (
 )
 
 if TYPE_CHECKING:
-    from harness.catalogs.catalog import Catalog, Located
-    from harness.catalogs.resolving import open_catalog
-    from harness.catalogs.unity.catalog import open_unity
-    from harness.catalogs.warehouse import open_warehouse
-    from harness.connections.attaching import attach
-    from harness.connections.connection import Connection, connect
-    from harness.contained.bounds import Bounds
-    from harness.contained.reading import read_untrusted
     from harness.differ.compare import compare
     from harness.differ.query_side import Query
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
-    from harness.jobs.session import register, spark_session
-    from harness.limits import Limits
-    from harness.query import release, sql
-    from harness.slices.following import pull_joined
-    from harness.slices.pulling import Pulled, pull
-    from harness.slices.refreshing import refresh
-    from harness.slices.request import SliceRequest
+    from harness.metadata.catalogs.catalog import Catalog, Located
+    from harness.metadata.catalogs.resolving import open_catalog
+    from harness.metadata.catalogs.unity import open_unity
+    from harness.metadata.catalogs.warehouse import open_warehouse
+    from harness.queries.sql import release, sql
     from harness.snapshot import Changes, Snapshot
+    from harness.storage.limits import Limits
     from harness.table import Table, open_table
+    from harness.testing.jobs.session import register, spark_session
+    from harness.tools.connections.attaching import attach
+    from harness.tools.connections.connection import Connection, connect
+    from harness.tools.contained.bounds import Bounds
+    from harness.tools.contained.reading import read_untrusted
+    from harness.tools.slices.following import pull_joined
+    from harness.tools.slices.pulling import Pulled, pull
+    from harness.tools.slices.refreshing import refresh
+    from harness.tools.slices.request import SliceRequest
 
 __version__ = "0.1.0"
 
@@ -148,35 +148,35 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Bounds": "contained.bounds",
-    "Catalog": "catalogs.catalog",
+    "Bounds": "tools.contained.bounds",
+    "Catalog": "metadata.catalogs.catalog",
     "Changes": "snapshot",
     "ComparisonResult": "differ.result",
-    "Connection": "connections.connection",
-    "Limits": "limits",
-    "Located": "catalogs.catalog",
-    "Pulled": "slices.pulling",
+    "Connection": "tools.connections.connection",
+    "Limits": "storage.limits",
+    "Located": "metadata.catalogs.catalog",
+    "Pulled": "tools.slices.pulling",
     "Query": "differ.query_side",
     "Relaxations": "differ.relaxations",
-    "SliceRequest": "slices.request",
+    "SliceRequest": "tools.slices.request",
     "Snapshot": "snapshot",
     "Table": "table",
     "Tolerance": "differ.relaxations",
-    "attach": "connections.attaching",
+    "attach": "tools.connections.attaching",
     "compare": "differ.compare",
-    "open_catalog": "catalogs.resolving",
-    "connect": "connections.connection",
+    "open_catalog": "metadata.catalogs.resolving",
+    "connect": "tools.connections.connection",
     "open_table": "table",
-    "open_unity": "catalogs.unity.catalog",
-    "open_warehouse": "catalogs.warehouse",
-    "pull": "slices.pulling",
-    "pull_joined": "slices.following",
-    "read_untrusted": "contained.reading",
-    "refresh": "slices.refreshing",
-    "release": "query",
-    "register": "jobs.session",
-    "spark_session": "jobs.session",
-    "sql": "query",
+    "open_unity": "metadata.catalogs.unity",
+    "open_warehouse": "metadata.catalogs.warehouse",
+    "pull": "tools.slices.pulling",
+    "pull_joined": "tools.slices.following",
+    "read_untrusted": "tools.contained.reading",
+    "refresh": "tools.slices.refreshing",
+    "release": "queries.sql",
+    "register": "testing.jobs.session",
+    "spark_session": "testing.jobs.session",
+    "sql": "queries.sql",
 }
 
 

@@ -27,12 +27,50 @@ in `docs/rules`; `harness rule iceberg 4.18` prints it.
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from harness.rule_numbers import in_format
+# Numbers of rules, where code that serves both formats breaks one.
+#
+# Such code (data files, engines, columns by name) cites Iceberg's number. An error about a Delta table must cite
+# Delta's, # or none: `HarnessError.within` asks here.
+
+
+_OF_DELTA: Mapping[str, str | None] = {
+    "iceberg 1.22": "delta T28",  # types that are not known
+    "iceberg 2.14": None,  # codecs of Avro
+    "iceberg 2.19": None,  # encryption, which Delta does not speak of
+    "iceberg 4.11": None,  # position delete files
+    "iceberg 4.19": "delta D9",
+    "iceberg 4.25": None,  # equality deletes
+    "iceberg 5.1": "delta T11",
+    "iceberg 5.2": "delta T7",
+    "iceberg 5.3": "delta V1",
+    "iceberg 5.6": "delta T11",
+    "iceberg 5.10": "delta T8",
+    "iceberg 5.12": "delta T23",
+    "iceberg 5.21": "delta T2",
+    "iceberg 6.14": "delta T17",
+    "iceberg 6.15": "delta T26",
+    "iceberg 7.2": "delta E9",
+    "iceberg 7.3": "delta R12",  # of data files, Delta has Parquet only
+    "iceberg 7.4": "delta R12",
+    "iceberg 7.5": "delta R12",
+    "iceberg 7.6": "delta L45",
+}
+
+
+def in_format(rule: str | None, format: str | None) -> str | None:
+    """The rule as a table of that format has it; a rule of Iceberg's that has no like in Delta is None there."""
+    if format != "delta" or rule is None or not rule.startswith("iceberg "):
+        return rule
+    return _OF_DELTA.get(rule)
+
 
 PASSWORD = re.compile(
     r"(?<=://)[^\s/@?#'\":\[]*:(?!\d{0,5}(?:[/?#\s]|$))(?:(?!://)[^\s'\"<>])*@"  # what is no port, up to the last @
@@ -222,3 +260,61 @@ class LimitError(HarnessError):
 
 class EngineError(HarnessError):
     """An engine failed on a plan. The engine's own error is the `__cause__`."""
+
+
+# Text of a table such that whoever shows it obeys none of it.
+#
+# Names, paths and values are written by whoever wrote the table. A terminal, or the page of a CI job, acts on some
+# characters: it moves the cursor, changes a title, turns the direction of what follows (C0, C1 and DEL, the format
+# characters, line and paragraph separators). Whatever harness prints passes one of these two functions; formats that
+# carry data as it is (CSV, Parquet, Arrow) do so everywhere but on a terminal.
+
+
+_NOT_ASCII_PRINTABLE = re.compile(r"[^\n -~]")
+
+
+def visible(text: str) -> str:
+    r"""`text` on one line of printable characters, the others as `\n`, `\x1b`, `\u202e`; so it is valid UTF-8 too."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """`text` with its line feeds as they are, and each line as `visible` has it."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def html_text(value: object) -> str:
+    """Any value as the text of an HTML element or attribute, on one line."""
+    return html.escape(visible(str(value)))
+
+
+def html_lines(text: str) -> str:
+    """`text` as the text of an HTML element, with its line feeds."""
+    return html.escape(visible_lines(text))
+
+
+def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    r"""`value` as JSON, unprintable characters as `\uXXXX`: the same document to whoever parses it.
+
+    Raises:
+        ValueError: a number that JSON has not, such as NaN.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    return _escaped(text)
+
+
+def json_lines(text: str) -> str:
+    r"""JSON text, its unprintable characters but line feeds as `\uXXXX`; line feeds stand between values only."""
+    return "\n".join(map(_escaped, text.split("\n")))
+
+
+def _escaped(text: str) -> str:
+    return text if text.isprintable() else _NOT_ASCII_PRINTABLE.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    character = found[0]
+    # A character beyond the first 2^16 becomes its two surrogates; a lone surrogate stays that.
+    return character if character.isprintable() else json.dumps(character)[1:-1]

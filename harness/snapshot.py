@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,19 +13,17 @@ import pyarrow as pa
 
 from harness.engines.batches import BATCH_ROWS, Batches
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
-from harness.errors import RequestError, UnknownColumnError
-from harness.filters.parsed import filter_for
-from harness.filters.predicate import Filter
-from harness.limits import contained
-from harness.model.metadata_columns import METADATA
-from harness.model.notebook import described
-from harness.model.schema import Schema
-from harness.model.times import show_ms
-from harness.opening import OpenedTable, Point, Selection
-from harness.plan.scan_plan import ScanPlan
-from harness.reading import reading
-from harness.records import dataclass
+from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
+from harness.metadata.filters.parsed import filter_for
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.frames import described
+from harness.metadata.model.schema import METADATA, Schema
+from harness.metadata.model.times import show_ms
+from harness.metadata.opening import OpenedTable, Point, Selection
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.limits import contained
 from harness.storage.paths import shown
+from harness.storage.records import dataclass
 from harness.storage.roots import metadata_root
 
 if TYPE_CHECKING:
@@ -34,11 +32,49 @@ if TYPE_CHECKING:
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.metadata_tables.reading import MetadataTable
-    from harness.plan.file_index import FileIndex
+    from harness.metadata.plan.file_index import FileIndex
+    from harness.metadata.tables.reading import MetadataTable
 
 
-_LOG = logging.getLogger("harness.plan")
+# What every read of a table does about errors that no decoder raises: no memory left, and files that went.
+
+
+@contextmanager
+def reading(table: OpenedTable, point: Point | None) -> Iterator[None]:
+    """To be entered around a read of `table` at `point`; None: the table has no snapshot.
+
+    Raises:
+        LimitError: memory or Python's stack ended.
+        MissingFileError: as raised inside, with what was read and what the newest is, where that is not the same.
+    """
+    try:
+        with contained(table=table.location):
+            yield
+    except MissingFileError as error:
+        if point is not None and error.cause != _TOLD:
+            _tell_newest(error, table, point)
+        raise
+
+
+_TOLD = "TableMovedOn"
+
+
+def _tell_newest(error: MissingFileError, table: OpenedTable, point: Point) -> None:
+    try:
+        newest = table.newest()
+    except HarnessError:  # then the first error says all that is known
+        return
+    if newest is None or newest == point.id:
+        return
+    what = "version" if table.format == "delta" else "snapshot"
+    error.cause = _TOLD
+    error.message += (
+        f". The table has moved on: {what} {point.id} was read, the newest is {newest}, and files of the one may have "
+        "been removed since; open the table again"
+    )
+
+
+_LOG = logging.getLogger("harness.metadata.plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +128,7 @@ class Changes:
         Raises:
             As `to_arrow`, and RequestError: pandas is not installed.
         """
-        from harness.model.frames import to_pandas
+        from harness.metadata.model.frames import to_pandas
 
         return to_pandas(self.to_arrow(engine=engine))
 
@@ -102,7 +138,7 @@ class Changes:
         Raises:
             As `to_arrow`, and RequestError: Polars is not installed.
         """
-        from harness.model.frames import to_polars
+        from harness.metadata.model.frames import to_polars
 
         return to_polars(self.to_arrow(engine=engine))
 
@@ -172,7 +208,7 @@ class Snapshot:
                 `_deleted`, `_row_id`; Iceberg's `_last_updated_sequence_number`, Delta's `_row_commit_version`), in the
                 order wanted; None: all of the schema.
             where: a boolean SQL expression in DuckDB's dialect; or a filter that was parsed for this snapshot's schema,
-                as `harness.filters.parse.parse_filter` gives it, or `ScanPlan.filter` of another plan.
+                as `harness.metadata.filters.parse.parse_filter` gives it, or `ScanPlan.filter` of another plan.
 
         Raises:
             UnknownColumnError: a name is not in the schema.
@@ -204,7 +240,7 @@ class Snapshot:
 
     def metadata_table(self, name: str) -> MetadataTable:
         """A metadata table that is not read yet, with its schema. Arguments and errors as for `metadata`."""
-        from harness.metadata_tables.reading import metadata_table
+        from harness.metadata.tables.reading import metadata_table
 
         with self._reading():
             return metadata_table(self.source, self.selection, name)
@@ -215,7 +251,7 @@ class Snapshot:
         Raises:
             As `plan`.
         """
-        from harness.plan.file_index import FileIndex
+        from harness.metadata.plan.file_index import FileIndex
 
         return FileIndex.of(self.plan, self.source.location)
 
@@ -294,7 +330,7 @@ class Snapshot:
     def to_arrow(
         self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
     ) -> pa.Table:
-        """The rows as an Arrow table in exact types (`harness.model.schema.arrow_type`). Row order is open.
+        """The rows as an Arrow table in exact types (`harness.metadata.model.schema.arrow_type`). Row order is open.
 
         Args:
             columns, where: as for `plan`.
@@ -317,7 +353,7 @@ class Snapshot:
         Raises:
             As `to_arrow`, and RequestError: pandas is not installed.
         """
-        from harness.model.frames import to_pandas
+        from harness.metadata.model.frames import to_pandas
 
         return to_pandas(self.to_arrow(columns=columns, where=where, engine=engine))
 
@@ -332,7 +368,7 @@ class Snapshot:
         Raises:
             As `to_arrow`, and RequestError: Polars is not installed.
         """
-        from harness.model.frames import to_polars
+        from harness.metadata.model.frames import to_polars
 
         return to_polars(self.to_arrow(columns=columns, where=where, engine=engine))
 

@@ -17,25 +17,22 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from harness.cache.kept import open_cache
-from harness.catalogs.names import may_be_name
 from harness.errors import RequestError
-from harness.limits import DEFAULT, Limits, contained
-from harness.model.notebook import described
-from harness.model.schema import Schema
-from harness.opening import OpenedTable, check_within, load_table, open_storage, plan_changes
-from harness.plan.catalog_answer import Ratified, catalog_answer
-from harness.plan.pruning import Prune, parse_prune
-from harness.plan.read_options import ReadOptions
-from harness.reading import reading
-from harness.records import dataclass
-from harness.snapshot import Changes, Snapshot, column_names, point_shown
+from harness.metadata.catalogs.catalog import may_be_name
+from harness.metadata.model.frames import described
+from harness.metadata.model.schema import Schema
+from harness.metadata.opening import OpenedTable, check_within, load_table, open_storage, plan_changes
+from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
+from harness.snapshot import Changes, Snapshot, column_names, point_shown, reading
+from harness.storage.decoded import open_cache
+from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap, shown
+from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from harness.catalogs.catalog import Catalog, Located
+    from harness.metadata.catalogs.catalog import Catalog, Located
 
 
 def open_table(
@@ -164,12 +161,12 @@ def open_table(
 def _located(location: object, catalog: Catalog | str | None) -> Located | None:
     """Where the table is, if it is no location that says so."""
     if not isinstance(location, str | os.PathLike):
-        from harness.catalogs.objects import located
+        from harness.metadata.catalogs.resolving import located
 
         return located(location)
     if catalog is None and not may_be_name(str(location)):
         return None
-    from harness.catalogs.resolving import find
+    from harness.metadata.catalogs.resolving import find
 
     return find(str(location), catalog)
 
@@ -316,7 +313,7 @@ class Table:
             SnapshotNotFoundError, InvalidTableError: versions of the range are no longer in the log.
             UnsupportedError: an Iceberg table, or a feature that harness does not read.
         """
-        from harness.delta.change_range import ChangeRequest
+        from harness.metadata.delta.change_range import ChangeRequest
 
         request = ChangeRequest(
             from_version=from_version,

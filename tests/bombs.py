@@ -25,9 +25,9 @@ import numpy as np
 import harness
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
-from harness.oracle.planner import plan_unpruned
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 SYNC = bytes(range(16))
 

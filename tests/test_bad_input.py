@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
 
 
 @dataclass

@@ -24,17 +24,17 @@ import pytest
 
 import harness
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError, LimitError, RequestError
-from harness.files import orc
-from harness.files.arrow_parquet import row_count
-from harness.files.avro import read_avro
-from harness.files.avro_codecs import decompress
-from harness.files.decompression import TooLongError, all_streams, gunzip, unsnappy, unzstd
-from harness.files.roaring import decode_native, decode_portable
-from harness.iceberg.avro import open_container
-from harness.iceberg.avro_decoding import LONGS, Struct, Wanted
-from harness.limits import Limits, names, parse_limits
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.files import orc
+from harness.metadata.files.avro import read_avro
+from harness.metadata.files.decompression import TooLongError, all_streams, gunzip, unsnappy, unzstd
+from harness.metadata.files.ocf import decompress
+from harness.metadata.files.parquet import row_count
+from harness.metadata.files.roaring import decode_native, decode_portable
+from harness.metadata.iceberg.avro import open_container
+from harness.metadata.iceberg.avro_decoding import LONGS, Struct, Wanted
+from harness.storage.limits import Limits, names, parse_limits
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 def test_a_footer_that_claims_a_million_row_groups_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: p
         raise MemoryError
 
     location = bombs.iceberg(tmp_path)
-    monkeypatch.setattr("harness.iceberg.metadata.check_document", end)
+    monkeypatch.setattr("harness.metadata.iceberg.metadata.check_document", end)
     with pytest.raises(LimitError, match="more memory than there is") as caught:
         harness.open_table(str(location))
     assert str(caught.value.file).endswith(".metadata.json")

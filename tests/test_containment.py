@@ -15,10 +15,10 @@ import pytest
 import harness
 from harness.engines.registry import find_engine
 from harness.errors import HarnessWarning, OutsideTableError
-from harness.oracle.planner import plan_unpruned
 from harness.storage.roots import Outside
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ICEBERG = (
     "data",

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.engines.shared import running_queries
-from harness.forks import Lock, cached_property
-from harness.writing.delta.builder import DeltaTable
+from harness.engines.duckdb import instance as running_queries
+from harness.storage.threads import Lock, cached_property
+from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
 ]
 NOT_SHARED = {
-    "harness/forks.py",
-    "harness/jobs/bridge.py",  # of one JVM, which no child can ask
-    "harness/slices/copying.py",  # of one call
-    "harness/engines/shared/duckdb_instance.py",  # of one process: a child has another
+    "harness/storage/threads.py",
+    "harness/testing/jobs/bridge.py",  # of one JVM, which no child can ask
+    "harness/tools/slices/copying.py",  # of one call
+    "harness/engines/duckdb/instance.py",  # of one process: a child has another
 }
 
 

@@ -11,13 +11,13 @@ import duckdb
 import pytest
 
 import harness
-from harness.delta.commit_times import RETENTION, retention_ms
 from harness.errors import HarnessError, InvalidTableError, RequestError
-from harness.iceberg.transforms import UnknownTransform, parse_transform
-from harness.model.schema import IntegerType, StringType
-from harness.queries.transpile import query as spark_query
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.delta.commit_times import RETENTION, retention_ms
+from harness.metadata.iceberg.transforms import UnknownTransform, parse_transform
+from harness.metadata.model.schema import IntegerType, StringType
+from harness.queries.transpile.queries import query as spark_query
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 DIGITS = "9" * 5_000
 NUMBERS = [DIGITS, f"-{DIGITS}", "1e999999999", "1e-999999999", "1E+9999999999999999999", f"0.{DIGITS}", f"{1 << 70}"]

@@ -13,17 +13,34 @@ from typing import Any
 
 import pytest
 
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.slow
 
 HEAVY = {
     *("asyncio", "duckdb", "fastavro", "fsspec", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
     *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "rich.console", "sqlglot", "typer", "yaml"),
-    *("harness.delta", "harness.iceberg", "harness.engines.duckdb", "harness.engines.spark", "harness.oracle"),
-    *("harness.delta.changes", "harness.delta.deletion_vectors", "harness.iceberg.puffin", "harness.files.avro"),
-    *("harness.files.orc", "harness.queries.transpile", "harness.differ.compare", "harness.testing", "harness.writing"),
+    *(
+        "harness.metadata.delta",
+        "harness.metadata.iceberg",
+        "harness.engines.duckdb.engine",
+        "harness.engines.spark.engine",
+        "harness.testing.oracle",
+    ),
+    *(
+        "harness.metadata.delta.changes",
+        "harness.metadata.delta.deletion_vectors",
+        "harness.metadata.iceberg.puffin",
+        "harness.metadata.files.avro",
+    ),
+    *(
+        "harness.metadata.files.orc",
+        "harness.queries.transpile",
+        "harness.differ.compare",
+        "harness.testing",
+        "harness.testing.writing",
+    ),
 }
 
 _WALK = """
@@ -41,7 +58,7 @@ walk["sql"] = seen()
 walk["compiled at import"] = sorted({
     c.__name__ for m in list(sys.modules.values()) if m.__name__.startswith("harness") for c in vars(m).values()
     if isinstance(c, type) and is_dataclass(c) and "__setattr__" in vars(c)
-    and vars(c)["__setattr__"].__module__ != "harness.records"
+    and vars(c)["__setattr__"].__module__ != "harness.storage.records"
 })
 assert table.snapshot().to_arrow().num_rows == 2
 walk["rows"] = seen()
@@ -78,8 +95,8 @@ def iceberg(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "opened"),
     [
-        (delta, {"pyarrow", "harness.delta"}),
-        (iceberg, {"pyarrow", "harness.iceberg"}),
+        (delta, {"pyarrow", "harness.metadata.delta"}),
+        (iceberg, {"pyarrow", "harness.metadata.iceberg"}),
     ],
 )
 def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[str]) -> None:
@@ -89,10 +106,10 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
     assert walk.pop("compiled at import") == ["Limits"]  # which callers make, so that the reference shows its arguments
     # pyarrow imports pandas, where it is installed, for the first Python value that it converts, such as a filter's.
     pandas = {journey: {"pandas"} if journey == "filter" else set() for journey in walk}
-    query = opened | {"duckdb", "harness.engines.duckdb"}
+    query = opened | {"duckdb", "harness.engines.duckdb.engine"}
     every = {*walk.pop("every name")}
     found = {journey: set(modules) - pandas[journey] for journey, modules in walk.items()}
-    assert "harness.engines.spark" not in every
+    assert "harness.engines.spark.engine" not in every
     assert found == {
         "import": set(),
         "open": opened,

@@ -13,12 +13,12 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError, HarnessError
-from harness.files.avro import read_avro
-from harness.iceberg.avro import open_container
-from harness.iceberg.avro_decoding import IntMap, ListOf, Struct, Wanted
-from harness.iceberg.manifest_list import parse_manifest_list
-from harness.oracle.planner import avro as planner
-from harness.writing.delta.builder import DeltaTable
+from harness.metadata.files.avro import read_avro
+from harness.metadata.iceberg.avro import open_container
+from harness.metadata.iceberg.avro_decoding import IntMap, ListOf, Struct, Wanted
+from harness.metadata.iceberg.manifest_entries import parse_manifest_list
+from harness.testing.oracle.planner import avro as planner
+from harness.testing.writing.delta.builder import DeltaTable
 
 FIELD = {"name": "a", "type": "long", "field-id": 1}
 SCHEMAS: dict[str, Any] = {

@@ -15,17 +15,19 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.catalogs.warehouse import Warehouse
 from harness.cli import main, options
-from harness.errors import HarnessError, warn, without_secrets
-from harness.opening import open_storage
-from harness.rule_numbers import in_format
+from harness.errors import HarnessError, in_format, warn, without_secrets
+from harness.metadata.catalogs.warehouse import Warehouse
+from harness.metadata.opening import open_storage
 from harness.storage import paths
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 PACKAGE = Path(harness.__file__).parent
-NOT_SHARED = ("iceberg/", "oracle/planner/", "testing/", "writing/", "conformance/", "rule_numbers.py")
+NOT_SHARED = (
+    *("metadata/iceberg/", "testing/conformance/", "testing/oracle/planner/", "testing/scenarios/"),
+    *("testing/writing/", "errors.py"),
+)
 
 
 def sources(*without: str, saying: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -144,8 +146,8 @@ def test_a_missing_file_of_a_delta_table_is_told_in_one_line(delta) -> None:
 
 
 def test_an_ambiguous_name_in_a_filter_cites_delta(tmp_path) -> None:
-    from harness.filters.parse import parse_filter
-    from harness.model.schema import Field, IntegerType, Schema
+    from harness.metadata.filters.parse import parse_filter
+    from harness.metadata.model.schema import Field, IntegerType, Schema
 
     fields = tuple(Field(id=i, name=name, type=IntegerType(32)) for i, name in enumerate(("A", "a"), 1))
     with pytest.raises(HarnessError) as caught:

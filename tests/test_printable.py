@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from harness.printable import json_text, visible, visible_lines
+from harness.errors import json_text, visible, visible_lines
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`harness.records.dataclass` against the standard library's, on classes made twice from one text."""
+"""`harness.storage.records.dataclass` against the standard library's, on classes made twice from one text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness import records
+from harness.storage import records
 
 _TEXT = """
 from __future__ import annotations

@@ -20,9 +20,9 @@ import harness
 from harness.cli.query import run
 from harness.cli.rows import Rows
 from harness.cli.writers import RowFormat, write_rows
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.duckdb.instance import connect
 from harness.errors import RequestError, UnsupportedError
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 VERSION = int(duckdb.__version__.partition(".")[0])
 PAGE = Path(__file__).parents[1] / "docs/reference/result-types.md"

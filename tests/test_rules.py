@@ -18,8 +18,8 @@ from citing import bare, citations, sections
 
 import harness
 from harness.cli import main
+from harness.cli.rule import PAGES, find_rule, parse_page, rules
 from harness.errors import RequestError
-from harness.rules import PAGES, parse_page, rule, rules
 
 ROOT = Path(__file__).parents[1]
 PAGE_FILES = [ROOT / "docs" / "rules" / f"{page}.md" for page in PAGES]
@@ -67,7 +67,7 @@ def test_numbers_of_a_section_have_no_holes():
 
 
 def test_a_rule_has_its_parts():
-    found = rule("delta L21")
+    found = find_rule("delta L21")
     assert found.title == "A gap in the commits"
     assert found.source == "Delta protocol, Delta Log Entries"
     assert found.text.startswith("Every commit between the checkpoint and the version is needed.")
@@ -91,7 +91,7 @@ def test_a_rule_has_its_parts():
     ],
 )
 def test_names_are_found_as_people_write_them(text, name):
-    assert rule(text).name == name
+    assert find_rule(text).name == name
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_names_are_found_as_people_write_them(text, name):
 )
 def test_an_unknown_rule_names_the_nearest(page, number, nearest):
     with pytest.raises(RequestError, match=re.escape(f"the nearest are {nearest}")):
-        rule(f"{page} {number}")
+        find_rule(f"{page} {number}")
 
 
 def test_a_text_that_names_no_format_says_what_is_expected():
     with pytest.raises(RequestError, match=r"expected one such as iceberg 4\.7, delta L38 or frontier F1\.3"):
-        rule("4.7")
+        find_rule("4.7")
 
 
 # -- citations --------------------------------------------------------------------------------------------------------

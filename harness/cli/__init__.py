@@ -132,6 +132,6 @@ def _say_interrupted() -> None:
         sys.stderr.write("interrupted\n")
         sys.stderr.flush()
     except OSError:
-        from harness.cli.streams import forget
+        from harness.cli.results import forget
 
         forget(sys.stderr)

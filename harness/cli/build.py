@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import results
-from harness.errors import RequestError
-from harness.printable import visible
+from harness.errors import RequestError, visible
 
 if TYPE_CHECKING:
-    from harness.testing.scenarios import Scenario
+    from harness.testing.scenarios.model import Scenario
 
 
 def build(
@@ -31,8 +30,8 @@ def build(
     DIR/index.json lists the cases; DIR/SCENARIO/case.json says where the table is, what to read and what that gives.
     Paths inside the tables are absolute: build where they will be read.
     """
-    from harness.testing.scenarios import build as build_scenario
     from harness.testing.scenarios.answers import write_expected, write_index
+    from harness.testing.scenarios.building import build as build_scenario
 
     *chosen, target = arguments
     directory = Path(target).absolute()
@@ -55,7 +54,7 @@ def _scenarios(chosen: Sequence[str], *, all_of_them: bool) -> list[Scenario]:
     Raises:
         RequestError: none is named, one that is named does not exist, or names stand beside --all.
     """
-    from harness.testing.scenarios import find, load
+    from harness.testing.scenarios.loading import find, load
 
     if all_of_them == (len(chosen) > 0):
         raise RequestError("Give either scenarios and a directory, or --all and a directory")

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from harness.cache.kept import DIRECTORY, open_folder
 from harness.cli import options, results
 from harness.cli.document import json_document, text_document
 from harness.errors import RequestError
+from harness.storage.decoded import DIRECTORY, open_folder
 
 
 class Action(enum.Enum):

@@ -7,17 +7,17 @@ from typing import Any
 
 import duckdb
 
-from harness.catalogs.names import written
 from harness.cli.options import Selector
 from harness.cli.rows import Rows, engine_error
-from harness.connections.connection import Connection
-from harness.connections.tables import Source, Tables
-from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError, TableNotFoundError
+from harness.metadata.catalogs.catalog import written
 from harness.queries.rewrite import refuse_writes
 from harness.queries.statements import parse_statement, references
 from harness.snapshot import Snapshot
 from harness.table import Table
+from harness.tools.connections.connection import Connection
+from harness.tools.connections.tables import Source, Tables
 
 
 def run_by_names(

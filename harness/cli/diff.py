@@ -180,16 +180,16 @@ def _at(side: Table | Source, moment: options.Selector) -> Side:
 
 def written(comparison: ComparisonResult, report: Report) -> str:
     """The comparison as a report."""
-    from harness.differ import reports
+    from harness.differ.reports import html, json_report, junit, text
 
     match report:
         case Report.TEXT:
-            return reports.to_text(comparison)
+            return text.to_text(comparison)
         case Report.JSON:
-            return reports.to_json(comparison)
+            return json_report.to_json(comparison)
         case Report.JUNIT:
-            return reports.to_junit(comparison)
+            return junit.to_junit(comparison)
         case Report.HTML:
-            return reports.to_html(comparison)
+            return html.to_html(comparison)
         case _:
             assert_never(report)

@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.catalogs.catalog import Catalog, walk
-from harness.catalogs.configuration import configured
-from harness.catalogs.names import Name, parse_name, written
-from harness.catalogs.resolving import open_catalog
 from harness.cli import DIFFERENT, FAILED, results, terminal
 from harness.differ.batch import Batch, BatchEntry, BatchOutcome
 from harness.errors import RequestError
+from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
+from harness.metadata.catalogs.configuration import configured
+from harness.metadata.catalogs.resolving import open_catalog
 
 _TABLES = ("metadata", "_delta_log")
 

@@ -16,7 +16,13 @@ import typer
 import harness
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
-from harness.engines.shared.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
+from harness.engines.spark.java_runtime import (
+    OLDEST_JAVA,
+    find_java,
+    java_major,
+    java_version,
+    newer_than_pyspark,
+)
 from harness.errors import HarnessError, RequestError
 
 _DUCKDB = "DuckDB reads"
@@ -185,11 +191,11 @@ def try_duckdb() -> str | None:
 
 def try_worker() -> str | None:
     """Which limits of `--untrusted` the system cannot enforce, None if it can all of them."""
-    from harness.contained.bounds import Bounds
-    from harness.contained.launching import run
+    from harness.tools.contained.bounds import Bounds
+    from harness.tools.contained.launching import run
 
     try:
-        run("harness.contained.worker:nothing", None, bounds=Bounds())
+        run("harness.tools.contained.worker:nothing", None, bounds=Bounds())
     except HarnessError as error:
         return error.respelled(options.spelled).message
     return None

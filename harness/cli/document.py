@@ -9,7 +9,7 @@ import numpy as np
 from rich.cells import cell_len
 
 from harness.cli.values import plain, text_of
-from harness.printable import json_text, visible
+from harness.errors import json_text, visible
 
 FORMAT = 1
 """Of all documents of this module; it changes when a key changes its meaning or goes."""

@@ -8,15 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.catalogs.catalog import Catalog, absent_namespace, walk
-from harness.catalogs.configuration import configured
-from harness.catalogs.names import Name, parse_name, written
-from harness.catalogs.resolving import no_catalogs, open_catalog
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.cli.storage_options import storage_options
-from harness.errors import RequestError
-from harness.printable import visible
+from harness.errors import RequestError, visible
+from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
+from harness.metadata.catalogs.configuration import configured
+from harness.metadata.catalogs.resolving import no_catalogs, open_catalog
 
 
 def list_(

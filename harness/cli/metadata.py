@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options, results, row_options, terminal, untrusted
+from harness.cli import options, results, terminal, untrusted
+from harness.cli import writers as row_options
 from harness.cli.name_lists import names
 from harness.cli.rows import Rows
 from harness.cli.text_table import MAX_ROWS

@@ -7,7 +7,7 @@ import typer
 from harness.cli import options, results, terminal, untrusted
 from harness.cli.document import json_document
 from harness.cli.name_lists import names
-from harness.printable import visible_lines
+from harness.errors import visible_lines
 
 
 @options.grouped

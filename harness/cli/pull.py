@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.catalogs.names import may_be_name, parse_name, written
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.cli.name_lists import names
 from harness.errors import RequestError
-from harness.reading import reading as reading_of
+from harness.metadata.catalogs.catalog import may_be_name, parse_name, written
 from harness.snapshot import column_names
+from harness.snapshot import reading as reading_of
 
 
 @options.grouped
@@ -102,10 +102,10 @@ def pull(
     Under the filter the slice gives the rows of the source. An interrupted pull leaves no table, and goes on when it is
     asked for again.
     """
-    from harness.slices.following import pull_joined
-    from harness.slices.pulling import make
-    from harness.slices.refreshing import refresh as refresh_slice
-    from harness.slices.request import SliceRequest
+    from harness.tools.slices.following import pull_joined
+    from harness.tools.slices.pulling import make
+    from harness.tools.slices.refreshing import refresh as refresh_slice
+    from harness.tools.slices.request import SliceRequest
 
     if refresh:
         _refuse_others(context, "--refresh")
@@ -166,7 +166,7 @@ def _refuse_keys(context: typer.Context) -> None:
 
 def _around(location: str, opening: options.Opening, follow: list[str]) -> tuple[str, dict[str, str]]:
     """The table's own name, and where those are that the steps name: beside it, in its directory or namespace."""
-    from harness.slices.following import Step
+    from harness.tools.slices.following import Step
 
     named = [name for step in map(Step.of, follow) for name in (step.table, step.to_table)]
     if opening.catalog is not None or may_be_name(location):

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-import harness.query
-from harness.cli import options, results, row_options, terminal, untrusted
+import harness.queries.sql
+from harness.cli import options, results, terminal, untrusted
+from harness.cli import writers as row_options
 from harness.cli.rows import Rows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
-from harness.connections.locations import locations_in
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
+from harness.tools.connections.texts import locations_in
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
@@ -92,14 +93,14 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
     """
     import duckdb
 
-    from harness.engines.shared.duckdb_instance import cursor
+    from harness.engines.duckdb.instance import cursor
 
     def failure(error: Exception) -> HarnessError:
-        gone = harness.query.missing_file(error, tables) if str(error).startswith("IO Error") else None
+        gone = harness.queries.sql.missing_file(error, tables) if str(error).startswith("IO Error") else None
         return gone or engine_error(error)
 
     try:
-        result = harness.query.run_query(query, tables, engine=engine, dialect=dialect, connection=cursor())
+        result = harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect, connection=cursor())
         return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error

@@ -14,14 +14,23 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TextIO
 
 import typer
 
 from harness.cli import interruption
-from harness.cli.streams import forget
-from harness.errors import RequestError
-from harness.printable import visible_lines
+from harness.errors import RequestError, visible_lines
+
+# The standard streams of the process, where they take no more.
+
+
+def forget(stream: TextIO) -> None:
+    """Lose what is left in a standard stream that takes no more: Python would try again at exit, and end with 120."""
+    with contextlib.suppress(OSError, ValueError):  # it may have no descriptor, as in tests
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
 
 _FILE = "the output file"
 

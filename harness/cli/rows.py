@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from harness.errors import EngineError, HarnessError
-from harness.records import dataclass
+from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,8 +39,8 @@ class Rows:
     @classmethod
     def of(cls, table: pa.Table) -> Rows:
         """The rows of a table."""
-        from harness.engines.shared import sqltext
-        from harness.engines.shared.duckdb_instance import cursor
+        from harness.engines import sqltext
+        from harness.engines.duckdb.instance import cursor
 
         names = table.column_names
         if len({name.casefold() for name in names}) == len(names):
@@ -75,7 +75,7 @@ class Rows:
         Raises:
             HarnessError: a row cannot be read or computed.
         """
-        from harness.engines.shared.streamed import Streamed
+        from harness.engines.duckdb.engine import Streamed
 
         with self._told():
             stream = Streamed(self.relation, size)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
-from harness.contained.syscalls import TABLES_BUILT
 from harness.errors import RequestError
+from harness.tools.contained.syscalls import TABLES_BUILT
 
 if TYPE_CHECKING:
-    from harness.conformance.finding import Places
-    from harness.conformance.results import Run
-    from harness.conformance.runner import Lists, UnderTest
+    from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.results import Run
+    from harness.testing.conformance.runner import Lists, UnderTest
     from harness.testing.scenarios.model import Scenario
 
 ALL = "all"
@@ -117,8 +117,8 @@ def run(
     Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
     or if every scenario on an engine is ERROR.
     """
-    from harness.conformance.finding import Places
-    from harness.conformance.runner import run as run_suite
+    from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.runner import run as run_suite
 
     written = pairs_of_reports(format_, output)
     if untrusted.is_for_worker(trust):
@@ -218,10 +218,10 @@ class Opened:
         Raises:
             RequestError: one that was asked for by name does not exist or is not installed; or none can run.
         """
-        from harness.conformance.finding import check_names, known_engines, open_engine
-        from harness.conformance.own import NAMES
-        from harness.conformance.runner import UnderTest
-        from harness.conformance.workers import NOT_INSTALLED
+        from harness.testing.conformance.finding import check_names, known_engines, open_engine
+        from harness.testing.conformance.own import NAMES
+        from harness.testing.conformance.runner import UnderTest
+        from harness.testing.conformance.workers import NOT_INSTALLED
 
         check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
         asked = dict.fromkeys(names or ())
@@ -260,28 +260,28 @@ def pairs_of_reports(
 
 def text_of(found: Run, report: Report) -> str:
     """The run as a report."""
-    from harness.conformance import reports
+    from harness.testing.conformance.reports import html, json_report, text
 
     match report:
         case Report.TEXT:
-            return reports.to_text(found)
+            return text.to_text(found)
         case Report.JSON:
-            return reports.to_json(found)
+            return json_report.to_json(found)
         case Report.JUNIT:
-            return reports.to_junit(found)
+            return json_report.to_junit(found)
         case Report.GITHUB:
-            return reports.to_github(found)
+            return text.to_github(found)
         case Report.HTML:
-            return reports.to_html(found)
+            return html.to_html(found)
         case Report.MARKDOWN:
-            return reports.to_markdown(found)
+            return text.to_markdown(found)
         case _:
             assert_never(report)
 
 
 def _lists(skips: Sequence[Path] | None, xfails: Sequence[Path] | None) -> Lists:
-    from harness.conformance.outcomes import read_list
-    from harness.conformance.runner import Lists
+    from harness.testing.conformance.results import read_list
+    from harness.testing.conformance.runner import Lists
 
     return Lists(
         skips=tuple(line for path in skips or () for line in read_list(path)),

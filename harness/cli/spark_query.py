@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 
 from harness.cli.rows import Rows
 from harness.differ.spark_types import logical
-from harness.engines.spark.conform import conform
-from harness.engines.spark.worker_errors import engine_error
-from harness.query import run_query
+from harness.engines.spark.executor_python import engine_error
+from harness.engines.spark.frames import conform
+from harness.queries.sql import run_query
 
 
 def run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:

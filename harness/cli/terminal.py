@@ -1,7 +1,7 @@
 """Everything that is no result, on stderr: messages, warnings, errors and progress.
 
 They are coloured by rich, which respects NO_COLOR and leaves out colours and progress where stderr is not a terminal.
-What tables and files say reaches stderr only through `harness.printable.visible`.
+What tables and files say reaches stderr only through `harness.errors.visible`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from harness.cli.results import ByteStream
-from harness.cli.streams import forget
-from harness.errors import HarnessWarning
-from harness.printable import visible, visible_lines
-from harness.records import dataclass
-from harness.storage.traffic import TRAFFIC
+from harness.cli.results import ByteStream, forget
+from harness.errors import HarnessWarning, visible, visible_lines
+from harness.storage.clients import TRAFFIC
+from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

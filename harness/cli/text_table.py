@@ -8,8 +8,8 @@ import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
 from harness.cli.values import json_values, text_of
-from harness.printable import visible
-from harness.records import dataclass
+from harness.errors import visible
+from harness.storage.records import dataclass
 
 MAX_ROWS = 40
 """Of a query, where nobody asks for another number."""

@@ -16,12 +16,11 @@ from typing import Any, BinaryIO
 import typer
 
 from harness.cli import DONE, FAILED, main, options, results, terminal
-from harness.contained.bounds import check_waived, parse_bounds
-from harness.contained.launching import LIBRARIES, Finished, refused
-from harness.contained.launching import run as run_worker
-from harness.contained.locations import directories_of
-from harness.contained.worker import is_confined
 from harness.errors import RequestError
+from harness.tools.contained.bounds import check_waived, directories_of, parse_bounds
+from harness.tools.contained.launching import LIBRARIES, Finished, refused
+from harness.tools.contained.launching import run as run_worker
+from harness.tools.contained.worker import is_confined
 
 ENGINES = ("duckdb", "oracle")
 """Those that run in a worker: neither starts a process of its own."""
@@ -73,7 +72,7 @@ def run(
     Raises:
         typer.Exit: it ended with another exit code than 0.
         RequestError: it was given options of a store, which may be secrets, or a catalog.
-        HarnessError: as for `harness.contained.launching.run`.
+        HarnessError: as for `harness.tools.contained.launching.run`.
     """
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.printable import json_text
+from harness.errors import json_text
 
 EXACT = 2**53
 """The largest integer up to which JSON readers round none."""

@@ -16,9 +16,9 @@ from harness.differ.duckdb_side import DuckDBSide, failing
 from harness.differ.result import SideInfo
 from harness.differ.sides import Buckets, Hashing, Some
 from harness.differ.storage_types import carried, plain, storage_type
-from harness.engines.shared.running_queries import tracked
+from harness.engines.duckdb.instance import tracked
 from harness.errors import EngineError
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 
 _MEMORY = "512MB"
 

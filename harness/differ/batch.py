@@ -8,7 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.differ.relaxations import NOTHING, Relaxations
 from harness.differ.result import ComparisonResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFile:
+    """A query, and how its results are compared.
+
+    name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none.
+    """
+
+    name: str
+    text: str
+    keys: tuple[str, ...] = ()
+    relaxations: Relaxations = NOTHING
 
 
 class BatchOutcome(enum.Enum):
@@ -62,7 +76,7 @@ class Batch:
     def _repr_html_(self) -> str:
         """For notebooks: the page of `harness.differ.reports.batch` in a frame of its own, and its text."""
         from harness.differ.reports import batch
-        from harness.differ.reports.notebook import framed
+        from harness.differ.reports.page import framed
 
         return framed(batch.to_html(self), batch.to_text(self))
 
@@ -76,7 +90,8 @@ def entry_of(
     seconds: tuple[float | None, float | None] = (None, None),
 ) -> BatchEntry:
     """A comparison as an entry. allowed: equal only because of tolerances; message: in place of the usual sentence."""
-    from harness.differ.reports import to_json, to_text
+    from harness.differ.reports.json_report import to_json
+    from harness.differ.reports.text import to_text
     from harness.differ.reports.verdict import sentence
 
     if comparison.failed:

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from harness.differ.schemas import is_hugeint
 from harness.errors import UnsupportedError
-from harness.model.arrow_rebuild import elements_of, is_list, offsets_of
+from harness.metadata.model.arrow_values import elements_of, is_list, offsets_of
 
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
 """Whether -0.0 differs from 0.0."""

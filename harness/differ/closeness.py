@@ -18,7 +18,7 @@ from harness.differ.forms import digits_of, is_ticks, nanos
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import normal_type
 from harness.differ.storage_types import carried
-from harness.engines.shared.running_queries import tracked
+from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
 
 _MOST_DIGITS = 37

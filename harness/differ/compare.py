@@ -16,23 +16,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from harness.differ.allowed import MOST_ROWS, paired
 from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import total
-from harness.differ.by_hashes import Found, by_hashes, cheaper_first
+from harness.differ.buckets import partition_columns, total
+from harness.differ.by_hashes import LABELS, Found, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
-from harness.differ.failing import LABELS, SideFailedError, failing
+from harness.differ.exact import Rules
 from harness.differ.forms import form
-from harness.differ.groups import partition_columns
 from harness.differ.opening import Opening, opened
 from harness.differ.origins import columns_of, with_origins
 from harness.differ.query_side import Query
-from harness.differ.reconciled import reconciled
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
-from harness.differ.relaxed import relaxed
+from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
-from harness.differ.rules import Rules
-from harness.differ.sampled import sampled
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import Hashing, Side
 from harness.differ.sources import Source

@@ -1,30 +1,50 @@
-"""The hash of a row: two lanes of 64 bits, the same in every engine.
-
-    mix(x)       x ^= x >> 32; x *= MULTIPLIER; x ^= x >> 32; x *= MULTIPLIER; x ^= x >> 32
-    link(a, h)   mix(a ^ h)
-    chain(h...)  link(... link(link(seed of the lane, h0), h1) ...)
-
-    null         NULL
-    64 bits      mix(bits)
-    128 bits     mix(low) ^ mix(high); in the second lane of the negated number, or a number and the one whose words are
-                 swapped, such as 0 and -1, would be equal in both
-    bytes        folded in words of 8; in the second lane with PREFIX before them, or two flips of a word's highest bit
-                 would go unseen
-    several      chain: two numbers of a time or decimal, the fields of a struct, the elements of a list and their count
-    map          the sum of the entries' chains, and their count: chain
-    row          chain of the columns, by blocks of BLOCK columns where there are more
-
-It is the function that DuckDB calls `hash`, verified by `is_known` before it is relied on, because it is the cheapest
-that DuckDB has; `harness/engines/spark/java/RowHash.java` says the same in Java. Per bucket, both lanes are summed as
-whole numbers: unlike with XOR, a row twice is not a row less.
-"""
+"""Hashes as DuckDB expressions: `harness.differ.hashing`, for values in any of DuckDB's types."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
-from harness.engines.shared.duckdb_instance import cursor
+import pyarrow as pa
+
+from harness.differ.forms import (
+    Bytes,
+    Digits,
+    Entries,
+    Fields,
+    Float,
+    Form,
+    Items,
+    Nothing,
+    Number,
+    Ticks,
+    Whole,
+    nanos,
+)
+from harness.engines.duckdb.instance import cursor
+
+# The hash of a row: two lanes of 64 bits, the same in every engine.
+#
+#     mix(x)       x ^= x >> 32; x *= MULTIPLIER; x ^= x >> 32; x *= MULTIPLIER; x ^= x >> 32
+#     link(a, h)   mix(a ^ h)
+#     chain(h...)  link(... link(link(seed of the lane, h0), h1) ...)
+#
+#     null         NULL
+#     64 bits      mix(bits)
+#     128 bits     mix(low) ^ mix(high); in the second lane of the negated number, or a number and the one whose
+# words are #                  swapped, such as 0 and -1, would be equal in both
+#     bytes        folded in words of 8; in the second lane with PREFIX before them, or two flips of a word's highest
+# bit #                  would go unseen
+#     several      chain: two numbers of a time or decimal, the fields of a struct, the elements of a list and their
+# count #     map          the sum of the entries' chains, and their count: chain
+#     row          chain of the columns, by blocks of BLOCK columns where there are more
+#
+# It is the function that DuckDB calls `hash`, verified by `is_known` before it is relied on, because it is the cheapest
+# that DuckDB has; `harness/engines/spark/java/RowHash.java` says the same in Java. Per bucket, both lanes are summed as
+# whole numbers: unlike with XOR, a row twice is not a row less.
+
 
 MULTIPLIER = 0xD6E8FEB86659FD93
 NULL = 0xBF58476D1CE4E5B9
@@ -86,3 +106,198 @@ def _samples() -> dict[str, int]:
         samples[f"hash('{value}')"] = hash_bytes(value.encode())
         samples[f"hash(encode('{value}'))"] = hash_bytes(value.encode())
     return samples
+
+
+_NULL = f"{NULL}::UBIGINT"
+_LEAST = "CAST('-170141183460469231731687303715884105728' AS HUGEINT)"
+_NAN = "9221120237041090560"
+_LOW = "18446744073709551615::HUGEINT"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value to hash.
+
+    text: its expression. stored: its DuckDB type. logical: what it stands for, where the stored type is an integer that
+    counts a unit of time. form: what is hashed.
+    """
+
+    text: str
+    stored: Any
+    logical: pa.DataType
+    form: Form
+    depth: int = field(default=0, compare=False)
+
+
+def row_hashes(values: Sequence[Value]) -> tuple[str, str]:
+    """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
+    first, second = (_blocks([_hash(value, lane) for value in values], lane) for lane in LANES)
+    return first, second
+
+
+def column_hash(value: Value) -> str:
+    """The first lane of the hash of one value."""
+    return _hash(value, 0)
+
+
+def _blocks(hashes: Sequence[str], lane: Lane) -> str:
+    if len(hashes) <= BLOCK:
+        return _chain(hashes, lane)
+    return _chain([_chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)], lane)
+
+
+def _chain(hashes: Sequence[str], lane: Lane) -> str:
+    linked = f"{SEEDS[lane]}::UBIGINT"
+    for value in hashes:
+        linked = f"hash(xor({linked}, {value}))"
+    return linked
+
+
+def _hash(value: Value, lane: Lane) -> str:
+    if value.stored.id == "null":
+        return _NULL
+    text = value.text
+    match value.form:
+        case Nothing():
+            return _NULL
+        case Whole():
+            return f"hash({text})" if value.stored.id in ("bigint", "ubigint") else f"hash(CAST({text} AS BIGINT))"
+        case Number(scale=scale, digits=digits):
+            return _number(value, scale, digits, lane)
+        case Ticks(split=False):
+            return f"hash({_days(text) if value.stored.id == 'date' else _integer(value)})"
+        case Ticks(base=base):
+            return _split_ticks(value, base, lane)
+        case Float(signed_zeros=zeros):
+            number = f"CAST({text} AS DOUBLE)"
+            zero = f"WHEN {number} = 0 THEN 0 " if zeros == "equal" else ""
+            return f"hash(CASE WHEN isnan({number}) THEN {_NAN} {zero}ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
+        case Bytes():
+            return _bytes(value, lane)
+        case Fields() | Items() | Entries():
+            return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
+        case other:
+            assert_never(other)
+
+
+def _integer(value: Value) -> str:
+    """What counts a unit of time, in a type whose hash is that of its 64 bits."""
+    return f"CAST({value.text} AS BIGINT)" if value.stored.id == "integer" else value.text
+
+
+def _days(text: str) -> str:
+    return f"({text} - DATE '1970-01-01')"
+
+
+def _number(value: Value, scale: int, digits: Digits, lane: Lane) -> str:
+    match digits:
+        case Digits.NARROW:
+            return f"hash(CAST({value.text} AS DECIMAL(18, {scale})))"
+        case Digits.WIDE:
+            return _wide(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
+        case Digits.SPLIT:
+            if value.stored.id == "decimal":
+                whole = f"CAST(trunc({value.text}) AS HUGEINT)"
+                rest = f"CAST({value.text} - trunc({value.text}) AS DECIMAL(38, {scale}))"
+            else:
+                whole, rest = f"CAST({value.text} AS HUGEINT)", f"CAST(0 AS DECIMAL(38, {scale}))"
+            chain = _chain([_hugeint(whole, lane), _wide(rest, lane)], lane)
+            return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {chain} END"
+        case other:
+            assert_never(other)
+
+
+def _wide(text: str, lane: Lane) -> str:
+    return f"hash(-{text})" if lane else f"hash({text})"
+
+
+def _hugeint(text: str, lane: Lane) -> str:
+    return f"hash(CASE WHEN {text} = {_LEAST} THEN {_LEAST} ELSE -{text} END)" if lane else f"hash({text})"
+
+
+def _split_ticks(value: Value, base: int, lane: Lane) -> str:
+    own = nanos(value.logical)
+    count, per_base = _count(value, own), base // own
+    rest = f"({count} % {per_base})"
+    if per_base == 1:
+        parts = [f"hash({count})", "hash(0::BIGINT)"]
+    else:
+        parts = [
+            f"hash({count} // {per_base} - CASE WHEN {rest} < 0 THEN 1 ELSE 0 END)",
+            f"hash({rest} + CASE WHEN {rest} < 0 THEN {per_base} ELSE 0 END)",
+        ]
+    return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {_chain(parts, lane)} END"
+
+
+def _count(value: Value, own: int) -> str:
+    """The 64-bit integer that DuckDB stores; infinite times have no epoch, but the integer that Arrow shows."""
+    text, stored = value.text, value.stored.id
+    if stored in ("bigint", "integer"):
+        return f"CAST({text} AS BIGINT)"
+    if stored == "date":
+        return f"CAST({_days(text)} AS BIGINT)"
+    unit = {1_000_000_000: "us", 1_000_000: "ms", 1_000: "us", 1: "ns"}[own]
+    finite = f"epoch_{unit}({text})" + (" // 1000000" if own == 1_000_000_000 else "")
+    if stored in ("time", "time_ns"):
+        return finite
+    past = f"{text} < CAST('1970-01-01' AS {value.stored})"
+    most = 2**63 - 1
+    return f"CASE WHEN isfinite({text}) THEN {finite} WHEN {past} THEN -{most} ELSE {most} END"
+
+
+def _bytes(value: Value, lane: Lane) -> str:
+    match value.stored.id:
+        case "blob":
+            text = value.text
+        case "uuid":
+            text = f"CAST({value.text} AS BLOB)"
+        case "varchar" if isinstance(value.logical, pa.UuidType):
+            text = f"CAST(CAST({value.text} AS UUID) AS BLOB)"
+        case _:
+            return (
+                f"hash('{PREFIX}' || CAST({value.text} AS VARCHAR))"
+                if lane
+                else (f"hash(CAST({value.text} AS VARCHAR))")
+            )
+    return f"hash('{PREFIX}'::BLOB || {text})" if lane else f"hash({text})"
+
+
+def _nested(value: Value, lane: Lane) -> str:
+    text, item = value.text, f"x{value.depth}"
+    match value.form:
+        case Fields():
+            return _chain([_hash(part, lane) for part in _fields(value)], lane)
+        case Items(element=element):
+            part = Value(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
+            each = f"list_transform({text}, lambda {item}: {_hash(part, lane)})"
+            folded = f"list_reduce({each}, lambda a, b: hash(xor(a, b)), {SEEDS[lane]}::UBIGINT)"
+            return f"hash(xor({folded}, hash(CAST(len({text}) AS BIGINT))))"
+        case Entries(key=key, value=held):
+            parts = [
+                Value(f"{item}.key", child(value.stored, 0), value.logical.key_type, key, value.depth + 1),
+                Value(f"{item}.value", child(value.stored, 1), value.logical.item_type, held, value.depth + 1),
+            ]
+            entry = _chain([_hash(part, lane) for part in parts], lane)
+            summed = f"list_sum(list_transform(map_entries({text}), lambda {item}: {entry}))"
+            low = f"CAST(coalesce({summed}, 0) & {_LOW} AS UBIGINT)"
+            return _chain([f"hash({low})", f"hash(CAST(cardinality({text}) AS BIGINT))"], lane)
+        case other:
+            raise AssertionError(f"{other} is not nested")
+
+
+def _fields(value: Value) -> Iterator[Value]:
+    assert isinstance(value.form, Fields)
+    for name, form in value.form.fields:
+        place = value.logical.get_field_index(name)
+        yield Value(
+            f"struct_extract_at({value.text}, {place + 1})",
+            child(value.stored, place),
+            value.logical.field(place).type,
+            form,
+            value.depth,
+        )
+
+
+def child(stored: Any, place: int) -> Any:
+    """The type of a part of a nested DuckDB type: an element, a map's key (0) or value (1), a field by place."""
+    return stored.children[place][1]

@@ -16,24 +16,23 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import duckdb
 import pyarrow as pa
 
-from harness.catalogs.objects import is_table
 from harness.differ.arrow_side import open_arrow
-from harness.differ.duckdb_side import DuckDBSide
+from harness.differ.duckdb_side import DuckDBSide, logical
 from harness.differ.duckdb_side import failing as failing_duckdb
-from harness.differ.duckdb_types import logical
 from harness.differ.query_side import Query
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
 from harness.differ.sources import Source
+from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.registrations import registrar
 from harness.engines.registry import find_engine
-from harness.engines.shared.duckdb_instance import cursor
 from harness.errors import EngineError, HarnessError, RequestError
-from harness.model.schema import arrow_field
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.catalogs.resolving import is_table
+from harness.metadata.model.schema import arrow_field
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, Snapshot, called
 from harness.storage.paths import shown
 from harness.table import Table, open_table

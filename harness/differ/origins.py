@@ -21,14 +21,14 @@ from harness.differ.canonical import Row, SignedZeros, canonical_rows
 from harness.differ.exact import Difference
 from harness.differ.result import Origin, RowDifference
 from harness.differ.schemas import normal_type
-from harness.engines.duckdb.conform import conform
 from harness.engines.duckdb.failures import engine_error
+from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.registrations import registrar
-from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.duckdb.relations import conform
 from harness.errors import HarnessWarning, UnknownColumnError
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import (
+from harness.metadata.model.schema import (
+    METADATA,
     BinaryType,
     BooleanType,
     DateType,
@@ -40,7 +40,7 @@ from harness.model.schema import (
     TimestampType,
     arrow_field,
 )
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 
 PlanOf: TypeAlias = Callable[[Sequence[str]], ScanPlan]
 """The plan of a side that reads the named columns, metadata columns among them; `Snapshot.plan` is one."""

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from harness.differ.canonical import canonical_values, order_key
 from harness.differ.schemas import is_hugeint
-from harness.model.arrow_rebuild import elements_of, is_list
+from harness.metadata.model.arrow_values import elements_of, is_list
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 

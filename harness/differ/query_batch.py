@@ -14,18 +14,17 @@ from dataclasses import dataclass, replace
 import duckdb
 import pyarrow as pa
 
-import harness.query
-from harness.differ.allowed import MOST_ROWS
-from harness.differ.batch import BatchEntry, BatchOutcome, entry_of
+import harness.queries.sql
+from harness.differ.batch import BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.differ.compare import compare
 from harness.differ.opening import Opening
-from harness.differ.query_file import QueryFile
 from harness.differ.query_side import named_allowances
 from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
+from harness.differ.relaxed import MOST_ROWS
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
-from harness.queries.transpile.from_spark import to_duckdb
+from harness.queries.transpile.parser import to_duckdb
 from harness.snapshot import Snapshot
 
 
@@ -80,7 +79,7 @@ class QueryRun:
 
     def _result(self, side: int, text: str, dialect: str) -> pa.Table:
         try:
-            result = harness.query.run_query(text, self.tables[side], engine=self.engines[side], dialect=dialect)
+            result = harness.queries.sql.run_query(text, self.tables[side], engine=self.engines[side], dialect=dialect)
         except duckdb.Error as error:
             raise EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}") from error
         opening = Opening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)

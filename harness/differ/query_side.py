@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-import harness.query
+import harness.queries.sql
 from harness.differ.relaxations import Measure, Tolerance
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.snapshot import Snapshot
@@ -51,7 +51,9 @@ class Query:
         """
         try:
             session = spark if engine == "spark" else None
-            return harness.query.run_query(self.text, self.tables, engine=engine, dialect=self.dialect, spark=session)
+            return harness.queries.sql.run_query(
+                self.text, self.tables, engine=engine, dialect=self.dialect, spark=session
+            )
         except (RequestError, UnsupportedError):
             raise
         except HarnessError as error:

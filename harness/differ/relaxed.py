@@ -5,22 +5,26 @@ The side's own engine does it, so a comparison stays as it is: of rows in memory
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.relaxations import Relaxations
-from harness.differ.schemas import normal_type
+from harness.differ.schemas import converted, normal_type
 from harness.differ.sides import Side
-from harness.engines.shared import sqltext
+from harness.differ.storage_types import carried
+from harness.engines import sqltext
+from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
 
 if TYPE_CHECKING:
     from harness.differ.spark_side import SparkSide
+
 
 _FOLDED = ("İΣς", "iσσ")
 """Letters whose lower case is another in DuckDB than in Java; the other letters are alike in both."""
@@ -104,3 +108,96 @@ def _spark(side: Side) -> SparkSide:
 
     assert isinstance(side, SparkSide)
     return side
+
+
+# Columns whose types a rule reconciles only once one of them is converted, before they are compared.
+#
+# A number beside a float becomes the float that is nearest to it (`TypeRule.ROUNDING`). Each engine reads it from the
+# number's text, which all do alike; a direct cast of DuckDB's divides, and may be a float off. True and false beside an
+# integer become 1 and 0 (`TypeRule.TRUTH`).
+
+
+def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
+    """Both sides, with those of the columns converted that need it.
+
+    A side that this changes is no planned table any more: its values are not those of the files.
+    """
+    left, right = sides
+    return _converted(left, right.schema, columns), _converted(right, left.schema, columns)
+
+
+def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
+    found = {
+        side.schema.get_field_index(name): converted(side.schema.field(name).type, other.field(name).type)
+        for name in columns
+    }
+    types = {place: type_ for place, type_ in found.items() if type_ is not None}
+    if not types:
+        return side
+    if isinstance(side, ArrowSide):
+        side = side.in_duckdb()
+    schema = _with_types(side.schema, types)
+    casts = {place: _CASTS[type_] for place, type_ in types.items()}
+    if isinstance(side, DuckDBSide):
+        texts = [casts.get(i, "{}").format(f"#{i + 1}") + f" AS c{i}" for i in range(len(schema))]
+        relation = side.relation.project(", ".join(texts))
+        return replace(side, relation=relation, schema=schema, types=_with_types(side.types, types), plan=None)
+    from harness.differ.spark_side import SparkSide, with_casts
+
+    assert isinstance(side, SparkSide)
+    return replace(with_casts(side, casts), schema=schema)
+
+
+_CASTS = {
+    pa.float32(): "CAST(CAST({} AS STRING) AS FLOAT)",
+    pa.float64(): "CAST(CAST({} AS STRING) AS DOUBLE)",
+    pa.int32(): "CAST({} AS INT)",
+}
+"""In the SQL of both engines."""
+
+
+def _with_types(schema: pa.Schema, types: dict[int, pa.DataType]) -> pa.Schema:
+    return pa.schema([field.with_type(types.get(place, field.type)) for place, field in enumerate(schema)])
+
+
+# Rows without keys, of which some columns may differ in their last bits: paired by all other columns.
+#
+# Rows that agree in these are paired in the order of the values of the others, so a row finds the one that is
+# closest to # it wherever there is one for each.
+
+
+MOST_ROWS = 2_000_000
+"""Rows of a side that are held in memory to be paired; what has more is compared without allowances."""
+PLACE = "place among equal rows"
+
+
+def paired(
+    left: pa.Table, right: pa.Table, close: Collection[str]
+) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
+    """Both sides with one column more, and the columns that now tell their rows apart; None: nothing can.
+
+    close: the columns that pair no rows.
+    """
+    exact = [name for name in left.column_names if name not in close]
+    try:
+        sides = (_placed(left, exact, close), _placed(right, exact, close))
+    except duckdb.Error:  # such as of values that have no order
+        return None
+    return sides, (*exact, PLACE)
+
+
+def _placed(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
+    """The rows with their places among those that agree in all exact columns, by the values of the close ones."""
+    texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
+    partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
+    order = ", ".join(texts[name] for name in rows.column_names if name in close)
+    connection = tracked(duckdb.connect())
+    try:
+        held = carried(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
+        connection.register("rows", held)
+        places = connection.sql(
+            f'SELECT row_number() OVER ({partition}ORDER BY {order}) AS p FROM rows ORDER BY "row_number"'
+        )
+        return rows.append_column(PLACE, pa.table(places).column(0))
+    finally:
+        connection.close()

@@ -200,30 +200,30 @@ class ComparisonResult:
 
     def _repr_html_(self) -> str:
         """For notebooks: the page of `to_html` in a frame of its own, and what `to_text` says."""
-        from harness.differ.reports.notebook import framed
+        from harness.differ.reports.page import framed
 
         return framed(self.to_html(), self.to_text())
 
     def to_text(self) -> str:
         """The report for a terminal or a log, see `harness.differ.reports.text`."""
-        from harness.differ.reports import to_text
+        from harness.differ.reports.text import to_text
 
         return to_text(self)
 
     def to_json(self) -> str:
         """The report as one JSON document, see `harness.differ.reports.json_report`."""
-        from harness.differ.reports import to_json
+        from harness.differ.reports.json_report import to_json
 
         return to_json(self)
 
     def to_junit(self) -> str:
         """The report as JUnit XML, for CI servers, see `harness.differ.reports.junit`."""
-        from harness.differ.reports import to_junit
+        from harness.differ.reports.junit import to_junit
 
         return to_junit(self)
 
     def to_html(self) -> str:
         """The report as one HTML file that needs no network, see `harness.differ.reports.html`."""
-        from harness.differ.reports import to_html
+        from harness.differ.reports.html import to_html
 
         return to_html(self)

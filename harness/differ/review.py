@@ -13,12 +13,11 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.differ.buckets import Hash
+from harness.differ.buckets import Groups, Hash
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
-from harness.differ.columns import MOST_EXAMPLES, distance, distance_text, examples
-from harness.differ.duckdb_hash import Value, column_hash
-from harness.differ.groups import Groups
+from harness.differ.exact import MOST_EXAMPLES, distance, distance_text, examples
+from harness.differ.hashing import Value, column_hash
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference
 from harness.differ.sides import HASH_PREFIX, Hashing

@@ -15,7 +15,7 @@ import pyarrow as pa
 from harness.differ.relaxations import TypeRule
 from harness.differ.result import SchemaDifference, SchemaKind
 from harness.errors import RequestError, UnsupportedError
-from harness.model.arrow_rebuild import is_list
+from harness.metadata.model.arrow_values import is_list
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
 """Extension types that other writers leave off; their values are those of the storage."""

@@ -23,7 +23,7 @@ import pyarrow as pa
 from harness.differ.forms import INCOMPARABLE, Form
 from harness.differ.result import SideInfo
 from harness.errors import UnsupportedError
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 
 BITS = 12
 """Of a hash that number a row's bucket: enough that few rows share a bucket, few enough to fetch all sums."""

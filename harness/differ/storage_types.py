@@ -1,7 +1,7 @@
 """Arrow data in types that DuckDB takes as they are.
 
 DuckDB has no instants in nanoseconds, no durations, no dates in milliseconds and no halves: it would round or convert
-them. They go in as the integers that they are, or as the next wider float; `harness.differ.duckdb_hash` is told what
+them. They go in as the integers that they are, or as the next wider float; `harness.differ.hashing` is told what
 they stand for. Encodings (dictionaries, run ends, views) are taken off, extension types too.
 """
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from harness.differ.forms import large
 from harness.differ.schemas import is_hugeint
-from harness.model.arrow_rebuild import children_of, is_list, is_rebuilt, with_children
+from harness.metadata.model.arrow_values import children_of, is_list, is_rebuilt, with_children
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
 

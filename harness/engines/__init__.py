@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.engines import duckdb, spark
+    from harness.engines.duckdb import engine as duckdb
     from harness.engines.registry import DuckDBEngine, Engine, SparkEngine
-    from harness.oracle import engine as oracle
+    from harness.engines.spark import engine as spark
+    from harness.testing.oracle.engine import reading as oracle
 
     # mypy proves here that the modules are what `harness.engines.registry.find_engine` says they are.
     _duckdb: DuckDBEngine = duckdb

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from harness.engines.batches import Batches, Context
     from harness.engines.duckdb.attached import Attached
-    from harness.filters.predicate import Filter
-    from harness.model.schema import Field
-    from harness.plan.scan_plan import ScanPlan
-    from harness.queries.present import Now
+    from harness.metadata.filters.predicate import Filter
+    from harness.metadata.model.schema import Field
+    from harness.metadata.plan.scan_plan import ScanPlan
+    from harness.queries.rewritten import Now
 
 
 class Engine(Protocol):
@@ -38,7 +38,8 @@ class Engine(Protocol):
         """The version of the library that runs the plans."""
 
     def to_arrow(self, plan: ScanPlan) -> pa.Table:
-        """All rows of a plan, in the exact types of its columns (`harness.model.schema.arrow_type`); order is open.
+        """All rows of a plan, in the exact types of its columns (`harness.metadata.model.schema.arrow_type`); order
+        is open.
 
         Raises:
             HarnessError: the plan cannot be run; an EngineError if it failed while it ran.
@@ -172,5 +173,9 @@ _NEEDS = {
 }
 """By name of an engine: the package that it runs on, and what to install."""
 
-_MODULES = {"duckdb": "harness.engines.duckdb", "spark": "harness.engines.spark", "oracle": "harness.oracle.engine"}
+_MODULES = {
+    "duckdb": "harness.engines.duckdb.engine",
+    "spark": "harness.engines.spark.engine",
+    "oracle": "harness.testing.oracle.engine.reading",
+}
 """By name of an engine: the module that keeps the protocol."""

@@ -26,7 +26,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 
-from harness.model.schema import FloatType, Schema
+from harness.metadata.model.schema import FloatType, Schema
 
 
 @dataclass(frozen=True, slots=True)

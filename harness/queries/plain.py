@@ -17,12 +17,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from harness.filters.column_names import quoted
-from harness.filters.value_texts import refuse_half_characters, whole_number
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import Schema
+from harness.metadata.filters.column_names import quoted
+from harness.metadata.filters.value_texts import refuse_half_characters, whole_number
+from harness.metadata.model.schema import METADATA, Schema
 from harness.queries.rewritten import Rewritten, TableReference
-from harness.records import dataclass
+from harness.storage.records import dataclass
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9]+(?:\.[0-9]+)?(?![\w.]))|('[^'\\]*')|(::|[-+*/%(),.]))")
 _FUNCTIONS = frozenset({"abs", "avg", "count", "length", "lower", "max", "min", "round", "sum", "upper"})

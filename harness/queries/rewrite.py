@@ -3,7 +3,7 @@
 Every reference to a bound table becomes a view of its own, so that two references to one table can skip different
 files. Beside the view goes the part of the query's conditions that concerns that reference alone
 (`harness.queries.pushdown`). The query itself keeps all its conditions, and its text: only names of tables are
-replaced in it, and those that stand before a column (`harness.queries.qualified`).
+replaced in it, and those that stand before a column (`harness.queries.statements`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,70 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.filters.column_names import quoted
-from harness.filters.parse import reason
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import Schema
-from harness.queries.now import names_now
-from harness.queries.present import Now
+from harness.metadata.filters.column_names import quoted
+from harness.metadata.filters.parse import reason
+from harness.metadata.filters.value_texts import whole_number
+from harness.metadata.model.schema import METADATA, Schema
+from harness.queries.implied import names_now
 from harness.queries.pushdown import Pushdown
-from harness.queries.qualified import shorten
-from harness.queries.rewritten import Rewritten, TableReference
-from harness.queries.row_limits import rows_needed
-from harness.queries.statements import Reference, Statement, parse_statement, references
-from harness.records import dataclass
+from harness.queries.rewritten import Now, Rewritten, TableReference
+from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
+from harness.storage.records import dataclass
+
+# How many rows of a table a query needs at most: `SELECT … FROM orders LIMIT 5` is content with any five.
+
+
+_CLAUSES = frozenset({"expressions", "from_", "limit", "offset"})
+_ROW_BY_ROW = (
+    exp.Add,
+    exp.Alias,
+    exp.Boolean,
+    exp.Cast,
+    exp.Column,
+    exp.DataType,
+    exp.Div,
+    exp.Dot,
+    exp.Identifier,
+    exp.Literal,
+    exp.Mod,
+    exp.Mul,
+    exp.Neg,
+    exp.Null,
+    exp.Paren,
+    exp.Star,
+    exp.Sub,
+)
+"""What gives one row for each row. A function may gather rows, or spread them, and the user may have made it."""
+
+
+def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
+    """How many rows of `table`, whichever they are, make the query's result; None: that cannot be told, so all.
+
+    tree: the whole query. table: the place where it reads the table.
+    """
+    if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
+        return None
+    source = tree.args.get("from_")
+    if source is None or source.this is not table or not _said(table) <= {"this", "alias"}:
+        return None
+    if not all(isinstance(node, _ROW_BY_ROW) for item in tree.expressions for node in item.walk()):
+        return None
+    limit, offset = _number(tree.args.get("limit")), _number(tree.args.get("offset"), none=0)
+    return None if limit is None or offset is None else limit + offset
+
+
+def _said(node: exp.Expr) -> set[str]:
+    return {name for name, value in node.args.items() if value}
+
+
+def _number(clause: exp.Expr | None, none: int | None = None) -> int | None:
+    if clause is None:
+        return none
+    said = clause.args.get("expression")
+    if not isinstance(clause, exp.Limit | exp.Offset) or _said(clause) != {"expression"}:
+        return None
+    return whole_number(said.this) if isinstance(said, exp.Literal) and not said.is_string else None
+
 
 Name = tuple[str, ...]
 

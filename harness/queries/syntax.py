@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.records import dataclass
+from harness.storage.records import dataclass
 
 _PLACE = "query_location"
 

@@ -18,11 +18,10 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
-from harness.filters.column_names import quoted
-from harness.filters.literals import Kind, literal_of
-from harness.filters.value_texts import whole_number
-from harness.queries.qualified import shorten
-from harness.queries.statements import Reference, Statement, parse_statement, references
+from harness.metadata.filters.column_names import quoted
+from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.value_texts import whole_number
+from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
 
 _DAY_MS = 86_400_000
 

@@ -6,13 +6,19 @@ A project may be a stranger's, so what it says is trusted less than what is in t
 from __future__ import annotations
 
 import os
+import time
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from harness.errors import RequestError
+from harness.errors import HarnessError, RequestError
+from harness.storage.object_options import canonical
+from harness.storage.option_names import CREDENTIALS, PLACES, Kind
+from harness.storage.paths import SCHEME, place
+from harness.storage.records import dataclass
+from harness.storage.threads import Lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +61,140 @@ def files() -> list[ConfigurationFile]:
     projects = (place / "pyproject.toml" for place in (directory, *directory.parents))
     found += [ConfigurationFile(path, is_own=False) for path in projects if path.is_file()][:1]
     return [file for file in found if file.path.is_file()]
+
+
+# Options of stores that stand in a configuration file, for each bucket:
+#
+#     [tool.harness.stores."s3://lake"]
+#     region = "eu-west-1"
+#     profile = "dev"
+#
+# A project's file goes before the user's own, and what is given to a call before both.
+
+
+_LOOKED_UP = frozenset({"profile", "role_arn", "web_identity_token_file"})
+"""Names of the user's own credentials, which are none themselves."""
+_CAUSE = "StoreMisconfigured"
+
+
+def with_configured(kind: Kind, store: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """The options for a store by their own names, those of the configuration files below those that are given.
+
+    Credentials are taken together: whoever gives one of them gives them all, and does not send them to where a project
+    says that requests go.
+
+    Args:
+        kind: of the store.
+        store: as `harness.storage.paths` spells it.
+        given: to the call, under any names.
+
+    Raises:
+        RequestError: as `canonical`; or a file cannot be read, names no bucket, or is a project's and would send the
+            user's credentials to a place of its own.
+    """
+    options: dict[str, str] = {}
+    above = canonical(kind, given)
+    for file in files():
+        for name, said in file.section("stores", cause=_CAUSE).items():
+            if _store(name, said, file) == store:
+                found = _configured(kind, name, said, file)
+                if not file.is_own and not CREDENTIALS.isdisjoint(above):
+                    found = {name: value for name, value in found.items() if name not in PLACES}
+                options = _over(options, found)
+    return _over(options, above)
+
+
+def _over(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
+    if not CREDENTIALS.isdisjoint(above):
+        below = {name: value for name, value in below.items() if name not in CREDENTIALS}
+    return {**below, **above}
+
+
+def _store(name: str, said: Any, file: ConfigurationFile) -> str:
+    found = place(name) if SCHEME.match(name) else None
+    if found is None or found.path or not isinstance(said, dict):
+        raise _invalid(file, name, "expected a table of options under a scheme and a bucket, such as s3://lake")
+    return found.store
+
+
+def _configured(kind: Kind, name: str, said: Mapping[str, Any], file: ConfigurationFile) -> dict[str, str]:
+    try:
+        options = canonical(kind, said)
+    except RequestError as error:
+        raise _invalid(file, name, error.message.partition(": ")[2]) from error
+    led = sorted(PLACES & options.keys())
+    if led and not file.is_own and (CREDENTIALS - _LOOKED_UP).isdisjoint(options):
+        raise _invalid(
+            file,
+            f"{name}.{led[0]}",
+            "a project that says where requests go must say the credentials for them too, or anonymous = true, as it "
+            "may be a stranger's; else say it in ~/.config/harness/config.toml",
+        )
+    return options
+
+
+def _invalid(file: ConfigurationFile, name: str, reason: str) -> RequestError:
+    return RequestError(
+        f"Invalid configuration: {reason}", cause=_CAUSE, file=str(file.path), field=f"tool.harness.stores.{name}"
+    )
+
+
+# Options of stores that end: credentials that a catalog vends for a while, and then anew.
+
+
+Lent: TypeAlias = tuple[Mapping[str, Any], int | None]
+"""Options, and when they end: milliseconds since 1970-01-01 UTC; None: never."""
+
+_EARLY_MS = 60_000
+_EARLY_PART = 10
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True)
+class Renewal:
+    """Options that are asked for anew a minute before they end, or a tenth of their time, whichever is less.
+
+    options, expires_ms: those of the first answer.
+    ask: gives the next ones.
+    """
+
+    options: Mapping[str, Any] = field(repr=False)
+    expires_ms: int | None
+    ask: Callable[[], Lent] = field(repr=False)
+    generation: int = 0
+    _due_ms: int | None = None
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        self._due_ms = _due(self.expires_ms)
+
+    def current(self) -> Mapping[str, Any]:
+        """The options that hold now; `generation` counts how often there were other ones.
+
+        Raises:
+            HarnessError: they ended, and whoever gives new ones does not.
+        """
+        with self._lock:
+            if self._due_ms is not None and _now_ms() >= self._due_ms:
+                self._renew()
+            return self.options
+
+    def _renew(self) -> None:
+        try:
+            self.options, self.expires_ms = self.ask()
+        except HarnessError:
+            if self.expires_ms is None or _now_ms() >= self.expires_ms:
+                raise
+            return  # they hold for a while yet
+        self.generation += 1
+        self._due_ms = _due(self.expires_ms)
+
+
+def _due(expires_ms: int | None) -> int | None:
+    if expires_ms is None:
+        return None
+    now = _now_ms()
+    return expires_ms - min(_EARLY_MS, max(0, expires_ms - now) // _EARLY_PART)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from harness.records import dataclass
+from harness.storage.records import dataclass
 
 # What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")

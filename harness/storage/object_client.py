@@ -14,13 +14,12 @@ from functools import lru_cache
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.storage import object_failures
-from harness.storage.configured_options import with_configured
+from harness.storage import retries as object_failures
+from harness.storage.configuration import with_configured
 from harness.storage.listings import Entry, FileStatus, FileVersion, milliseconds
 from harness.storage.object_options import StoreOptions, azure_account, canonical, made_for
 from harness.storage.option_names import Kind
-from harness.storage.paths import SCHEME
-from harness.storage.places import place
+from harness.storage.paths import SCHEME, place
 from harness.storage.retries import MOST_SECONDS
 
 KINDS: dict[str, Kind] = {

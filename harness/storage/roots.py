@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 
 from harness.errors import OutsideTableError, warn
-from harness.records import dataclass
 from harness.storage.gate import is_name, refuse_no_name
-from harness.storage.paths import absolute, is_local, local_path, shown
-from harness.storage.places import Place, climbs, place, places
+from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown
+from harness.storage.records import dataclass
 
 _SHOWN = 5
 

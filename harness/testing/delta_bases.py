@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.delta.actions import State
-from harness.delta.log_files import Checkpoint, list_log
-from harness.delta.replay import load_state
-from harness.delta.segment import Base, LogSegment, choose_segment
 from harness.errors import InvalidTableError
+from harness.metadata.delta.actions import State
+from harness.metadata.delta.log_files import Checkpoint, list_log
+from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.segment import Base, LogSegment, choose_segment
 from harness.storage.stores import Storage
 
 _IDENTITY = (

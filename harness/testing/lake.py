@@ -19,7 +19,7 @@ from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 from harness.testing.scenarios.verifying import Matched, Undecided, describe, read_with, verify
 
 Source: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
-"""The text of a scenario, the same as a mapping, its file, or one of `harness.testing.scenarios.find`."""
+"""The text of a scenario, the same as a mapping, its file, or one of `harness.testing.scenarios.loading.find`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

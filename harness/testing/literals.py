@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, assert_never, get_args
 
 from harness.errors import RequestError
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Format: TypeAlias = Literal["iceberg", "delta"]
 Kind: TypeAlias = Literal["none", "position", "equality", "vector"]

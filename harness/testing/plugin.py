@@ -49,7 +49,8 @@ class MakeLakeTable(Protocol):
         """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
 
         Args:
-            source: the text of a scenario, a mapping, a file, or one of `harness.testing.scenarios.find`. `title`,
+            source: the text of a scenario, a mapping, a file, or one of `harness.testing.scenarios.loading.find`.
+            `title`,
                 `clauses` and `expect` may be left out.
             name: tells several tables of a test apart.
 
@@ -155,7 +156,7 @@ def assert_same_rows(harness_session: HarnessSession) -> Any:
 def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The Spark session of this process, tuned for tests; one that runs already is taken as it is."""
     from harness.engines.registry import spark_engine
-    from harness.engines.shared.java_runtime import check_java
+    from harness.engines.spark.java_runtime import check_java
     from harness.errors import RequestError
 
     config = request.config
@@ -209,7 +210,7 @@ def _harness_spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _spark_state() -> ModuleType:
-    from harness.testing import spark_state
+    from harness.testing import spark_job as spark_state
 
     return spark_state
 

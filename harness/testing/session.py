@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from harness.differ.compare import compare
 from harness.differ.query_side import Query
 from harness.differ.result import ComparisonResult
-from harness.engines.shared.duckdb_instance import connect
-from harness.query import run_query
+from harness.engines.duckdb.instance import connect
+from harness.queries.sql import run_query
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table, open_table
 from harness.testing.lake import LakeTable

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from harness.catalogs.names import parse_name
-from harness.jobs.job import SparkJob, open_job
-from harness.jobs.writes import Write
+from harness.metadata.catalogs.catalog import parse_name
+from harness.testing.jobs.job import SparkJob, open_job
+from harness.testing.jobs.writes import Write
 from harness.testing.lake import make_table, scenario_of
 from harness.testing.literals import Format, Kind, Row, SameRows, types_of
 from harness.testing.scenarios.model import Scenario
@@ -70,7 +71,7 @@ class SparkJobTest:
         self.add({name: SameRows(rows=tuple(rows), schema=types, format=table_format, kind=kind)})
 
     def written(self, table: str) -> pa.Table:
-        """The rows that the job wrote to a table, as `harness.jobs.job.SparkJob.written` says."""
+        """The rows that the job wrote to a table, as `harness.testing.jobs.job.SparkJob.written` says."""
         return self._job.written(table)
 
     def writes(self, table: str) -> tuple[Write, ...]:
@@ -87,3 +88,45 @@ class SparkJobTest:
             return make_table(scenario_of(source, folder), self._directory, name=folder)
         make: Callable[[Path], object] | None = getattr(source, "make", None)
         return source if make is None else make(self._directory / folder)
+
+
+# What a test may leave behind in a shared Spark session, and its removal: temporary views, current database, cache.
+
+
+@dataclass(frozen=True, slots=True)
+class SparkState:
+    """What a session had before a test."""
+
+    database: str
+    views: frozenset[str]
+
+    @classmethod
+    def of(cls, session: SparkSession) -> SparkState:
+        """The state of a session now; of one that was stopped, `FRESH`."""
+        return FRESH if _stopped(session) else cls(session.catalog.currentDatabase(), _views(session))
+
+
+FRESH = SparkState("default", frozenset())
+"""Of a session that was started in the test itself."""
+
+
+def restore(session: SparkSession, state: SparkState) -> None:
+    """Bring a session back to a state. One that was stopped is left alone."""
+    if _stopped(session):
+        return
+    for view in _views(session) - state.views:
+        session.catalog.dropTempView(view)
+    if session.catalog.currentDatabase() != state.database:
+        session.catalog.setCurrentDatabase(state.database)
+    session.catalog.clearCache()
+
+
+def _stopped(session: SparkSession) -> bool:
+    context = session.sparkContext
+    return context._jsc is None or bool(context._jsc.sc().isStopped())
+
+
+def _views(session: SparkSession) -> frozenset[str]:
+    # The JVM's own list takes a millisecond, `SHOW VIEWS` and `catalog.listTables` are queries.
+    views = session._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+    return frozenset(views.apply(i).table() for i in range(views.size()))

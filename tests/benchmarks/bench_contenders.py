@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from bench_records import Sample
 
-from harness.conformance.readers import READERS
-from harness.conformance.workers import WorkerScript
+from harness.testing.conformance.readers import READERS
+from harness.testing.conformance.workers import WorkerScript
 
 _ANSWERING = Path(__file__).with_name("bench_answering.py")
 _ROOT = Path(__file__).parents[2]

@@ -13,10 +13,10 @@ from typing import Any
 
 from bench_scales import Scale
 
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.delta.files import DataFileHandle as DeltaFile
-from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import DataFileHandle
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.files import DataFileHandle as DeltaFile
+from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.files import DataFileHandle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from bench_made import Made, linked_delta
 from bench_scales import Scale
 
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 _ROWS = 100
 """Of each file: file i has the ids from i * 100 on, and k is the id modulo 97."""

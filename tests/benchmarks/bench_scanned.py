@@ -16,10 +16,10 @@ import pyarrow as pa
 from bench_made import Made, linked, linked_delta
 from bench_scales import Scale
 
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.deletes import equality_columns, position_columns
-from harness.writing.iceberg.files import DataFileHandle, FileOptions, bare_data_file, write_file
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.deletes import equality_columns, position_columns
+from harness.testing.writing.iceberg.files import DataFileHandle, FileOptions, bare_data_file, write_file
 
 Shape: TypeAlias = Literal["scattered", "clustered"]
 Positions: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"

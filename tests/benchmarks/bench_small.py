@@ -9,9 +9,9 @@ from typing import Any
 from bench_made import Made
 from bench_scales import Scale
 
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import DataFileHandle
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.files import DataFileHandle
 
 _SCHEMA = {"id": "long", "region": "string", "price": "double"}
 _NESTED = {"id": "long", "place": "struct<lat: double, zone: string>", "tags": "list<string>"}

@@ -7,8 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from harness.cache.entries import StrangeEntryError, decode, encode
-from harness.cache.keys import Key
+from harness.storage.decoded import Key
+from harness.storage.decoded_folder import StrangeEntryError, decode, encode
 
 KEY = Key("manifest", "/t/m.avro", 7, "inode 3")
 TABLE = pa.table({"id": pa.array([1, None, 3], pa.int64()), "path": pa.array(["a", "b", ""], pa.string())})

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cache.folder import Folder
-from harness.cache.memory import Memory
 from harness.errors import RequestError
+from harness.storage.decoded import Memory
+from harness.storage.decoded_folder import Folder
 
 NAMES = [f"{n:040x}" for n in range(8)]
 

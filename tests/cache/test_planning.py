@@ -10,14 +10,14 @@ import fastavro
 import pytest
 
 import harness
-from harness.cache import kept
-from harness.cache.memory import SHARED
 from harness.errors import RequestError
-from harness.iceberg.columns import entries
-from harness.iceberg.columns import kept as manifests
+from harness.metadata.iceberg.columns import entries
+from harness.metadata.iceberg.columns import kept as manifests
+from harness.storage import decoded as kept
 from harness.storage import listings
+from harness.storage.decoded import SHARED
 from harness.storage.stores import Storage
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS NULL"]
 

@@ -13,11 +13,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
-from harness.cache.memory import SHARED
-from harness.iceberg.manifest_list import ManifestFile
-from harness.iceberg.source import ScanSource
-from harness.writing.iceberg import store as store_of_tables
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.iceberg.manifest_entries import ManifestFile
+from harness.metadata.iceberg.source import ScanSource
+from harness.storage.decoded import SHARED
+from harness.testing.writing.iceberg import store as store_of_tables
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 class Asked(LocalFileSystem):

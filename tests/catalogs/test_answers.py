@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 import harness
-from harness.catalogs.catalog import walk
-from harness.catalogs.pyiceberg.adapter import PyIcebergCatalog
-from harness.catalogs.pyiceberg.failures import asking
-from harness.writing.delta.builder import DeltaTable
+from harness.metadata.catalogs.catalog import walk
+from harness.metadata.catalogs.pyiceberg.adapter import PyIcebergCatalog, asking
+from harness.testing.writing.delta.builder import DeltaTable
 
 DELTA = {"spark.sql.sources.provider": "delta"}
 
@@ -383,7 +382,7 @@ def refused() -> Exception:
     ],
 )
 def test_every_failure_is_one_line_that_says_what_to_set(raised, kind, said, caplog):
-    caplog.set_level("DEBUG", "harness.catalogs")
+    caplog.set_level("DEBUG", "harness.metadata.catalogs")
     with pytest.raises(kind, match=said) as shown, asking("my-prod", "http://user:pass@host/x?key=secret", "its name"):
         raise raised
     assert caplog.text.count("my-prod: its name, ") == 1

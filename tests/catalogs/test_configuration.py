@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.catalogs import configuration
-from harness.catalogs.pyiceberg import configured as pyiceberg
 from harness.cli import main
 from harness.errors import RequestError, StorageError, TableNotFoundError
+from harness.metadata.catalogs import configuration
+from harness.metadata.catalogs.pyiceberg import adapter as pyiceberg
 from harness.testing.unity_server import UnityServer
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 
 @pytest.fixture

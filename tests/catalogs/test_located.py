@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @dataclass

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness import RequestError
-from harness.catalogs.names import nearest, parse_name, written
+from harness.metadata.catalogs.catalog import nearest, parse_name, written
 
 
 @pytest.mark.parametrize(

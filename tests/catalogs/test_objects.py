@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 def shaped(module: str, kind: str, /, **members: Any) -> Any:

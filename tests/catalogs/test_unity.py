@@ -12,9 +12,6 @@ import fsspec
 import pytest
 
 import harness
-from harness.catalogs.catalog import Catalog, walk
-from harness.catalogs.unity.catalog import Unity, open_unity
-from harness.catalogs.unity.credentials import lent
 from harness.errors import (
     HarnessWarning,
     InvalidTableError,
@@ -25,9 +22,11 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.storage import renewal
+from harness.metadata.catalogs.catalog import Catalog, walk
+from harness.metadata.catalogs.unity import Unity, lent, open_unity
+from harness.storage import configuration as renewal
 from harness.testing.unity_server import UnityServer
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 TOKEN = "dapi-0123456789abcdef"
 HOUR_MS = 3_600_000
@@ -268,9 +267,9 @@ def test_every_failure_is_one_line_that_says_what_to_set(newer, failures, cause,
 
 def test_a_server_that_is_busy_is_asked_again(newer, caplog):
     newer.failures = [(429, b""), (503, b"")]
-    with caplog.at_level("DEBUG", "harness.catalogs"):
+    with caplog.at_level("DEBUG", "harness.metadata.catalogs"):
         assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
-    own = [record.getMessage() for record in caplog.records if record.name == "harness.catalogs"]
+    own = [record.getMessage() for record in caplog.records if record.name == "harness.metadata.catalogs"]
     assert [message for message in own if "busy" in message] == [
         "unity is busy (HTTP 429), and is asked again in 0.5 s",
         "unity is busy (HTTP 503), and is asked again in 2 s",

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.catalogs.catalog import Catalog, walk
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.catalogs.catalog import Catalog, walk
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(scope="module")

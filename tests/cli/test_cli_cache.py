@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from harness.cache.folder import Folder
-from harness.cache.kept import DIRECTORY
 from harness.cli import main
+from harness.storage.decoded import DIRECTORY
+from harness.storage.decoded_folder import Folder
 
 
 def test_info_says_what_there_is_and_clear_removes_it(tmp_path, capsys):

@@ -19,8 +19,8 @@ import harness
 from harness.cli import main
 from harness.cli.rows import Rows
 from harness.errors import MissingFileError, SnapshotNotFoundError
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 class StandInPlan:
@@ -79,7 +79,7 @@ def calls(monkeypatch) -> list:
         return connection.from_arrow(pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])}))
 
     monkeypatch.setitem(vars(harness), "open_table", open_table)
-    monkeypatch.setattr("harness.query.run_query", run_query)
+    monkeypatch.setattr("harness.queries.sql.run_query", run_query)
     return made
 
 

@@ -16,7 +16,7 @@ from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, T
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
 from harness.differ.sources import Source, SourceKind
 from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
 EQUAL = ComparisonResult(left=SIDE, right=SIDE, columns=("a",))
@@ -300,7 +300,7 @@ def test_a_query_that_neither_side_runs_is_no_comparison(orders, capfd):
 
 
 def test_a_query_that_fails_on_one_side_is_a_different_outcome(orders, capfd, monkeypatch):
-    run, asked = harness.query.run_query, []
+    run, asked = harness.queries.sql.run_query, []
 
     def fail_once(query, tables, **given):
         asked.append(query)
@@ -308,7 +308,7 @@ def test_a_query_that_fails_on_one_side_is_a_different_outcome(orders, capfd, mo
             raise EngineError("executor lost")
         return run(query, tables, **given)
 
-    monkeypatch.setattr("harness.query.run_query", fail_once)
+    monkeypatch.setattr("harness.queries.sql.run_query", fail_once)
     assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t", "--format", "json"]) == 1
     found = report(capfd)
     assert (found["verdict"], found["left"]["rows"], found["right"]["rows"]) == ("different outcome", 3, None)
@@ -320,7 +320,7 @@ def test_a_query_that_is_refused_is_no_difference(orders, capfd, monkeypatch, re
     def refuse(query, tables, **given):
         raise refusal("not this query")
 
-    monkeypatch.setattr("harness.query.run_query", refuse)
+    monkeypatch.setattr("harness.queries.sql.run_query", refuse)
     assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t"]) == 2
     out, err = capfd.readouterr()
     assert out == ""

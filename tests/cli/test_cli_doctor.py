@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli import doctor, main
 from harness.cli.doctor import Requirement, check, java_problem, version_numbers
-from harness.engines.shared.java_runtime import java_version
+from harness.engines.spark.java_runtime import java_version
 from harness.errors import RequestError
 
 
@@ -38,7 +38,7 @@ def test_a_system_that_cannot_hold_a_worker_to_limits(capfd, monkeypatch):
     def run(*_, **__):
         raise RequestError("Cannot hold it: or accept by the option waived", options=["waived"])
 
-    monkeypatch.setattr("harness.contained.launching.run", run)
+    monkeypatch.setattr("harness.tools.contained.launching.run", run)
     assert main(["doctor", "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
     assert report["works"]["Untrusted reads"] is False

@@ -11,8 +11,8 @@ import pytest
 
 import harness.testing.demo
 from harness.cli import main
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ import pytest
 from harness.cli import main
 from harness.cli.interruption import Interruption, listening
 from harness.cli.terminal import logs_as_lines
-from harness.engines.shared import running_queries
-from harness.engines.shared.duckdb_instance import connect, cursor
+from harness.engines.duckdb import instance as running_queries
+from harness.engines.duckdb.instance import connect, cursor
 from harness.errors import EngineError
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = [
     pytest.mark.slow,
@@ -253,7 +253,7 @@ def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, 
 
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patched:
-        patched.setattr("harness.query.run_query", run_query)
+        patched.setattr("harness.queries.sql.run_query", run_query)
         assert main(["sql", ENDLESS_QUERIES["one-row"]]) == 130
     assert capfd.readouterr() == ("", "interrupted\n")
     assert signal.getsignal(signal.SIGINT) is before
@@ -269,7 +269,7 @@ def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_
         finally:
             raise EngineError("Spark failed: the job was cancelled")
 
-    monkeypatch.setattr("harness.query.run_query", compare)
+    monkeypatch.setattr("harness.queries.sql.run_query", compare)
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     report = tmp_path / "report"
     arguments = ["diff", str(table.directory), "--engines", "duckdb", "--sql", "FROM t"]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 import typer
 
-from harness.cli.plain_values import take_plain_values
+from harness.cli.app import take_plain_values
 
 
 class Size(enum.Enum):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.cli import terminal
-from harness.storage.traffic import Traffic
+from harness.storage.clients import Traffic
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness.cli import interruption, main, untrusted
-from harness.cli.shell.apart import ApartSession
-from harness.cli.shell.completion import completions
-from harness.cli.shell.inputs import Inputs
+from harness.cli.shell.command import Inputs
+from harness.cli.shell.session import ApartSession
+from harness.cli.shell.terminal_lines import completions
 from harness.cli.writers import RowFormat
-from harness.contained.launching import Finished
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.tools.contained.launching import Finished
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, 
 def test_the_chosen_namespace_and_locations(shell, lake, monkeypatch):
     text = "USE sales;\n.tables\nFROM orders LIMIT 0;\nSHOW TABLES;\n"
     assert shell(text) == (0, "orders\nid  note\n--  ----\nname\n------\norders\n", "")
-    monkeypatch.setattr("harness.catalogs.together.configured", dict)
+    monkeypatch.setattr("harness.metadata.catalogs.configuration.configured", dict)
     assert shell(f".format csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
 
 
@@ -233,7 +233,7 @@ def test_an_untrusted_session_sets_here_and_reads_there(inputs, lake, capsys):
 
 
 def test_an_untrusted_shell_asks_no_catalog(shell, monkeypatch):
-    monkeypatch.setattr("harness.cli.shell.apart.open_catalog", lambda name: object())
+    monkeypatch.setattr("harness.cli.shell.session.open_catalog", lambda name: object())
     code, _, err = shell("SELECT 1;", "prod", "--untrusted")
     assert code == 2
     assert err.startswith("error: Cannot ask catalog prod with --untrusted: there is no network where it reads; give a")

@@ -9,11 +9,10 @@ import json
 import numpy as np
 import pytest
 
-from harness.cli.lines import csv_quotes
 from harness.cli.query import run
 from harness.cli.values import json_values, text_of
-from harness.cli.writers import RowFormat, write_rows
-from harness.engines.shared import sqltext
+from harness.cli.writers import RowFormat, csv_quotes, write_rows
+from harness.engines import sqltext
 from harness.errors import EngineError
 
 ODD_TEXTS = [

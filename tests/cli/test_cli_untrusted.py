@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from harness.cli import main, untrusted
-from harness.contained.bounds import Bounds
-from harness.contained.launching import Finished
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.tools.contained.bounds import Bounds
+from harness.tools.contained.launching import Finished
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_what_is_refused_starts_no_worker(table, worker, capfd, command, said):
 
 
 def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
-    from harness.contained.launching import _beyond
+    from harness.tools.contained.launching import _beyond
 
     def beyond(*_, bounds, **__):
         raise _beyond("output_bytes", bounds, "gave back too many bytes")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.conformance.engines import TableAt, Unsupported
+from harness.testing.conformance.own import TableAt, Unsupported
 
 
 class Fake:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from harness.conformance.judging import Answer, Measure, judge
-from harness.conformance.outcomes import Check, Expected, Outcome, as_expected, of_checks
-from harness.conformance.results import Case, EngineInfo, Run, ScenarioInfo
 from harness.errors import EngineError, UnsupportedError
+from harness.testing.conformance.judging import Answer, Measure, judge
+from harness.testing.conformance.results import (
+    Case,
+    Check,
+    EngineInfo,
+    Expected,
+    Outcome,
+    Run,
+    ScenarioInfo,
+    as_expected,
+    of_checks,
+)
 from harness.testing.scenarios.model import ResolvedExpectation, ResolvedSelector
 
 GOOD = EngineInfo(name="good", version="1.0", asked="good")

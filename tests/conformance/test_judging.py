@@ -7,10 +7,10 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from harness.conformance.judging import Answer, Measure, described, judge
-from harness.conformance.outcomes import Outcome
-from harness.conformance.workers import CRASHED, TIMED_OUT
 from harness.errors import CorruptDeleteError, EngineError, InvalidTableError, UnsupportedError
+from harness.testing.conformance.judging import Answer, Measure, described, judge
+from harness.testing.conformance.results import Outcome
+from harness.testing.conformance.workers import CRASHED, TIMED_OUT
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})

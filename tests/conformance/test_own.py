@@ -6,10 +6,9 @@ import shutil
 
 import pytest
 
-from harness.conformance.engines import TableAt
-from harness.conformance.own import OwnReader
 from harness.errors import OutsideTableError
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.conformance.own import OwnReader, TableAt
+from harness.testing.writing.delta.builder import DeltaTable
 
 
 @pytest.mark.parametrize("name", ["duckdb", "oracle"])

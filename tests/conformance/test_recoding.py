@@ -7,7 +7,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from harness.conformance.recoding import recoded
+from harness.testing.conformance.judging import recoded
 
 ENTRY = pa.struct([("key", pa.string_view()), ("value", pa.string_view())])
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.cli import main
-from harness.conformance.workers import WorkerScript
+from harness.testing.conformance.workers import WorkerScript
 
 pytestmark = pytest.mark.slow
 
@@ -240,9 +240,9 @@ def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
 
 
 def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
-    monkeypatch.setattr("harness.conformance.own.NAMES", ("duckdb",))
-    monkeypatch.setattr("harness.conformance.finding.NAMES", ("duckdb",))
-    monkeypatch.setattr("harness.conformance.finding.READERS", {"absent": ABSENT})
+    monkeypatch.setattr("harness.testing.conformance.own.NAMES", ("duckdb",))
+    monkeypatch.setattr("harness.testing.conformance.finding.NAMES", ("duckdb",))
+    monkeypatch.setattr("harness.testing.conformance.finding.READERS", {"absent": ABSENT})
     assert main(["run", *suite(plain=PLAIN), "--engine", "all"]) == 0
     text = capsys.readouterr().out
     assert "not run: absent: Cannot use the engine absent: no_such_module is not installed" in text

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from runs import SAMPLE
 
-from harness.conformance.reports import to_html
+from harness.testing.conformance.reports.html import to_html
 
 pytestmark = pytest.mark.browser
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

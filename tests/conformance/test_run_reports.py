@@ -10,7 +10,9 @@ from xml.etree import ElementTree
 import pytest
 from runs import ERRONEOUS, EXPECTED_FAILURE, FINE, MANY, OPEN, SAMPLE, SKIPPED, UNEXPECTED_PASS
 
-from harness.conformance.reports import to_github, to_html, to_json, to_junit, to_markdown, to_text
+from harness.testing.conformance.reports.html import to_html
+from harness.testing.conformance.reports.json_report import to_json, to_junit
+from harness.testing.conformance.reports.text import to_github, to_markdown, to_text
 
 AGAIN = "harness run --engine 'my engines:Bad' --python 'bad=/p y' --scenario iceberg/deletes/own-commit --keep repro"
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.conformance.engines import At, TableAt
-from harness.conformance.finding import Places, open_engine
-from harness.conformance.workers import (
+from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.testing.conformance.finding import Places, open_engine
+from harness.testing.conformance.own import At, TableAt
+from harness.testing.conformance.workers import (
     CRASHED,
     NONSENSE,
     NOT_INSTALLED,
@@ -21,7 +22,6 @@ from harness.conformance.workers import (
     WorkerScript,
     interpreter_of,
 )
-from harness.errors import EngineError, RequestError, UnsupportedError
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.catalogs.pyiceberg import configured as pyiceberg
-from harness.connections.locations import is_location, locations_in
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
-from harness.writing.delta.builder import DeltaTable
+from harness.metadata.catalogs.pyiceberg import adapter as pyiceberg
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.tools.connections.texts import is_location, locations_in
 
 DOWN = '[tool.harness.catalogs.down]\ntype = "unity"\nuri = "http://127.0.0.1:9"\n'
 

@@ -16,10 +16,6 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.contained import reading
-from harness.contained.arrow_messages import _Table
-from harness.contained.launching import Finished
-from harness.contained.locations import directories_of
 from harness.errors import (
     EngineError,
     InvalidTableError,
@@ -28,7 +24,11 @@ from harness.errors import (
     RequestError,
     UnknownColumnError,
 )
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.tools.contained import reading
+from harness.tools.contained.arrow_messages import _Table
+from harness.tools.contained.bounds import directories_of
+from harness.tools.contained.launching import Finished
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_rows(table, here, asked, rows):
     found = harness.read_untrusted(table, **asked)
     assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows
     ((work, how),) = here
-    assert work == "harness.contained.reading:serve"
+    assert work == "harness.tools.contained.reading:serve"
     assert table in how["directories"]
 
 

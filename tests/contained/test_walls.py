@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from harness.contained import seccomp
-from harness.contained.bounds import Bounds
-from harness.contained.cgroups import own_group
-from harness.contained.syscalls import NUMBERS
+from harness.tools.contained import seccomp
+from harness.tools.contained.bounds import Bounds
+from harness.tools.contained.cgroups import own_group
+from harness.tools.contained.syscalls import NUMBERS
 
 
 def verdict(code, audit, number, arguments=()):

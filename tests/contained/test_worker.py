@@ -15,12 +15,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.contained import bounds as bounds_module
-from harness.contained import launching, namespaces, refusals, seccomp
-from harness.contained.bounds import Bounds, check_waived, parse_bounds
-from harness.contained.confining import before_imports
-from harness.contained.launching import run
 from harness.errors import EngineError, LimitError, RequestError
+from harness.tools.contained import bounds as bounds_module
+from harness.tools.contained import confining as namespaces
+from harness.tools.contained import launching, seccomp
+from harness.tools.contained import launching as refusals
+from harness.tools.contained.bounds import Bounds, check_waived, parse_bounds
+from harness.tools.contained.confining import before_imports
+from harness.tools.contained.launching import run
 
 pytestmark = [
     pytest.mark.slow,
@@ -232,7 +234,7 @@ def test_a_network_is_given_up_by_either_of_two(monkeypatch, no_filter, no_names
     monkeypatch.setattr(seccomp, "install", lambda calls: (no_filter, None))
     monkeypatch.setattr(namespaces, "leave_network", lambda: no_namespace)
     for name in ("landlock.restrict", "namespaces.drop_privileges", "_end_with", "_gain_no_privileges"):
-        monkeypatch.setattr(f"harness.contained.confining.{name}", lambda *_, **__: False)
+        monkeypatch.setattr(f"harness.tools.contained.confining.{name}", lambda *_, **__: False)
     assert before_imports(1, [], "") == (unenforced, None)
 
 
@@ -240,7 +242,7 @@ CONFINED = """
 import ctypes, os, struct, sys
 number = 126 if os.uname().machine == "x86_64" else 91
 capset = ctypes.CDLL(None).syscall(number, struct.pack("=Ii", 0x20080522, 0), bytes(24))
-from harness.contained import confining, namespaces
+from harness.tools.contained import confining, namespaces
 namespaces.leave_network = lambda: "no namespaces"
 unenforced, listener = confining.before_imports(os.getppid(), [], sys.argv[1])
 listener is None or os.close(listener)
@@ -316,7 +318,7 @@ def test_a_worker_ends_with_the_process_that_waits_for_it():
     """A parent that is another one than was said is one that is gone."""
     assert threading.current_thread() is threading.main_thread()
     script = (
-        "import os, sys; from harness.contained.confining import _end_with\n"
+        "import os, sys; from harness.tools.contained.confining import _end_with\n"
         "_end_with(os.getppid()); print('waits', flush=True); _end_with(1 << 30); print('lives on')"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -16,12 +16,12 @@ import sys
 import threading
 import time
 
-from harness.contained.syscalls import NUMBERS
+from harness.tools.contained.syscalls import NUMBERS
 
 
 def attempts(request, output):
     """What comes of each attempt: a value, or the name of its error."""
-    from harness.engines.shared.duckdb_instance import connect, cursor
+    from harness.engines.duckdb.instance import connect, cursor
 
     outside, own, scratch = request["outside"], request["own"], os.environ["TMPDIR"]
     tried = {

@@ -9,7 +9,7 @@ from test_iceberg_corpus import Case, iceberg_cases
 
 import harness
 from harness.engines.registry import find_engine
-from harness.oracle.planner import plan_unpruned
+from harness.testing.oracle.planner.plan import plan_unpruned
 
 pytestmark = pytest.mark.corpus
 

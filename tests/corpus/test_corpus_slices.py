@@ -11,7 +11,7 @@ from test_delta_corpus import delta_cases
 from test_iceberg_corpus import Case, iceberg_cases
 
 import harness
-from harness.slices.pulling import pull
+from harness.tools.slices.pulling import pull
 
 pytestmark = pytest.mark.corpus
 

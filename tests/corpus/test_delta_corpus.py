@@ -12,7 +12,7 @@ from canonical import SEPARATOR, CanonicalTable
 from test_iceberg_corpus import CORPUS, Case, check, read
 
 import harness
-from harness.files.variant import variant_to_json
+from harness.metadata.files.variant import variant_to_json
 from harness.testing.delta_bases import content, states_by_base
 
 pytestmark = pytest.mark.corpus

@@ -10,7 +10,7 @@ import pytest
 import harness
 from harness.errors import HarnessWarning
 from harness.testing.delta_bases import content, states_by_base
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 SCHEMA = {"id": "long", "part": "string"}
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
-from harness.delta.stats_structs import STATS_STRUCT
 from harness.errors import CorruptFileError, HarnessWarning
-from harness.limits import DEFAULT
-from harness.writing.delta.builder import DeltaTable
+from harness.metadata.delta.checkpoint_columns import STATS_STRUCT
+from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
+from harness.storage.limits import DEFAULT
+from harness.testing.writing.delta.builder import DeltaTable
 
 STRUCT = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct([("id", pa.int64()), ("a.b", pa.int64())]))])
 

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.delta.actions import DomainMetadata, Protocol, Transaction
-from harness.delta.checkpoints import CheckpointContent, UnreadableCheckpoint, read_checkpoint
-from harness.delta.commits import Locator
-from harness.delta.log_files import Checkpoint, CheckpointKind, LogFile
-from harness.delta.paths import TableRoot
-from harness.delta.stats_structs import concat_files
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
+from harness.metadata.delta.actions import DomainMetadata, Protocol, Transaction
+from harness.metadata.delta.checkpoint_columns import concat_files
+from harness.metadata.delta.checkpoints import CheckpointContent, UnreadableCheckpoint, read_checkpoint
+from harness.metadata.delta.commits import Locator
+from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, LogFile
+from harness.metadata.delta.paths import TableRoot
 from harness.storage.stores import Storage
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from harness.delta.column_mapping import lookup_of, materialized_columns
-from harness.delta.protocol import MappingMode
-from harness.delta.types import parse_schema
 from harness.errors import InvalidTableError
-from harness.model.schema import walk
-from harness.plan.column_mapping import ColumnLookup, stored_name
+from harness.metadata.delta.protocol import MappingMode
+from harness.metadata.delta.types import lookup_of, materialized_columns, parse_schema
+from harness.metadata.model.schema import walk
+from harness.metadata.plan.projection import ColumnLookup, stored_name
 
 
 def column(name, id_=None, physical=None, type_="long", **metadata):

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness.delta.commit_times import (
+from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError, UnsupportedError
+from harness.metadata.delta.commit_times import (
     CommitHistory,
     CommitTime,
     InCommitTimestamps,
@@ -13,9 +14,8 @@ from harness.delta.commit_times import (
     in_commit_timestamps,
     retention_ms,
 )
-from harness.delta.log_files import LogListing, arrange
-from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError, UnsupportedError
-from harness.model.times import show_ms, timestamp_ms
+from harness.metadata.delta.log_files import LogListing, arrange
+from harness.metadata.model.times import show_ms, timestamp_ms
 from harness.storage.listings import Entry
 
 DAY = 24 * 3_600_000

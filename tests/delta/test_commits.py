@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from harness.delta.actions import DeletionVectorDescriptor, DomainMetadata, Protocol, Transaction
-from harness.delta.commits import CommitReader, Locator, parse_commit
-from harness.delta.log_files import LogFile
-from harness.delta.paths import TableRoot
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
+from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetadata, Protocol, Transaction
+from harness.metadata.delta.commits import CommitReader, Locator, parse_commit
+from harness.metadata.delta.log_files import LogFile
+from harness.metadata.delta.paths import TableRoot
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 

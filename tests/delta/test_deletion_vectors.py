@@ -11,21 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from harness.delta import z85
-from harness.delta.actions import DeletionVectorDescriptor
-from harness.delta.deletion_vectors import (
-    DeletedFile,
-    decode_inline,
-    decode_stored,
-    make_loader,
-    vector_path,
-)
-from harness.delta.paths import TableRoot
 from harness.errors import CorruptDeleteError, HarnessError, InvalidTableError, MissingFileError
+from harness.metadata.delta import deletion_vectors as z85
+from harness.metadata.delta.actions import DeletionVectorDescriptor
+from harness.metadata.delta.deletion_vectors import DeletedFile, decode_inline, decode_stored, make_loader, vector_path
+from harness.metadata.delta.paths import TableRoot
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
-from harness.writing.delta.vectors import bitmap_bytes, vector_file_bytes
-from harness.writing.delta.vectors import z85 as encode_z85
+from harness.testing.writing.delta.vectors import bitmap_bytes, vector_file_bytes
+from harness.testing.writing.delta.vectors import z85 as encode_z85
 
 PORTABLE, NATIVE = 1681511377, 1681511376
 

@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.delta.column_mapping import lookup_of
-from harness.delta.protocol import MappingMode
 from harness.errors import (
     CorruptDeleteError,
     CorruptFileError,
@@ -23,7 +21,9 @@ from harness.errors import (
     SchemaMismatchError,
     UnknownColumnError,
 )
-from harness.writing.delta.builder import DeltaTable
+from harness.metadata.delta.protocol import MappingMode
+from harness.metadata.delta.types import lookup_of
+from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
 

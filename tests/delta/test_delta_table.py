@@ -16,10 +16,10 @@ from harness.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from harness.plan.file_index import FileIndex, file_uri
+from harness.metadata.plan.file_index import FileIndex, file_uri
 from harness.storage.stores import Storage
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from harness.delta.actions import Metadata, Protocol
-from harness.delta.protocol import MappingMode
-from harness.delta.types import parse_schema, parse_type_name, table_schema
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.model.schema import (
+from harness.metadata.delta.actions import Metadata, Protocol
+from harness.metadata.delta.protocol import MappingMode
+from harness.metadata.delta.types import parse_schema, parse_type_name, table_schema
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

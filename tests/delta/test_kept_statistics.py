@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 import harness
-from harness.cache import memory
-from harness.cache.kept import Cache
-from harness.cache.keys import Key
-from harness.delta import checkpoint_statistics, held_checkpoints, kept_statistics
-from harness.delta.kept_statistics import KeptStatistics
-from harness.delta.statistics import Bounds, FileStats, Leaf
 from harness.errors import CorruptFileError
-from harness.model.schema import Field, FloatType, IntegerType, Type
+from harness.metadata.delta import bases as held_checkpoints
+from harness.metadata.delta import bases as kept_statistics
+from harness.metadata.delta import checkpoint_statistics
+from harness.metadata.delta.bases import KeptStatistics
+from harness.metadata.delta.statistics import Bounds, FileStats, Leaf
+from harness.metadata.model.schema import Field, FloatType, IntegerType, Type
+from harness.storage import decoded as memory
 from harness.storage import listings
-from harness.writing.delta.builder import DeltaTable
+from harness.storage.decoded import Cache, Key
+from harness.testing.writing.delta.builder import DeltaTable
 
 FILTERS = (None, "id = 3", "name = 'n4'", "day < DATE '1970-01-04'", "id = 1 OR name LIKE 'n5%'", "id IS NULL")
 READ: list[int] = []
@@ -50,7 +51,7 @@ def made(tmp_path, monkeypatch) -> DeltaTable:
 
 def forget() -> None:
     """As another process has it."""
-    for shared in (memory.SHARED, held_checkpoints.SHARED, kept_statistics.SHARED):
+    for shared in (memory.SHARED, held_checkpoints.CHECKPOINTS, kept_statistics.STATISTICS):
         shared.clear()
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.delta.last_checkpoint import parse_hint, read_hint
-from harness.delta.log_files import Hint
+from harness.metadata.delta.last_checkpoint import parse_hint, read_hint
+from harness.metadata.delta.log_files import Hint
 from harness.storage.stores import Storage
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from harness.delta.log_files import Checkpoint, LogListing, arrange, list_log
 from harness.errors import TableNotFoundError
+from harness.metadata.delta.log_files import Checkpoint, LogListing, arrange, list_log
 from harness.storage.clients import FsspecClient
 from harness.storage.listings import UNREADABLE, Entry
 from harness.storage.stores import Storage

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from harness.delta import partition_values
-from harness.delta.partition_values import parse_partition_value
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.model.schema import (
+from harness.metadata.delta import partition_values
+from harness.metadata.delta.partition_values import parse_partition_value
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.delta.paths import TableRoot, canonical_of, decode, file_ids, keys_of, require_readable
 from harness.errors import InvalidTableError, UnsupportedError
+from harness.metadata.delta.paths import TableRoot, canonical_of, decode, file_ids, keys_of, require_readable
 from harness.storage.stores import Storage
 
 LOCAL = TableRoot.of("/data/my table%20#1")

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from harness.delta.actions import Metadata, Protocol
-from harness.delta.protocol import (
+from harness.errors import InvalidTableError, UnsupportedError
+from harness.metadata.delta.actions import Metadata, Protocol
+from harness.metadata.delta.protocol import (
     MappingMode,
     check_protocol,
     feature_warnings,
@@ -14,9 +15,8 @@ from harness.delta.protocol import (
     is_enabled,
     mapping_mode,
     protocol_warnings,
+    redirect_warnings,
 )
-from harness.delta.redirect import redirect_warnings
-from harness.errors import InvalidTableError, UnsupportedError
 
 
 def protocol(reader, readers=None, writers=(), writer_version=7):

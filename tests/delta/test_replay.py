@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.delta.log_files import Hint, list_log
-from harness.delta.replay import load_state
-from harness.delta.segment import choose_segment
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
+from harness.metadata.delta.log_files import Hint, list_log
+from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.segment import choose_segment
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -527,7 +527,7 @@ def test_a_checkpoint_in_parts_is_refused_where_nothing_else_gives_the_version(l
 
 
 def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
-    monkeypatch.setattr("harness.delta.replay._CHUNK", 3)
+    monkeypatch.setattr("harness.metadata.delta.replay._CHUNK", 3)
     names = [f"f{i}" for i in range(10)]
     log.commits([*START, *map(add, names)], [*map(remove, names[:7])], [*map(add, names[5:7])])
     assert sorted(log.live()) == names[5:]

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.delta.log_files import Checkpoint, Compaction, Hint, LogListing, arrange
-from harness.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
 from harness.errors import (
     CorruptFileError,
     HarnessError,
@@ -17,6 +15,8 @@ from harness.errors import (
     SnapshotNotFoundError,
     TableNotFoundError,
 )
+from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogListing, arrange
+from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
 from harness.storage.listings import Entry
 from harness.storage.stores import Storage
 

@@ -14,17 +14,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.delta import statistics
-from harness.delta.actions import FILES_STATE
-from harness.delta.files_statistics import FilesStatistics
-from harness.delta.matching import Matching
-from harness.delta.partition_tuples import partition_tuples
-from harness.delta.skipping import bind, skip_files
-from harness.delta.statistics import Bounds, FileStats, Leaf, leaves, read_statistics, record_counts
 from harness.errors import InvalidTableError
-from harness.filters.parse import parse_filter
-from harness.filters.predicate import And, Comparison, Constant, In, IsNull, Op, Or, StartsWith, Undecided, may_match
-from harness.model.schema import (
+from harness.metadata.delta import statistics
+from harness.metadata.delta.actions import FILES_STATE
+from harness.metadata.delta.checkpoint_statistics import FilesStatistics
+from harness.metadata.delta.partition_values import partition_tuples
+from harness.metadata.delta.skipping import Matching, bind, skip_files
+from harness.metadata.delta.statistics import Bounds, FileStats, Leaf, leaves, read_statistics, record_counts
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.filters.predicate import (
+    And,
+    Comparison,
+    Constant,
+    In,
+    IsNull,
+    Op,
+    Or,
+    StartsWith,
+    Undecided,
+    may_match,
+)
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -38,7 +48,7 @@ from harness.model.schema import (
     StructType,
     TimestampType,
 )
-from harness.plan.skipped_files import BY_PARTITION, BY_STATISTICS, KEPT
+from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT
 
 LONG = IntegerType(64)
 SCHEMA = Schema(

@@ -23,8 +23,7 @@ from harness.differ.forms import form
 from harness.differ.opening import Opening
 from harness.differ.relaxations import ALL_TYPE_RULES
 from harness.differ.sides import Hashing
-from harness.differ.spark_side import SparkSide
-from harness.differ.spark_workers import hashed_by_duckdb
+from harness.differ.spark_side import SparkSide, hashed_by_duckdb
 from harness.engines.spark.types import ARROW_METADATA
 
 

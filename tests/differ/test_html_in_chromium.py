@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from comparing import EQUAL, KEYED, UNKEYED, with_value
 
-from harness.differ.reports import to_html
+from harness.differ.reports.html import to_html
 
 pytestmark = pytest.mark.browser
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.mark.parametrize("kind", ["position", "equality", "vector"])

@@ -14,8 +14,8 @@ from harness.differ.exact import keyed_difference, multiset_difference
 from harness.differ.origins import columns_of, hidden_places, with_origins
 from harness.differ.result import Origin
 from harness.errors import UnknownColumnError
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"id": "long", "x": "double", "s": "string"}
 

@@ -11,8 +11,8 @@ import pytest
 
 import harness
 from harness.differ.result import GroupDifference
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
 

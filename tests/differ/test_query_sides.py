@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness.differ.relaxations import Measure
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = [
     {"g": "a", "x": Decimal("1.00"), "y": 0.5},

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from comparing import ALL, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
 
-from harness.differ.reports import to_html
+from harness.differ.reports.html import to_html
 
 VOID = {"meta", "input"}
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from comparing import ALL, CHANGED, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
 
-from harness.differ.reports import to_text
+from harness.differ.reports.text import to_text
 from harness.differ.result import ColumnDifference, GroupDifference, RowDifference, RowKind
 
 SIDES = """\

@@ -11,9 +11,9 @@ import pages
 import typer
 
 from harness.cli.app import application
-from harness.iceberg.trust import CLAIMS, LIES, Lie
-from harness.queries.transpile.functions.registry import Function, Kind
-from harness.queries.transpile.supported import FUNCTIONS
+from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
+from harness.queries.transpile.aggregate_entries import SUPPORTED
+from harness.queries.transpile.functions.registry import Function, FunctionKind
 
 
 def commands() -> dict[str, Any]:
@@ -82,15 +82,15 @@ def _releases(lie: Lie) -> str:
 def with_functions(page: str) -> str:
     """The page of functions with the table as it must be now."""
     sections = []
-    for kind in Kind:
-        entries = sorted((f for f in FUNCTIONS if f.kind is kind), key=lambda f: f.names[0])
+    for kind in FunctionKind:
+        entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
         if entries:
             head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
             sections.append("\n".join([f"## {kind.value}\n", head, *map(_function_row, entries)]))
-    refused = sum(bool(f.refused) for f in FUNCTIONS)
-    names = sum(len(f.names) for f in FUNCTIONS if not f.refused)
+    refused = sum(bool(f.refused) for f in SUPPORTED)
+    names = sum(len(f.names) for f in SUPPORTED if not f.refused)
     counted = (
-        f"{len(FUNCTIONS) - refused} functions and operators are supported, under {names} names; {refused} entries are "
+        f"{len(SUPPORTED) - refused} functions and operators are supported, under {names} names; {refused} entries are "
         f"refused by name.\n{_everyday()}\n"
     )
     text = "\n\n".join([counted, *sections]).replace("\n\n\n", "\n\n")

@@ -7,11 +7,11 @@ from typing import Any
 
 import on_oracle
 
-from harness.engines.duckdb import engine
-from harness.engines.duckdb.engine import Use
-from harness.engines.shared.duckdb_instance import cursor
+from harness.engines.duckdb import relations as engine
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.relations import Use
 from harness.table import open_table
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 def rows(

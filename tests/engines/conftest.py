@@ -7,8 +7,8 @@ import on_oracle
 import on_spark
 import pytest
 
-from harness.engines.shared import key_sets
-from harness.writing.iceberg.builder import IcebergTable
+from harness.engines import key_sets
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 from on_spark import comparable
 
 from harness.errors import EngineError, HarnessError
-from harness.oracle import engine as oracle
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.testing.oracle.engine import reading as oracle
 
 asked = False
 """Whether the oracle reads too."""

@@ -11,9 +11,9 @@ import on_oracle
 import pyarrow as pa
 
 import harness
-from harness.engines.duckdb.conform import conform
-from harness.engines.shared.duckdb_instance import cursor
-from harness.writing.iceberg.builder import IcebergTable
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.relations import conform
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 def arrow(table: IcebergTable, **how: Any) -> pa.Table:

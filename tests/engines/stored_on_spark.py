@@ -12,20 +12,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from harness.engines.shared.column_values import column_values
-from harness.engines.shared.data_files import FileName
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.footers import read_footers
-from harness.engines.spark.columns import Translation
-from harness.engines.spark.conform import conform
-from harness.engines.spark.constants import FileConstants
+from harness.engines.column_values import column_values
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.duckdb.instance import cursor
+from harness.engines.footers import read_footers
+from harness.engines.spark.columns import FileConstants, Translation
+from harness.engines.spark.frames import conform
 from harness.engines.spark.gateway import DiskFile, Gateway
 from harness.engines.spark.types import natural
-from harness.model.file_schema import PhysicalSchema
-from harness.model.schema import Field, arrow_field
-from harness.plan.column_mapping import ColumnLookup
-from harness.plan.projection import ColumnSource, resolve
+from harness.metadata.model.file_schema import PhysicalSchema
+from harness.metadata.model.schema import Field, arrow_field
+from harness.metadata.plan.projection import ColumnLookup, ColumnSource, resolve
 from harness.storage.stores import Storage
 
 

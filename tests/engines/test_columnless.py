@@ -11,12 +11,12 @@ import pytest
 from reading import snapshot_arrow
 
 import harness
+from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.scans import counted
 from harness.engines.registry import find_engine
-from harness.engines.shared.duckdb_instance import cursor
-from harness.writing.columnless_files import group_sizes
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.columnless_files import group_sizes
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 
 def make(directory: Path, *rows: int) -> tuple[IcebergTable, list[DataFileHandle]]:

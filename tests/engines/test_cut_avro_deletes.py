@@ -8,8 +8,8 @@ import pytest
 
 import harness
 from harness.engines.registry import find_engine
-from harness.oracle.planner import plan_unpruned
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = [{"id": i} for i in range(4)]
 

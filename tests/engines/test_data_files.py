@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from harness.engines.shared.data_files import look_at
+from harness.engines.data_files import look_at
 
 
 def test_local_files_are_looked_at_in_order_by_the_caller() -> None:

@@ -20,8 +20,8 @@ from harness.engines.duckdb import lowering
 from harness.errors import CorruptFileError, MissingFileError, RequestError
 from harness.snapshot import Snapshot
 from harness.table import open_table
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 MANY = 150_000  # more bytes than DuckDB's streaming buffer has
 

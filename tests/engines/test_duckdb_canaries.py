@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.engines.duckdb import scans
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.duckdb.instance import connect
 from harness.storage.stores import Storage
 
 IS_2 = int(duckdb.__version__.split(".")[0]) >= 2

@@ -12,10 +12,10 @@ import pytest
 from agreeing import in_order, rows
 
 from harness.engines.duckdb import lowering
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.duckdb.instance import connect
 from harness.errors import HarnessError, RequestError
 from harness.table import open_table
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt
 
 Delete = Callable[[IcebergTable, dict[DataFileHandle, list[int]]], list[DataFileHandle]]
 

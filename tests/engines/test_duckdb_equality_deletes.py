@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from agreeing import in_order, rows
 
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.duckdb.instance import connect
 from harness.errors import HarnessError
 from harness.table import open_table
-from harness.writing.iceberg.avro import int_map
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.avro import int_map
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Row = tuple[Any, ...]
 

@@ -9,7 +9,7 @@ from typing import Any
 from agreeing import in_order, rows
 
 from harness.table import open_table
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 Make = Callable[..., IcebergTable]
 

@@ -9,11 +9,12 @@ import duckdb
 import pytest
 
 import harness
-from harness.engines.duckdb import engine, failures
-from harness.engines.shared.duckdb_instance import cursor
-from harness.plan.scan_plan import ScanPlan
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.engines.duckdb import failures
+from harness.engines.duckdb import relations as engine
+from harness.engines.duckdb.instance import cursor
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -21,16 +21,16 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
+from harness.engines.data_files import look_at
+from harness.engines.duckdb import files as duckdb_texts
 from harness.engines.duckdb import queries
-from harness.engines.shared import duckdb_texts
-from harness.engines.shared.data_files import look_at
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import connect, cursor
-from harness.engines.shared.store_files import PlannedFile, planned_files
+from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.duckdb.instance import connect, cursor
+from harness.engines.duckdb.store_files import PlannedFile, planned_files
 from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = 100_000
 

@@ -15,7 +15,7 @@ from reading import arrow, rows
 
 import harness
 from harness.errors import CorruptFileError, HarnessWarning
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 COLUMNS = {
     "id": "long not null",

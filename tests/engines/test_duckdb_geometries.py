@@ -12,8 +12,8 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.oracle.engine import to_arrow as oracle_arrow
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.oracle.engine.reading import to_arrow as oracle_arrow
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 BIG = bytes.fromhex("00000000013ff00000000000004000000000000000")
 LITTLE = bytes.fromhex("0101000000000000000000f03f0000000000000040")
@@ -116,7 +116,7 @@ def annotated_table(directory, values):
 
 
 def test_annotated_geometries_are_alike_everywhere(annotated, connection, spark):
-    from harness.engines.spark import engine as spark_engine
+    from harness.engines.spark import frames as spark_engine
 
     found = snapshot(annotated([BIG, LITTLE, None]))
     expected = [LITTLE, LITTLE, None]
@@ -126,10 +126,11 @@ def test_annotated_geometries_are_alike_everywhere(annotated, connection, spark)
 
 
 def test_annotated_bytes_that_are_no_geometry(annotated, spark):
-    from harness.engines.spark import engine as spark_engine
+    from harness.engines.duckdb import engine as duckdb_engine
+    from harness.engines.spark import frames as spark_engine
 
     plan = snapshot(annotated([LITTLE, LITTLE + b"\0"])).plan()
-    for read in (lambda: harness.engines.duckdb.engine.to_arrow(plan), lambda: oracle_arrow(plan)):
+    for read in (lambda: duckdb_engine.to_arrow(plan), lambda: oracle_arrow(plan)):
         with pytest.raises(CorruptFileError) as caught:
             read()
         assert caught.value.file.endswith(".parquet")

@@ -15,12 +15,13 @@ import pytest
 from footer_edits import chunk, edit
 
 import harness
+from harness.engines import footers
 from harness.engines.batches import Batches
+from harness.engines.duckdb import instance as duckdb_instance
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.shared import duckdb_instance, footers
-from harness.engines.shared.duckdb_instance import connect, cursor
+from harness.engines.duckdb.instance import connect, cursor
 from harness.errors import CorruptFileError, EngineError, HarnessError
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 SETTINGS = "current_setting('TimeZone'), current_setting('threads'), current_setting('preserve_insertion_order')"
 

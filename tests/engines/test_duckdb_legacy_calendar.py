@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 DATES, INT96, VERSION = (f"org.apache.spark.{key}" for key in ("legacyDateTime", "legacyINT96", "version"))
 

@@ -10,10 +10,9 @@ import pytest
 from agreeing import in_order, rows
 
 from harness.errors import HarnessError
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import Schema
+from harness.metadata.model.schema import METADATA, Schema
 from harness.table import open_table
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 
 def numbered(first: int, count: int) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from on_spark import on_duckdb_alone
 from reading import arrow, rows
 
 import harness
-from harness.model.schema import Field, IntegerType, Schema, StringType, StructType
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ODD = [
     "a.b",

@@ -16,13 +16,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from harness.engines.duckdb import engine, lowering
-from harness.engines.duckdb.engine import Use
-from harness.engines.duckdb.runs import Run
-from harness.engines.shared.duckdb_instance import cursor
-from harness.plan.scan_plan import ScanPlan
+from harness.engines.duckdb import lowering
+from harness.engines.duckdb import relations as engine
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.lowering import Run
+from harness.engines.duckdb.relations import Use
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 GROUP = 20_000  # ten vectors, the last of them not full
 FILE = 3 * GROUP

@@ -20,12 +20,13 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from harness.engines.duckdb import engine, lowering
-from harness.engines.duckdb.engine import Use
-from harness.engines.duckdb.runs import Run
-from harness.plan.scan_plan import ScanPlan
+from harness.engines.duckdb import lowering
+from harness.engines.duckdb import relations as engine
+from harness.engines.duckdb.lowering import Run
+from harness.engines.duckdb.relations import Use
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 Ids = npt.NDArray[np.int64]
 FILTERS: dict[str, Callable[[Ids, Ids], npt.NDArray[np.bool_]]] = {

@@ -9,8 +9,8 @@ import fsspec
 import pytest
 
 import harness
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

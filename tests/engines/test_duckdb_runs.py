@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.engines.duckdb.runs import runs
+from harness.engines.duckdb.lowering import runs
 
 M = 1_000_000
 CASES = {

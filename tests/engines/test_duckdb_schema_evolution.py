@@ -18,9 +18,9 @@ from reading import arrow, column, rows
 import harness
 from harness.engines.duckdb import scans
 from harness.errors import SchemaMismatchError
-from harness.model.schema import Field, Schema, StringType
-from harness.writing.iceberg import evolution
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.model.schema import Field, Schema, StringType
+from harness.testing.writing.iceberg import evolution
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 FORMATS = ("parquet", "avro", "orc")
 UTC = dt.UTC

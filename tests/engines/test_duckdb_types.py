@@ -18,9 +18,9 @@ from on_spark import on_duckdb_alone
 from reading import arrow, bits, column, rows
 
 import harness
+from harness.engines.duckdb.instance import connect
 from harness.engines.registry import duckdb_engine
-from harness.engines.shared.duckdb_instance import connect
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 UTC = dt.UTC
 POINT = struct.pack("<BIdd", 1, 1, 1.0, -2.0)

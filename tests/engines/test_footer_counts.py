@@ -13,11 +13,10 @@ from footer_edits import FILE_ROWS, chunk, edit, edited, group
 
 import harness
 from harness.errors import CorruptFileError
-from harness.files.parquet_counts import Contradiction, check_counts
-from harness.files.parquet_tail import parse_tail
-from harness.files.parquet_usual import is_usual
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.files.parquet_counts import Contradiction, check_counts, is_usual
+from harness.metadata.files.parquet_tail import parse_tail
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = pa.table(
     {
@@ -151,7 +150,7 @@ def test_no_row_is_lost_by_a_count(name: str, make: Any, untrusted: bool, tmp_pa
 
 @pytest.mark.parametrize("name", LOST)
 def test_spark_loses_no_row_by_a_count(name: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark import engine
+    from harness.engines.spark import frames as engine
 
     location, file = iceberg(tmp_path)
     edit(file, LOST[name])

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.engines.shared import footers
-from harness.engines.shared.data_files import FileName
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.footers import Footer, read_footers
+from harness.engines import footers
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.footers import Footer, read_footers
 from harness.errors import MissingFileError
 from harness.storage.stores import Storage
 

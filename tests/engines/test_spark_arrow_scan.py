@@ -22,22 +22,21 @@ from pyspark.sql import DataFrame, SparkSession
 from test_duckdb_formats import COLUMNS, EMPTY, FULL
 
 from harness import errors
-from harness.engines.shared.arrow_files import load
-from harness.engines.shared.arrow_shapes import reshaped
-from harness.engines.shared.arrow_worker import told
-from harness.engines.shared.data_files import FileName
-from harness.engines.shared.heads import read_head
+from harness.engines.arrow_files import load
+from harness.engines.data_files import FileName
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed
+from harness.engines.spark.arrow_worker import reshaped, told
+from harness.engines.spark.executor_python import unwrap
+from harness.engines.spark.heads import read_head
 from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.types import natural
-from harness.engines.spark.worker_errors import unwrap
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
-from harness.files.parquet import ELEMENT_COLUMNS, physical_schemas
-from harness.files.roaring import to_positions
-from harness.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
-from harness.plan.projection import ColumnSource, PhysicalSchema, Stored, resolve
+from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.metadata.files.roaring import to_positions
+from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
+from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored, resolve
 from harness.storage.stores import Storage
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 NONE = pa.table({})
 FORMATS = ("avro", "orc")
@@ -320,7 +319,7 @@ def test_what_workers_lack_is_named(text, told):
 
 
 def test_what_runs_in_workers_needs_no_engine():
-    code = "import sys, harness.engines.shared.arrow_worker; print({'duckdb', 'pyspark'} & sys.modules.keys())"
+    code = "import sys, harness.engines.spark.arrow_worker; print({'duckdb', 'pyspark'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"set()"
 
 
@@ -426,7 +425,7 @@ def test_parts_of_slices_stay_with_their_rows():
 
 
 def stored(name: str, type_: Any, *children: Any) -> Any:
-    from harness.model.file_schema import PhysicalField
+    from harness.metadata.model.file_schema import PhysicalField
 
     return PhysicalField(name=name, id=None, type=type_, children=children)
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytest.importorskip("pyspark")
 
@@ -35,7 +35,7 @@ import harness
 from harness.differ.compare import compare
 from harness.engines.duckdb import engine as duckdb_engine
 from harness.engines.spark import engine as spark_engine
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 settings = {"spark.driver.memory": "1g", "spark.executor.memory": "512m"}
 spark = harness.spark_session(master="local-cluster[2,1,1024]", config=settings)

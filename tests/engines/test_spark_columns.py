@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException
 from stored_on_spark import plain, wanted_rows, write
 
 import harness
-from harness.engines.spark.constants import literal
-from harness.engines.spark.engine import to_arrow
-from harness.model.schema import (
+from harness.engines.spark.columns import literal
+from harness.engines.spark.frames import to_arrow
+from harness.metadata.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
@@ -38,8 +38,8 @@ from harness.model.schema import (
     UnknownType,
     UuidType,
 )
-from harness.plan.column_mapping import ColumnLookup
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.plan.projection import ColumnLookup
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 BY_NAME, BY_ID = ColumnLookup.DELTA_NAME, ColumnLookup.ICEBERG
 INT, LONG, TEXT, DOUBLE = IntegerType(32), IntegerType(64), StringType(), FloatType(64)

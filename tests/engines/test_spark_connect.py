@@ -27,14 +27,14 @@ from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 
 import harness
-from harness.engines.spark import engine as spark_engine
+from harness.engines.spark import frames as spark_engine
 from harness.engines.spark.compiled import _own_jars, jar_beside_a_client
 from harness.engines.spark.connect import PlainPaths, _spellings, reader_for, reader_of
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.planned_source import PlannedSource
 from harness.testing.demo import build_demo_tables
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(params=[PlainPaths, PlannedSource], ids=["plain", "source"])

@@ -13,11 +13,11 @@ from pyspark.sql import types as s
 from stored_on_spark import disk_files, plain, write
 
 import harness
-from harness.engines.spark.conform import conform
-from harness.engines.spark.constants import literal, storable
+from harness.engines.spark.columns import literal, storable
+from harness.engines.spark.frames import conform
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.types import storage_type
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

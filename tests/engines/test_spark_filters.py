@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
-from harness.filters.parse import parse_filter
-from harness.filters.predicate import evaluate, is_decided
-from harness.model.schema import (
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.filters.predicate import evaluate, is_decided
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -39,7 +39,7 @@ from harness.model.schema import (
 )
 
 pytest.importorskip("pyspark")
-from harness.engines.spark.filters import spark_condition
+from harness.engines.spark.lowering import spark_condition
 
 DAY = 86_400_000_000
 NAN, INF = math.nan, math.inf

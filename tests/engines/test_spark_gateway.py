@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 import harness
-from harness.engines.spark import engine
-from harness.engines.spark.footer_job import Found, decode
+from harness.engines.spark import frames as engine
+from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import DiskFile, Gateway
-from harness.engines.spark.worker_errors import engine_error
-from harness.plan.scan_plan import ScanPlan
-from harness.writing.iceberg.builder import IcebergTable
+from harness.engines.spark.looks import Found, decode
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = StructType([StructField("a", LongType())])
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.engines.spark import engine as spark_engine
+from harness.engines.spark import frames as spark_engine
 from harness.engines.spark.connect import PlainPaths
-from harness.oracle.engine import to_arrow as oracle_arrow
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.oracle.engine.reading import to_arrow as oracle_arrow
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(params=["gateway", "plain paths"])

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 import harness
+from harness.engines.duckdb.files import DuckDBFiles
 from harness.engines.registry import find_engine
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.spark import engine
-from harness.engines.spark.worker_errors import engine_error
-from harness.plan.scan_plan import ScanPlan
+from harness.engines.spark import frames as engine
+from harness.engines.spark.executor_python import engine_error
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage import gate
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 Rows = list[tuple[Any, ...]]
 

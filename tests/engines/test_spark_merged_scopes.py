@@ -15,12 +15,12 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
 
-from harness.engines.spark.merged_scopes import with_merged_scopes
-from harness.model.schema import Schema
-from harness.plan.scan_plan import FILES, Counts, EqualityDelete, ScanPlan
+from harness.engines.spark.lowering import with_merged_scopes
+from harness.metadata.model.schema import Schema
+from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, ScanPlan
 from harness.storage.stores import Storage
 from harness.table import open_table
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 Delete: TypeAlias = tuple[int, int | None]
 """Its sequence number and the number of its partition."""

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.engines.shared import java_runtime
-from harness.engines.shared.java_runtime import check_java
+from harness.engines.spark import java_runtime
+from harness.engines.spark.java_runtime import check_java
 from harness.errors import RequestError
 
 OLD_JAVA_8 = "echo 'openjdk version \"1.8.0_392\"' >&2"

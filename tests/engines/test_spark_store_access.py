@@ -14,12 +14,11 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StructField, StructType
 
 from harness import RequestError
-from harness.engines.spark import packages
+from harness.engines.spark import java_runtime as packages
 from harness.engines.spark.compiled import load_classes
 from harness.engines.spark.gateway import DiskFile, Gateway
-from harness.engines.spark.hadoop_options import hadoop_options
-from harness.engines.spark.packages import coordinates, hadoop_aws
-from harness.engines.spark.store_access import check_access, hadoop_location
+from harness.engines.spark.hadoop_options import check_access, hadoop_location, hadoop_options
+from harness.engines.spark.java_runtime import coordinates, hadoop_aws
 from harness.storage.stores import Storage
 
 KEYS = {"key": "k", "secret": "s"}

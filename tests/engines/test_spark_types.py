@@ -13,10 +13,10 @@ from pyspark.sql import types as s
 from stored_on_spark import physical_schema, plain, stored_frame, write
 
 import harness
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.duckdb.instance import connect
 from harness.engines.spark.types import natural, shown, storage_type
-from harness.model.file_schema import STORED_STRUCT, PhysicalField
-from harness.model.schema import (
+from harness.metadata.model.file_schema import STORED_STRUCT, PhysicalField
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

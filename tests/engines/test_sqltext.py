@@ -10,10 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from harness.engines import sqltext
 from harness.engines.duckdb.columns import cast
-from harness.engines.shared import sqltext
 from harness.errors import SchemaMismatchError, UnsupportedError
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -11,9 +11,9 @@ from footer_edits import edit
 
 import harness
 from harness.errors import CorruptDeleteError
-from harness.iceberg.delete_lookup import FILE_PATH_ID
-from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import DataFileHandle
+from harness.metadata.iceberg.delete_lookup import FILE_PATH_ID
+from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.files import DataFileHandle
 
 ALL = [{"id": i, "name": None if i == 4 else f"n{i}"} for i in range(6)]
 LONG = 8

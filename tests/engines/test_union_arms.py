@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from harness.engines.duckdb.columns import FileTable, Translation
-from harness.engines.shared.column_values import (
+from harness.engines.column_values import (
     ColumnValue,
     Constant,
     ConstantStruct,
@@ -26,17 +25,26 @@ from harness.engines.shared.column_values import (
     constant,
     stored_columns,
 )
-from harness.engines.shared.data_files import FileName
-from harness.engines.shared.file_groups import FileGroup, Pooled, ScanFile, Scope
-from harness.engines.shared.key_sets import scopes
-from harness.engines.shared.union_arms import PlannedFiles, UnionArm
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.columns import FileTable, Translation
+from harness.engines.file_groups import FileGroup, Pooled, ScanFile, Scope
+from harness.engines.key_sets import scopes
+from harness.engines.union_arms import PlannedFiles, UnionArm
 from harness.errors import SchemaMismatchError
-from harness.model.file_schema import STORED_STRUCT
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import DateType, Field, FloatType, IntegerType, Schema, StringType, StructType, Type
-from harness.plan.column_mapping import ColumnLookup
-from harness.plan.projection import ColumnSource, PartitionValue, PhysicalField, Stored, Value
-from harness.plan.scan_plan import FILES, Counts, Partition, ScanPlan
+from harness.metadata.model.file_schema import STORED_STRUCT
+from harness.metadata.model.schema import (
+    METADATA,
+    DateType,
+    Field,
+    FloatType,
+    IntegerType,
+    Schema,
+    StringType,
+    StructType,
+    Type,
+)
+from harness.metadata.plan.projection import ColumnLookup, ColumnSource, PartitionValue, PhysicalField, Stored, Value
+from harness.metadata.plan.scan_plan import FILES, Counts, Partition, ScanPlan
 from harness.storage.stores import Storage
 
 INT, LONG, TEXT, DOUBLE = IntegerType(32), IntegerType(64), StringType(), FloatType(64)

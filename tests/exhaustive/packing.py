@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.model.metadata_columns import METADATA
-from harness.plan.scan_plan import FILES, Counts, EqualityDelete, Partition, ScanPlan
+from harness.metadata.model.schema import METADATA
+from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, Partition, ScanPlan
 from harness.storage.stores import Storage
 
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from packing import fingerprint, likeness, packed
 
 from harness.engines.registry import find_engine
-from harness.oracle.planner import plan_unpruned
-from harness.plan.scan_plan import ScanPlan
-from harness.query import sql
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.queries.sql import sql
 from harness.table import Table, open_table
+from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.model import ResolvedSelector
 
 Rows: TypeAlias = Sequence[tuple[Any, ...]]

@@ -24,7 +24,7 @@ from harness.testing.scenarios.delta.history import DeltaHistory
 from harness.testing.scenarios.iceberg.history import IcebergHistory
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
 from harness.testing.scenarios.model import Scenario, Selector
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"k": "int", "p": "string", "v": "int"}
 _BEGUN: Mapping[str, dict[str, Any]] = {

@@ -19,9 +19,9 @@ from states import KINDS, State, all_states, is_overlooked, is_refused, left
 
 from harness.engines.registry import find_engine
 from harness.errors import CorruptDeleteError
-from harness.oracle.planner import plan_unpruned
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
+from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.loading import dump
 from harness.testing.scenarios.model import Expectation
 

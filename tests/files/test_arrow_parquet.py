@@ -16,10 +16,10 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.files.arrow_parquet import whole
-from harness.iceberg.delete_lookup import FILE_PATH_ID
-from harness.iceberg.position_deletes import POSITION_ID
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.files.parquet import whole
+from harness.metadata.iceberg.delete_lookup import FILE_PATH_ID
+from harness.metadata.iceberg.position_deletes import POSITION_ID
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 RUNS = b"\x01\x10\x00\x10\x01"
 """A page of indices in one bit: eight times the first value, eight times the second."""
@@ -35,7 +35,7 @@ def test_no_module_opens_parquet_with_the_default_that_wraps() -> None:
         for file in package.rglob("*.py")
         if re.search(r"(ParquetFile|read_table|ParquetDataset|read_pandas)\(", file.read_text("utf-8"))
     }
-    assert {name for name in found if not name.startswith(("oracle/", "testing/"))} == {"files/arrow_parquet.py"}
+    assert {name for name in found if not name.startswith("testing/")} == {"metadata/files/parquet.py"}
 
 
 def write_damaged(path: Path, **columns: tuple[int, pa.Array]) -> None:

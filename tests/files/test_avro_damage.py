@@ -14,11 +14,11 @@ import cramjam
 import pytest
 
 from harness.errors import CorruptFileError, HarnessError, LimitError
-from harness.files.avro import read_avro
-from harness.iceberg.avro import open_container
-from harness.iceberg.avro_decoding import Wanted
-from harness.oracle.engine.avro_file import open_avro
-from harness.oracle.planner import avro as planner
+from harness.metadata.files.avro import read_avro
+from harness.metadata.iceberg.avro import open_container
+from harness.metadata.iceberg.avro_decoding import Wanted
+from harness.testing.oracle.engine.avro_file import open_avro
+from harness.testing.oracle.planner import avro as planner
 
 SYNC = bytes(range(16))
 

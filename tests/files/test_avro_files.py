@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
-from harness.files.avro import read_avro
-from harness.files.avro_numbers import decode_long
-from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
-from harness.model.schema import (
+from harness.metadata.files.avro import read_avro
+from harness.metadata.files.avro_numbers import decode_long
+from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
+from harness.metadata.model.schema import (
     BinaryType,
     DateType,
     DecimalType,

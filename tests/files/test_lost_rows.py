@@ -14,7 +14,7 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = 4242
 COUNT, NONE = b"\xa4\x42", b"\x80\x00"

@@ -10,9 +10,9 @@ import pyarrow.orc
 import pytest
 
 from harness.errors import CorruptFileError, UnsupportedError
-from harness.files.orc import read_orc
-from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
-from harness.model.schema import (
+from harness.metadata.files.orc import read_orc
+from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
+from harness.metadata.model.schema import (
     BinaryType,
     DecimalType,
     FixedType,

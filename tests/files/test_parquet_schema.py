@@ -8,9 +8,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import CorruptFileError
-from harness.files.parquet import ELEMENT_COLUMNS, ParquetElement, parse_element, physical_schema, physical_schemas
-from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, describe, is_variant_group
-from harness.model.schema import (
+from harness.metadata.files.parquet import (
+    ELEMENT_COLUMNS,
+    ParquetElement,
+    parse_element,
+    physical_schema,
+    physical_schemas,
+)
+from harness.metadata.model.file_schema import (
+    STORED_LIST,
+    STORED_MAP,
+    STORED_STRUCT,
+    PhysicalField,
+    describe,
+    is_variant_group,
+)
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

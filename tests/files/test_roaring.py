@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
-from harness.files import roaring
+from harness.metadata.files import roaring
 
 
 def u16(*values):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import CorruptFileError, UnsupportedError
-from harness.files.variant import value_text, variant_to_json
+from harness.metadata.files.variant import value_text, variant_to_json
 
 EMPTY = bytes([0x01, 0x00, 0x00])
 AB = bytes([0x01, 0x02, 0x00, 0x01, 0x02]) + b"ab"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.engines.arrow_files import canonical_wkb
 from harness.errors import CorruptFileError
-from harness.files.wkb import canonical_wkb
-from harness.oracle.engine.wkb import canonical
+from harness.testing.oracle.engine.conversions import canonical
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
 

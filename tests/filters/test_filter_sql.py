@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RequestError, UnknownColumnError
-from harness.filters import value_ranges
-from harness.filters.moments import period_of
-from harness.filters.parse import parse_filter
-from harness.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
-from harness.model.column_stats import ColumnStats
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import (
+from harness.metadata.filters import literal_comparison as value_ranges
+from harness.metadata.filters.literals import period_of
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
+from harness.metadata.model.column_stats import ColumnStats
+from harness.metadata.model.schema import (
+    METADATA,
     BinaryType,
     BooleanType,
     DateType,

@@ -9,9 +9,9 @@ from sqlglot.dialects.dialect import Dialect
 
 import harness
 from harness.errors import RequestError, TableNotFoundError
-from harness.filters.parse import parse_filter
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.filters.parse import parse_filter
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = ([{"id": 1, "s": "a"}, {"id": 2, "s": "b"}], [{"id": 3, "s": "c"}])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.filters.predicate import (
+from harness.metadata.filters.predicate import (
     And,
     ColumnStats,
     Comparison,
@@ -26,7 +26,7 @@ from harness.filters.predicate import (
     may_match,
     negate,
 )
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DecimalType,

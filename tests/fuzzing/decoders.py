@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from harness.delta.action_lines import parse_actions
-from harness.delta.actions import DeletionVectorDescriptor
-from harness.delta.deletion_vectors import decode_inline, decode_stored
-from harness.delta.last_checkpoint import parse_hint
+from harness.engines.arrow_files import canonical_wkb
 from harness.errors import HarnessError
-from harness.files import roaring
-from harness.files.avro import read_avro, schema_of_avro
-from harness.files.ocf import blocks, read_header
-from harness.files.variant_value import object_fields, value_text
-from harness.files.wkb import canonical_wkb
-from harness.iceberg.manifest_list import parse_manifest_list
-from harness.iceberg.metadata import parse_metadata
-from harness.iceberg.puffin import decode_deletion_vector, open_puffin
-from harness.oracle.planner import roaring as other_roaring
+from harness.metadata.delta.action_lines import parse_actions
+from harness.metadata.delta.actions import DeletionVectorDescriptor
+from harness.metadata.delta.deletion_vectors import decode_inline, decode_stored
+from harness.metadata.delta.last_checkpoint import parse_hint
+from harness.metadata.files import roaring
+from harness.metadata.files.avro import read_avro, schema_of_avro
+from harness.metadata.files.ocf import blocks, read_header
+from harness.metadata.files.variant import object_fields, value_text
+from harness.metadata.iceberg.manifest_entries import parse_manifest_list
+from harness.metadata.iceberg.metadata import parse_metadata
+from harness.metadata.iceberg.puffin import decode_deletion_vector, open_puffin
 from harness.storage.stores import Storage
+from harness.testing.oracle.planner import roaring as other_roaring
 
 CORPUS = Path(__file__).parent / "corpus"
 """Small inputs, by name of decoder: some right, some wrong, among them every one that was a finding once."""

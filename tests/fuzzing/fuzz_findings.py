@@ -20,8 +20,7 @@ from fuzz_judging import Verdict
 from fuzz_protocol import packed, plain, read_of, unpacked
 from fuzz_subjects import Changes, Image, Read, placed
 
-from harness.testing.scenarios import dump, load
-from harness.testing.scenarios.loading import fixtures_directory
+from harness.testing.scenarios.loading import dump, fixtures_directory, load
 from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector
 
 _PACKAGES = ("duckdb", "pyarrow", "fastavro", "pyroaring")

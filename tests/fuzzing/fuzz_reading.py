@@ -14,8 +14,8 @@ from fuzz_subjects import Read
 
 import harness
 from harness.engines.registry import find_engine
-from harness.oracle.planner import plan_unpruned
 from harness.table import open_table
+from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.answers import json_value
 
 _PACKAGE = Path(harness.__file__).parent

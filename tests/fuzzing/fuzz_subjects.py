@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.testing.scenarios import build, load
-from harness.testing.scenarios.loading import fixtures_directory
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import fixtures_directory, load
 from harness.testing.scenarios.model import Built, Scenario
 
 ROOT = Path(__file__).parents[2]

@@ -24,8 +24,9 @@ from fuzz_reading import Leaked, Refused, counted
 from fuzz_shrinking import Shrinker, hunks, minimal, patched
 from fuzz_workers import Worker
 
-from harness.iceberg import puffin
-from harness.testing.scenarios import build, load
+from harness.metadata.iceberg import puffin
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import load
 from harness.testing.scenarios.verifying import Matched, read_with, verify
 
 SUBJECT = "iceberg/deletes/vector-of-a-run"

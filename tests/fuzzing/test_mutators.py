@@ -15,8 +15,8 @@ import mutate_roaring
 import pytest
 from fuzz_mutants import TARGETS, applied, draw, fitting, kinds_of
 
-from harness.iceberg.puffin import decode_deletion_vector
-from harness.testing.scenarios import parse
+from harness.metadata.iceberg.puffin import decode_deletion_vector
+from harness.testing.scenarios.loading import parse
 
 ICEBERG = """
 title: A table of three with deletes

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, EncryptedTableError, LimitError, UnsupportedError
-from harness.iceberg.avro import open_container
-from harness.iceberg.avro_decoding import IntMap, ListOf, Memo, Plain, Struct, Wanted
+from harness.metadata.iceberg.avro import open_container
+from harness.metadata.iceberg.avro_decoding import IntMap, ListOf, Memo, Plain, Struct, Wanted
 
 
 def container(schema, rows, *, codec="null", sync_interval=16000, **options):

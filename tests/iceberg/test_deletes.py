@@ -7,13 +7,13 @@ import struct
 import pytest
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.iceberg.deletes import DeleteIndex
-from harness.iceberg.equality_bounds import may_hit
-from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
-from harness.iceberg.specs import PartitionField, PartitionSpec
-from harness.iceberg.transforms import Identity, Void
-from harness.iceberg.values import partition_key
-from harness.model.schema import DateType, Field, FloatType, IntegerType, StringType, TimestampType, UuidType
+from harness.metadata.iceberg.deletes import DeleteIndex
+from harness.metadata.iceberg.equality_keys import may_hit
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.transforms import Identity, Void
+from harness.metadata.iceberg.values import partition_key
+from harness.metadata.model.schema import DateType, Field, FloatType, IntegerType, StringType, TimestampType, UuidType
 
 LONG = IntegerType(64)
 DATA = "s3://t/data/a.parquet"

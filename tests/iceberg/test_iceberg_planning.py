@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import harness
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = ([{"id": 1, "n": 1}], [{"id": 2, "n": 5}], [{"id": 3, "n": 9}])
 
@@ -81,6 +81,6 @@ def test_planning_brings_neither_pandas_nor_an_engine(table):
     code = (
         "import sys, harness; plan = harness.open_table(sys.argv[1]).snapshot().plan(where='id = 2'); len(plan.skipped)"
     )
-    heavy = "{'pandas', 'duckdb', 'pyspark', 'fsspec', 'pyarrow.parquet', 'harness.delta'}"
+    heavy = "{'pandas', 'duckdb', 'pyspark', 'fsspec', 'pyarrow.parquet', 'harness.metadata.delta'}"
     asked = [sys.executable, "-c", f"{code}; print({heavy} & set(sys.modules))", str(table.store.directory)]
     assert subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout == "set()\n"

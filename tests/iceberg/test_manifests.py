@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, InvalidTableError, UnsupportedError
-from harness.iceberg.manifests import (
+from harness.metadata.iceberg.manifests import (
     ALL,
     Content,
     FieldSummary,
@@ -24,9 +24,9 @@ from harness.iceberg.manifests import (
     parse_manifest_list,
     partition_types,
 )
-from harness.iceberg.specs import PartitionField, PartitionSpec
-from harness.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
-from harness.model.schema import (
+from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -17,7 +17,7 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.iceberg.metadata import (
+from harness.metadata.iceberg.metadata import (
     BlobMetadata,
     Direction,
     EncryptionKey,
@@ -37,9 +37,9 @@ from harness.iceberg.metadata import (
     parse_metadata,
     parse_metadata_document,
 )
-from harness.iceberg.specs import parse_header_spec
-from harness.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
-from harness.model.schema import Field, IntegerType, Schema, StringType
+from harness.metadata.iceberg.specs import parse_header_spec
+from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
+from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 
 FILE = "v3.metadata.json"
 SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}

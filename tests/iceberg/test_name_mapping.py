@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from harness.errors import InvalidTableError
-from harness.iceberg.name_mapping import parse_name_mapping, table_name_mapping
-from harness.plan.projection import MappedName, NameMapping
+from harness.metadata.iceberg.scan import parse_name_mapping, table_name_mapping
+from harness.metadata.plan.projection import MappedName, NameMapping
 
 
 def test_parse_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.errors import HarnessWarning, InvalidTableError
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 AUTHORITIES = ["hdfs://host:8020", "s3a://bucket", "file:", "file://"]
 KINDS = ["position deletes", "position deletes for one file", "deletion vector"]

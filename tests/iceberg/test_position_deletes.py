@@ -22,11 +22,10 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.iceberg.columns.applied import PlannedFiles
-from harness.iceberg.columns.data_files import from_entries
-from harness.iceberg.deletes import FileDeletes
-from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
-from harness.iceberg.position_deletes import make_loader
+from harness.metadata.iceberg.columns.data_files import from_entries
+from harness.metadata.iceberg.deletes import FileDeletes, PlannedFiles
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.position_deletes import make_loader
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 

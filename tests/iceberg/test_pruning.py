@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.filters.predicate import (
+from harness.metadata.filters.predicate import (
     And,
     Comparison,
     Constant,
@@ -24,13 +24,22 @@ from harness.filters.predicate import (
     evaluate,
     fields_of,
 )
-from harness.iceberg.columns.data_files import from_entries
-from harness.iceberg.columns.matching import Matching
-from harness.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
-from harness.iceberg.pruning import decidable, nested_columns, partition_filter
-from harness.iceberg.specs import PartitionField, PartitionSpec
-from harness.iceberg.transforms import Bucket, Day, Identity, Truncate, UnknownTransform, Void, apply, parse_transform
-from harness.model.schema import (
+from harness.metadata.iceberg.columns.data_files import from_entries
+from harness.metadata.iceberg.columns.skipping import Matching
+from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.partition_skipping import decidable, nested_columns, partition_filter
+from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.transforms import (
+    Bucket,
+    Day,
+    Identity,
+    Truncate,
+    UnknownTransform,
+    Void,
+    apply,
+    parse_transform,
+)
+from harness.metadata.model.schema import (
     Field,
     FloatType,
     IntegerType,

@@ -10,8 +10,8 @@ import pytest
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError
-from harness.iceberg import puffin
-from harness.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg import puffin
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.storage.stores import Storage
 
 # Positions 3, 5 and 9: one array container.

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.iceberg.relocation import physical_paths
+from harness.metadata.iceberg.relocation import physical_paths
 from harness.storage.paths import PathMap
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 RECORDED = (
     "s3://b/t/data/a",

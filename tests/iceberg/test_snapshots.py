@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
-from harness.iceberg.metadata import TableMetadata, parse_metadata_document
-from harness.iceberg.snapshots import select
-from harness.model.times import timestamp_ms
+from harness.metadata.iceberg.metadata import TableMetadata, parse_metadata_document
+from harness.metadata.iceberg.snapshots import select
+from harness.metadata.model.times import timestamp_ms
 
 T0 = 1_700_000_000_000
 IN_SCHEMA = {0: "a", 1: "b", 2: "c"}

@@ -6,13 +6,12 @@ import struct
 
 import pytest
 
-from harness.filters.predicate import Comparison, IsNan, IsNull, Op, StartsWith
-from harness.iceberg.manifest_list import FieldSummary, ManifestFile
-from harness.iceberg.specs import PartitionField, PartitionSpec
-from harness.iceberg.summaries import ManifestFilter
-from harness.iceberg.transforms import Day, Identity
-from harness.iceberg.trust import Statement, is_trusted_writer
-from harness.model.schema import (
+from harness.metadata.filters.predicate import Comparison, IsNan, IsNull, Op, StartsWith
+from harness.metadata.iceberg.manifest_entries import FieldSummary, ManifestFile
+from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.summaries import ManifestFilter, Statement, is_trusted_writer
+from harness.metadata.iceberg.transforms import Day, Identity
+from harness.metadata.model.schema import (
     BinaryType,
     Field,
     FixedType,

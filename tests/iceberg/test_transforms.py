@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
-from harness.filters.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, evaluate
-from harness.iceberg.partition_predicates import project
-from harness.iceberg.transforms import (
+from harness.metadata.filters.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, evaluate
+from harness.metadata.iceberg.partition_skipping import project
+from harness.metadata.iceberg.transforms import (
     Bucket,
     Day,
     Hour,
@@ -29,7 +29,7 @@ from harness.iceberg.transforms import (
     parse_transform,
     result_type,
 )
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from harness.errors import InvalidTableError
-from harness.iceberg.defaults import parse_default
-from harness.iceberg.json_doc import Json
-from harness.iceberg.types import parse_schema, parse_type
-from harness.model.schema import (
+from harness.metadata.iceberg.json_doc import Json
+from harness.metadata.iceberg.types import parse_default, parse_schema, parse_type
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

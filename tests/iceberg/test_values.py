@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from harness.iceberg.values import decode_bound, partition_key, partition_value
-from harness.model.schema import (
+from harness.metadata.iceberg.values import decode_bound, partition_key, partition_value
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

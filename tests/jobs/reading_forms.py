@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import harness
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 def make_lake(warehouse: Path) -> SimpleNamespace:
@@ -146,7 +146,7 @@ def session(kind: str, tables: dict[str, str]) -> tuple[Any, Any]:
     from pyspark.sql import SparkSession
 
     if kind == "own":
-        from harness.jobs.job import open_job
+        from harness.testing.jobs.job import open_job
 
         job = open_job(harness.spark_session(master="local[2]"), tables=tables, catalog=None)
         return job.spark, job

@@ -11,7 +11,7 @@ from reading_forms import FIRST, FORMS, NOW, ids, make_lake
 import harness
 from harness.errors import RequestError
 from harness.testing.literals import literal
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = pytest.mark.harness_spark
 
@@ -60,7 +60,7 @@ def test_metadata_tables_and_statements_of_delta(job, lake):
 
 
 def test_filters_and_columns_reach_the_plan(job, caplog):
-    with caplog.at_level("INFO", logger="harness.plan"):
+    with caplog.at_level("INFO", logger="harness.metadata.plan"):
         rows = job.spark.table("db.items").where("id = 3 AND price > 0").select("price").collect()
     assert [str(row.price) for row in rows] == ["3.00"]
     assert any("1 files are read, 1 are skipped" in record.message for record in caplog.records)
@@ -185,7 +185,7 @@ def test_a_warehouse_and_a_session_of_ones_own(harness_spark, lake):
     try:
         assert ids(own.table("db.orders")) == NOW
         assert ids(own.read.format("delta").load(lake.items)) == [2, 3]
-        assert registered.settings["spark.sql.catalog.delta"] == "harness.jobs.NamedTables"
+        assert registered.settings["spark.sql.catalog.delta"] == "harness.testing.jobs.NamedTables"
         assert any("createOrReplace" in form for form in registered.missing)
         own.conf.set("spark.sql.catalog.prod", "org.example.Catalog")
         with pytest.raises(RequestError, match=r"the session has one, org\.example\.Catalog"):

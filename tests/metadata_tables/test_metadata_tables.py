@@ -11,10 +11,10 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import MissingFileError, RequestError, TableNotFoundError, UnknownColumnError
-from harness.iceberg.columns import entries as walked
-from harness.metadata_tables.naming import NAMES
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.metadata.iceberg.columns import entries as walked
+from harness.metadata.tables.reading import NAMES
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 UTC = datetime.UTC
 
@@ -413,7 +413,7 @@ def test_the_command(iceberg, delta, capfd):
 
 
 def test_statistics_of_columns_are_maps_of_what_is_known():
-    from harness.metadata_tables.columns import map_of
+    from harness.metadata.tables.reading import map_of
 
     columns = [pa.array([1, None, None]), pa.array([2, 3, None])]
     found = map_of([7, 9], columns, pa.map_(pa.int32(), pa.int64()))

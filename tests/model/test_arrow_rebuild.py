@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.conformance.recoding import recoded
 from harness.differ.canonical import canonical_values
 from harness.differ.storage_types import carried
-from harness.engines.duckdb.conform import conform as duckdb_conform
-from harness.engines.shared.arrow_shapes import reshaped
-from harness.engines.spark.conform import conform as spark_conform
-from harness.model.arrow_rebuild import (
+from harness.engines.duckdb.relations import conform as duckdb_conform
+from harness.engines.spark.arrow_worker import reshaped
+from harness.engines.spark.frames import conform as spark_conform
+from harness.metadata.model.arrow_values import (
     child_types,
     children_of,
     elements_of,
@@ -28,6 +27,7 @@ from harness.model.arrow_rebuild import (
     offsets_of,
     with_children,
 )
+from harness.testing.conformance.judging import recoded
 
 # -- arrays of every kind ----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from harness.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy, without_rows
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model import repeated
-from harness.model.repeated import first_repeated
+from harness.metadata.model import arrow_values as repeated
+from harness.metadata.model.arrow_values import first_repeated
 
 TEXTS = st.text("ab/é\x00", max_size=20)
 

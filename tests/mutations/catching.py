@@ -19,7 +19,8 @@ from types import SimpleNamespace
 
 def build_all(directory: Path) -> int:
     """Make the tables of all scenarios, each with its expectations beside it; how many."""
-    from harness.testing.scenarios import build, find
+    from harness.testing.scenarios.building import build
+    from harness.testing.scenarios.loading import find
 
     scenarios = find()
     for number, scenario in enumerate(scenarios):

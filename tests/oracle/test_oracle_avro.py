@@ -9,9 +9,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from harness.model.schema import DecimalType, IntegerType, StringType, TimestampType, UuidType
-from harness.oracle.engine.avro_blocks import UnsupportedAvroError
-from harness.oracle.engine.avro_file import open_avro
+from harness.metadata.model.schema import DecimalType, IntegerType, StringType, TimestampType, UuidType
+from harness.testing.oracle.engine.avro_blocks import UnsupportedAvroError
+from harness.testing.oracle.engine.avro_file import open_avro
 
 
 def container(fields: list[Any], rows: list[Any], codec: str = "null", **more: Any) -> bytes:

@@ -11,10 +11,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.duckdb.instance import connect
 from harness.errors import EngineError, UnsupportedError
-from harness.filters.parse import parse_filter
-from harness.model.schema import (
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -31,8 +31,8 @@ from harness.model.schema import (
     UuidType,
     arrow_type,
 )
-from harness.oracle.engine.filters import compile_filter
-from harness.oracle.engine.stored import values_of
+from harness.testing.oracle.engine.filters import compile_filter
+from harness.testing.oracle.engine.stored import values_of
 
 NAN, INF = float("nan"), float("inf")
 COLUMNS: dict[str, tuple[Type, list[Any]]] = {

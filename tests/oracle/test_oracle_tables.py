@@ -13,9 +13,9 @@ import pytest
 
 import harness
 from harness.engines.registry import find_engine
-from harness.oracle import engine as oracle
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable, truncate
+from harness.testing.oracle.engine import reading as oracle
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable, truncate
 
 
 def rows(location: Any, columns: list[str] | None = None, where: str | None = None) -> list[tuple[Any, ...]]:
@@ -157,15 +157,19 @@ def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
 def test_it_shares_nothing_with_the_other_engines() -> None:
     """Below the plan: no engine's modules, no resolution of columns, and of the file readers only variants."""
     allowed = {
-        "harness.files",
-        "harness.files.variant_value",
-        "harness.plan.column_mapping",
-        "harness.plan.scan_plan",
-        "harness.filters.predicate",
+        "harness.metadata.files",
+        "harness.metadata.files.variant",
+        "harness.metadata.plan.projection",
+        "harness.metadata.plan.scan_plan",
+        "harness.metadata.filters.predicate",
     }
-    allowed |= {"harness.errors", "harness.model.metadata_columns", "harness.model.schema", "harness.storage.stores"}
+    allowed |= {
+        "harness.errors",
+        "harness.metadata.model.schema",
+        "harness.storage.stores",
+    }
     for module in Path(oracle.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(module.read_text("utf-8"))):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("harness"):
                 continue
-            assert node.module in allowed or node.module.startswith("harness.oracle.engine"), module.name
+            assert node.module in allowed or node.module.startswith("harness.testing.oracle.engine"), module.name

@@ -12,10 +12,10 @@ import pytest
 
 import harness
 from harness.engines.registry import find_engine
-from harness.oracle.planner import plan_unpruned
 from harness.testing.demo import build_demo_tables
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 def both(location: str | Path, *, columns: list[str] | None = None, where: str | None = None, **selector: Any) -> Any:

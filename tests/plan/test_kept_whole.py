@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.table import open_table
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"id": "long", "k": "int", "region": "string"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import SchemaMismatchError, UnsupportedError
-from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import (
+from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, readable
+from harness.metadata.model.schema import (
+    METADATA,
     BinaryType,
     BooleanType,
     DateType,
@@ -31,8 +31,7 @@ from harness.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.model.type_promotion import readable
-from harness.plan.projection import (
+from harness.metadata.plan.projection import (
     MappedName,
     NameMapping,
     PartitionValue,

@@ -3,8 +3,16 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import SchemaMismatchError, UnsupportedError
-from harness.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
-from harness.model.schema import (
+from harness.metadata.model.file_schema import (
+    STORED_LIST,
+    STORED_MAP,
+    STORED_STRUCT,
+    PhysicalField,
+    readable,
+    readable_in_delta,
+    widens,
+)
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -26,9 +34,15 @@ from harness.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.model.type_promotion import readable, readable_in_delta, widens
-from harness.plan.column_mapping import ColumnLookup
-from harness.plan.projection import PartitionValue, Stored, Value, find_named, is_identity, resolve
+from harness.metadata.plan.projection import (
+    ColumnLookup,
+    PartitionValue,
+    Stored,
+    Value,
+    find_named,
+    is_identity,
+    resolve,
+)
 
 BYTE, SHORT, INT, LONG = (IntegerType(bits) for bits in (8, 16, 32, 64))
 FLOAT, DOUBLE, STRING, BINARY, DATE = FloatType(32), FloatType(64), StringType(), BinaryType(), DateType()

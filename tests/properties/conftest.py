@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn.repro import reproducing
 from hypothesis.statistics import collector
-
-from harness.testing.properties.repro import reproducing
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from harness.testing.properties.account import Account
+from drawn.account import Account
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = 1_000_000

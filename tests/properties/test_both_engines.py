@@ -12,14 +12,13 @@ A failure is shrunk to the smallest history and read that show it. `--harness-re
 from __future__ import annotations
 
 import pytest
+from drawn.account import GROUPS, HIDING, REFUSED, TABLES, Account
+from drawn.agreement import assert_agrees, made
+from drawn.profiles import QUICK, chosen, property_settings
+from drawn.reads import Read
+from drawn.strategies import histories, reads
 from hypothesis import given
 from hypothesis import strategies as st
-
-from harness.testing.properties.account import GROUPS, HIDING, REFUSED, TABLES, Account
-from harness.testing.properties.agreement import assert_agrees, made
-from harness.testing.properties.profiles import QUICK, chosen, property_settings
-from harness.testing.properties.reads import Read
-from harness.testing.properties.strategies import histories, reads
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")

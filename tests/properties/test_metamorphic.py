@@ -6,22 +6,23 @@ import dataclasses
 
 import pyarrow as pa
 import pytest
+from drawn.agreement import address_of, comparison_problem, made, read_by
+from drawn.models.model import arrow_rows
+from drawn.predicates import sql
+from drawn.profiles import property_settings
+from drawn.reads import Read, answer
+from drawn.strategies import OPERATIONS, histories, predicates
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import open_table
 from harness.differ.compare import compare
-from harness.engines.duckdb import lowering, sparse
+from harness.engines import key_sets
+from harness.engines.duckdb import equality as sparse
+from harness.engines.duckdb import lowering
+from harness.engines.duckdb.instance import connect
 from harness.engines.registry import duckdb_engine, find_engine
-from harness.engines.shared import key_sets
-from harness.engines.shared.duckdb_instance import connect
-from harness.oracle.planner import plan_unpruned
-from harness.testing.models.model import arrow_rows
-from harness.testing.properties.agreement import address_of, comparison_problem, made, read_by
-from harness.testing.properties.predicates import sql
-from harness.testing.properties.profiles import property_settings
-from harness.testing.properties.reads import Read, answer
-from harness.testing.properties.strategies import OPERATIONS, histories, predicates
+from harness.testing.oracle.planner.plan import plan_unpruned
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")

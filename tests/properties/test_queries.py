@@ -11,14 +11,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from drawn.profiles import property_settings
+from drawn.strategies.queries import TABLES, queries, rows
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 import harness
-from harness.engines.shared.duckdb_instance import cursor
-from harness.testing.properties.profiles import property_settings
-from harness.testing.properties.strategies.queries import TABLES, queries, rows
-from harness.writing.iceberg.builder import IcebergTable
+from harness.engines.duckdb.instance import cursor
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 KNOWN: dict[str, str] = {}
 """Parts of queries on which the engines may differ, with the reason; none is drawn today."""

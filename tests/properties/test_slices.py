@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from drawn.agreement import address_of, made
+from drawn.predicates import sql
+from drawn.profiles import property_settings
+from drawn.strategies import histories, predicates
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_metamorphic import assert_same
 
 from harness import MissingFileError, RequestError, UnsupportedError, open_table, pull
+from harness.engines.duckdb.instance import connect
 from harness.engines.registry import find_engine
-from harness.engines.shared.duckdb_instance import connect
-from harness.oracle.planner import plan_unpruned
-from harness.slices.masking import Mask
-from harness.slices.pseudonyms import Pseudonyms
-from harness.testing.properties.agreement import address_of, made
-from harness.testing.properties.predicates import sql
-from harness.testing.properties.profiles import property_settings
-from harness.testing.properties.strategies import histories, predicates
+from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.model import Selector
+from harness.tools.slices.masking import Mask
+from harness.tools.slices.pseudonyms import Pseudonyms
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning"),

@@ -11,15 +11,15 @@ from sqlglot import exp, parse_one
 
 import harness
 from harness.errors import RequestError, UnsupportedError
-from harness.filters.literals import literal_of
-from harness.filters.parse import filter_of, parse_filter
-from harness.filters.predicate import Filter, Undecided
-from harness.filters.sql_nodes import GROUPS, general_form
-from harness.model.schema import Field, IntegerType, Schema, StringType
-from harness.oracle.engine.filters import compile_filter
-from harness.queries import transpile
+from harness.metadata.filters.dialects import GROUPS, general_form
+from harness.metadata.filters.literals import literal_of
+from harness.metadata.filters.parse import filter_of, parse_filter
+from harness.metadata.filters.predicate import Filter, Undecided
+from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.queries.rewrite import rewrite
+from harness.queries.transpile import queries as transpile
 from harness.queries.transpile.nodes import check
+from harness.testing.oracle.engine.filters import compile_filter
 
 FIELDS = (Field(id=1, name="s", type=StringType()), Field(id=2, name="i", type=IntegerType(32)))
 SCHEMA = Schema(fields=FIELDS)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from harness.model.schema import DateType, DecimalType, Field, FloatType, IntegerType, Schema
+from harness.metadata.model.schema import DateType, DecimalType, Field, FloatType, IntegerType, Schema
 from harness.queries.allowances import AVERAGE, CANCELLED, LIBRARY, ORDER, allowances
 
 TYPES = {"k": IntegerType(32), "d": FloatType(64), "p": DecimalType(7, 2), "day": DateType()}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.queries.present import Now
 from harness.queries.rewrite import rewrite
-from harness.query import planned
-from harness.writing.iceberg.builder import IcebergTable
+from harness.queries.rewritten import Now
+from harness.queries.sql import planned
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/files-read.md").read_text("utf-8")
 PLANNED, JOINED = (

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from harness.errors import RequestError, UnsupportedError
-from harness.queries.transpile.from_spark import to_duckdb
+from harness.queries.transpile.parser import to_duckdb
 
 CERTAIN = {
     "SELECT k, sum(v) AS s FROM t GROUP BY k": [(1, 30), (2, None)],

@@ -11,26 +11,27 @@ import everyday
 import hypothesis
 import pyarrow as pa
 import pytest
+from drawn.strategies.expressions import EDGES, ORDER, calls, table, with_columns
+from drawn.strategies.expressions import expressions as drawn_expressions
 from test_sql_engines import both
 
 import harness
 from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
-from harness.queries import transpile
 from harness.queries.allowances import allowances
 from harness.queries.syntax import misreading
-from harness.queries.transpile.functions.registry import Kind
+from harness.queries.transpile import queries as transpile
+from harness.queries.transpile.aggregate_entries import SUPPORTED
+from harness.queries.transpile.functions.registry import FunctionKind
 from harness.queries.transpile.functions.table import NAMES
-from harness.queries.transpile.supported import FUNCTIONS
-from harness.testing.properties.strategies.expressions import EDGES, ORDER, calls, table, with_columns
-from harness.testing.properties.strategies.expressions import expressions as drawn_expressions
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ULPS = 2
 SCALAR_KINDS = [
     kind
-    for kind in Kind
-    if kind not in (Kind.AGGREGATES, Kind.WINDOWS) and any(function.kind is kind for function, _ in calls())
+    for kind in FunctionKind
+    if kind not in (FunctionKind.AGGREGATES, FunctionKind.WINDOWS)
+    and any(function.kind is kind for function, _ in calls())
 ]
 
 
@@ -56,11 +57,11 @@ def test_both_engines_give_the_same_for_every_call(edges, spark, kind):
     assert not different, "\n".join(different)
 
 
-@pytest.mark.parametrize("kind", [Kind.AGGREGATES, Kind.WINDOWS], ids=lambda kind: kind.name.lower())
+@pytest.mark.parametrize("kind", [FunctionKind.AGGREGATES, FunctionKind.WINDOWS], ids=lambda kind: kind.name.lower())
 def test_both_engines_give_the_same_over_rows(edges, spark, kind):
     drawn = [with_columns(draw) for function, draw in calls() if function.kind is kind]
     shown = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(drawn, 1))
-    rows, key = ("GROUP BY ROLLUP (b1)", "b1") if kind is Kind.AGGREGATES else ("", ORDER)
+    rows, key = ("GROUP BY ROLLUP (b1)", "b1") if kind is FunctionKind.AGGREGATES else ("", ORDER)
     query = f"SELECT {key} AS c0, {shown} FROM e {rows} ORDER BY c0, c1"
     by_duckdb, by_spark = both(query, edges, spark)
     allowed = allowances(query, {"e": edges["e"].snapshot().schema})
@@ -92,7 +93,7 @@ def near(left: Any, right: Any, ulps: int) -> bool:
 
 
 def test_every_supported_function_has_a_call_that_is_drawn():
-    without = [function.names[0] for function in FUNCTIONS if not function.refused and not function.draws]
+    without = [function.names[0] for function in SUPPORTED if not function.refused and not function.draws]
     assert not without
     kinds = {kind for _, draw in calls() for kind in re.findall(r"{([a-z]+)}", draw)}
     assert kinds <= set(EDGES)
@@ -108,7 +109,7 @@ def test_every_call_is_lowered_as_what_duckdb_reads(edges):
 
 
 def test_no_name_stands_for_two_functions():
-    names = [name.lower() for function in FUNCTIONS for name in function.names]
+    names = [name.lower() for function in SUPPORTED for name in function.names]
     assert len(names) == len(set(names))
     assert set(NAMES) <= set(names)
 

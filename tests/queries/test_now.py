@@ -9,10 +9,10 @@ import duckdb
 import pytest
 
 import harness
-from harness.model.schema import DateType, Field, Schema, TimestampType
-from harness.queries.present import Now
+from harness.metadata.model.schema import DateType, Field, Schema, TimestampType
 from harness.queries.rewrite import rewrite
-from harness.writing.iceberg.builder import IcebergTable
+from harness.queries.rewritten import Now
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 TABLES = {
     "t": Schema(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from harness.model.schema import Field, IntegerType, Schema, StringType
+from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.queries.plain import KEYWORDS, rewrite_plain
 from harness.queries.rewrite import rewrite
 

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from harness.errors import RequestError
-from harness.filters.parse import parse_filter
-from harness.model.schema import Field, IntegerType, Schema, StructType
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.model.schema import Field, IntegerType, Schema, StructType
 from harness.queries.rewrite import rewrite_statement
 from harness.queries.rewritten import Rewritten
 from harness.queries.statements import parse_statement

@@ -9,10 +9,10 @@ import pytest
 
 import harness
 from harness.errors import MissingFileError
-from harness.model.schema import Field, IntegerType, ListType, Schema, StringType
+from harness.metadata.model.schema import Field, IntegerType, ListType, Schema, StringType
 from harness.queries.rewrite import rewrite
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = Schema(
     fields=(

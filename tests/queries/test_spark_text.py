@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model.schema import DecimalType, FloatType, IntegerType
-from harness.queries import transpile
+from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
+from harness.queries.transpile import queries as transpile
 
 COLUMNS = {"id": IntegerType(64), "f": FloatType(64), "short": DecimalType(7, 2), "long": DecimalType(30, 2)}
 

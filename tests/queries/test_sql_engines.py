@@ -14,7 +14,7 @@ import pytest
 import harness
 from harness.engines.registry import duckdb_engine, find_engine
 from harness.errors import RequestError, UnsupportedError
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 T = {
     "id": "int",
@@ -95,8 +95,8 @@ def tables(tmp_path_factory) -> dict[str, harness.Table]:
 
 def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.Table, pa.Table]:
     """The results of DuckDB and of Spark, in the types that Spark's columns say they are."""
-    from harness.engines.duckdb.conform import conform
-    from harness.engines.spark.conform import conform as conform_spark
+    from harness.engines.duckdb.relations import conform
+    from harness.engines.spark.frames import conform as conform_spark
 
     frame = harness.sql(query, engine="spark", spark=spark, **tables)
     told = [
@@ -405,7 +405,7 @@ def test_the_users_session_is_neither_changed_nor_seen(tables, spark):
 
 
 def transpiled_only(query: str) -> Any:
-    from harness.queries import transpile
+    from harness.queries.transpile import queries as transpile
 
     return transpile.query(query, {})
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RequestError
-from harness.filters.parse import parse_filter
-from harness.filters.predicate import Filter
-from harness.model.schema import Field, FloatType, IntegerType, Schema, StringType, StructType
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.schema import Field, FloatType, IntegerType, Schema, StringType, StructType
 from harness.queries.rewrite import rewrite
 from harness.queries.rewritten import TableReference
 

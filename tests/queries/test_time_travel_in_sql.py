@@ -12,8 +12,8 @@ import harness
 from harness.errors import RequestError, SnapshotNotFoundError
 from harness.queries.statements import parse_statement
 from harness.queries.time_travel import pin
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 ORDERS = ("orders",)
 

@@ -12,7 +12,7 @@ import pytest
 from reference_session import QUICK, QUICK_DELTA, start
 
 import harness
-from harness.conformance.readers import PINNED
+from harness.testing.conformance.readers import PINNED
 
 COUNTED = pytest.StashKey[Counter[str]]()
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from reference_session import QUICK_DELTA, start
 from small_tables import write_reads, write_versions
 
-from harness.conformance.readers import PINNED
+from harness.testing.conformance.readers import PINNED
 from harness.testing.scenarios.loading import fixtures_directory
 
 PLACE = fixtures_directory() / "reference" / "delta"

@@ -23,7 +23,7 @@ from iceberg_history import ON_READ, Step, create
 from reference_session import start
 from small_tables import write_reads, write_versions
 
-from harness.conformance.readers import PINNED
+from harness.testing.conformance.readers import PINNED
 from harness.testing.scenarios.loading import fixtures_directory
 
 PLACE = fixtures_directory() / "reference" / "iceberg"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.jobs.job import SparkJob
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.jobs.job import SparkJob
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 def registered(spark: Any, place: Path) -> SparkJob:

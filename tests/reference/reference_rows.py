@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import harness
-from harness.conformance.recoding import recoded
+from harness.testing.conformance.judging import recoded
 
 ENGINES = ("duckdb", "oracle", "spark")
 

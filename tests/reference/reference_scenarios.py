@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from drawn.agreement import scenario_of
+from drawn.reads import Read
+from drawn.strategies import DrawnHistory
 
-from harness.conformance.judging import Answer, Measure, described, judge
-from harness.conformance.outcomes import Check, Outcome
-from harness.conformance.runner import table_at
-from harness.testing.properties.agreement import scenario_of
-from harness.testing.properties.reads import Read
-from harness.testing.properties.strategies import DrawnHistory
+from harness.testing.conformance.judging import Answer, Measure, described, judge
+from harness.testing.conformance.results import Check, Outcome
+from harness.testing.conformance.runner import table_at
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
 
@@ -26,7 +26,8 @@ from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpect
 class Reference:
     """A reference implementation, and what is known of it.
 
-    reader: a `Reader` of `harness.conformance.readers.spark_reference_reader`. declines: what it raises when it has no
+    reader: a `Reader` of `harness.testing.conformance.readers.spark_reference_reader`. declines: what it raises when
+    it has no
         way to ask.
     feed: reads the changes of a table from a version to another; None: it has none.
     not_asked: metadata columns of harness that it has not, or holds in another form.

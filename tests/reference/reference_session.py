@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import harness
-from harness.conformance.readers import PINNED
+from harness.testing.conformance.readers import PINNED
 
 # What runs once is interpreted: compiling it costs more.
 QUICK = {

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from delta_differences import DIFFERENCES
+from drawn.strategies import DrawnHistory, histories
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_runs import MARKS, drawn, of_scenarios
 from reference_scenarios import Reference
 
-from harness.testing.properties.strategies import DrawnHistory, histories
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
 
@@ -27,7 +27,7 @@ NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
 @pytest.fixture(scope="module")
 def delta(delta_spark: Any) -> Reference:
     """The suite's reader of Delta Lake, in a session beside the tests' own."""
-    from harness.conformance.readers import spark_reference_reader as readers
+    from harness.testing.conformance.readers import spark_reference_reader as readers
 
     session = readers.beside(delta_spark, "delta")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn.strategies import DrawnHistory, histories
 from hypothesis import given
 from hypothesis import strategies as st
 from iceberg_differences import DIFFERENCES
 from reference_runs import MARKS, drawn, of_scenarios
 from reference_scenarios import Reference
 
-from harness.testing.properties.strategies import DrawnHistory, histories
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
 
@@ -29,7 +29,7 @@ SCENARIOS = find("iceberg/*")
 @pytest.fixture(scope="module")
 def iceberg(iceberg_spark: Any) -> Reference:
     """The suite's reader of Apache Iceberg, in a session beside the tests' own."""
-    from harness.conformance.readers import spark_reference_reader as readers
+    from harness.testing.conformance.readers import spark_reference_reader as readers
 
     session = readers.beside(iceberg_spark, "iceberg")
     return Reference("Iceberg", readers.Reader("iceberg", lambda: session), readers.Unsupported, DIFFERENCES)

@@ -8,8 +8,8 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 JOINED = """SELECT o.id, c.name, r.label FROM orders o LEFT JOIN customers c ON o.customer = c.id
 LEFT JOIN regions r ON c.region = r.code ORDER BY ALL"""

@@ -14,10 +14,10 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.slices import copying
-from harness.slices.place import Place
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.tools.slices import copying
+from harness.tools.slices.place import Place
 
 EU, US = [{"id": i, "region": "eu"} for i in range(4)], [{"id": i + 10, "region": "us"} for i in range(4)]
 
@@ -221,7 +221,7 @@ def test_the_cause_is_named_and_not_that_others_stopped(tmp_path, monkeypatch):
 def test_a_file_that_changed_since_it_was_fetched_is_fetched_again(tmp_path, monkeypatch):
     delta(tmp_path / "source")
     with monkeypatch.context() as patch:
-        patch.setattr("harness.slices.place.Place.publish", _interrupt)
+        patch.setattr("harness.tools.slices.place.Place.publish", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             harness.pull(tmp_path / "source", tmp_path / "slice")
     damaged = next((tmp_path / "slice").glob("*.parquet"))

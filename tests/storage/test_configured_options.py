@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness import RequestError
-from harness.storage.configured_options import with_configured
+from harness.storage.configuration import with_configured
 from harness.storage.option_names import Kind
 
 

@@ -21,8 +21,8 @@ import harness
 from harness.cli.query import run as run_query
 from harness.differ import opening
 from harness.errors import HarnessError, RequestError
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 @dataclass
@@ -216,14 +216,14 @@ def test_a_file_that_went_since_a_query_was_planned(tmp_path: Path, monkeypatch:
     table, location = iceberg(tmp_path)
     snapshot = harness.open_table(location.removeprefix("failing://")).snapshot()
     table.append(table.write_data([{"id": 9, "region": "a"}]))
-    planned = harness.query.run_query
+    planned = harness.queries.sql.run_query
 
     def run(*arguments: Any, **named: Any) -> duckdb.DuckDBPyRelation:
         relation = planned(*arguments, **named)
         vacuumed(snapshot)
         return relation
 
-    monkeypatch.setattr("harness.query.run_query", run)
+    monkeypatch.setattr("harness.queries.sql.run_query", run)
     with pytest.raises(harness.MissingFileError, match="The table has moved on"):
         list(run_query("SELECT count(region) FROM t", {"t": snapshot}).batches())
 

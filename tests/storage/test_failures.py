@@ -12,11 +12,11 @@ import fsspec
 import pytest
 
 import harness
-from harness.engines.shared.data_files import FileName, check_file
+from harness.engines.data_files import FileName, check_file
 from harness.errors import HarnessError, MissingFileError, StorageError
 from harness.storage.stores import Storage
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 class ClientError(Exception):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness import StorageError
-from harness.storage import file_ends
-from harness.storage.file_ends import FileEnds
+from harness.storage import stores as file_ends
 from harness.storage.listings import FileStatus
+from harness.storage.stores import FileEnds
 
 OLD = FileStatus(10, 0, '"old"')
 

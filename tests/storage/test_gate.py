@@ -14,15 +14,15 @@ import fsspec
 import pytest
 
 import harness
-from harness.contained.locations import directories_of
 from harness.errors import HarnessError, MissingFileError
-from harness.oracle import engine as oracle
-from harness.oracle.planner import plan_unpruned
 from harness.storage import gate
 from harness.storage.stores import Storage
-from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.writing.iceberg.files import enclose
+from harness.testing.oracle.engine import reading as oracle
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.files import enclose
+from harness.tools.contained.bounds import directories_of
 
 FAULTS = {
     "none": "does not exist",
@@ -305,7 +305,7 @@ def test_older_versions_need_no_newer_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["data", "avro", "equality deletes"])
 def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark.engine import to_arrow
+    from harness.engines.spark.frames import to_arrow
 
     with_nul(tmp_path / "t", kind)
     with pytest.raises(MissingFileError, match="NUL"):
@@ -314,7 +314,7 @@ def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", ["t/data/00001.parquet", "t/data/00002-deletes.parquet"], ids=["data", "deletes"])
 def test_a_directory_in_the_place_of_a_file_is_an_error_on_spark(name: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark.engine import to_arrow
+    from harness.engines.spark.frames import to_arrow
 
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}, {"id": 2}]))

@@ -11,9 +11,9 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import MissingFileError
+from harness.storage.clients import Traffic
 from harness.storage.stores import Storage
-from harness.storage.traffic import Traffic
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def told(caplog) -> list[str]:
 
 
 def test_requests_say_what_came(told, monkeypatch):
-    monkeypatch.setattr("harness.storage.logged.TRAFFIC", Traffic(clock=lambda: 0.0))
+    monkeypatch.setattr("harness.storage.clients.TRAFFIC", Traffic(clock=lambda: 0.0))
     fsspec.filesystem("memory").pipe("/logged/d/f", b"12345")
     storage = Storage()
     storage.read("memory://logged/d/f")
@@ -62,7 +62,7 @@ def test_a_plan_says_what_it_skips(told, tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     t.append(t.write_data([{"id": 1}]), t.write_data([{"id": 9}]))
     harness.open_table(str(t.directory)).snapshot().plan(where="id > 5")
-    assert [line.partition(": ")[2] for line in told if line.startswith("harness.plan")] == [
+    assert [line.partition(": ")[2] for line in told if line.startswith("harness.metadata.plan")] == [
         f"Snapshot({str(t.directory)!r}, format='delta', version=1): 1 files are read, 1 are skipped"
     ]
 
@@ -78,7 +78,7 @@ def test_verbose_says_it_on_stderr(tmp_path, capfd, monkeypatch):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     arguments = ["plan", str(t.directory), "--format", "json"]
     assert main([*arguments, "--verbose"]) == 0
-    assert "harness.plan: Snapshot(" in capfd.readouterr().err
+    assert "harness.metadata.plan: Snapshot(" in capfd.readouterr().err
     assert main(arguments) == 0
     assert capfd.readouterr().err == ""
     assert logging.getLogger("harness").level == logging.NOTSET

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness import StorageError
-from harness.storage.object_failures import told
 from harness.storage.option_names import Kind
+from harness.storage.retries import told
 
 URL = "http://127.0.0.1:5555/lake/t/f"
 

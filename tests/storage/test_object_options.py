@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from harness import RequestError
-from harness.storage.aws_profiles import ProfileCredentials
-from harness.storage.object_options import StoreOptions, canonical, made_for
+from harness.storage.object_options import ProfileCredentials, StoreOptions, canonical, made_for
 from harness.storage.option_names import NAMES, Kind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}

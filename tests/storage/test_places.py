@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.storage.places import Place, climbs, place, places
+from harness.storage.paths import Place, climbs, place, places
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from harness.storage.read_ahead import one_ahead, read_ahead
+from harness.storage.threads import one_ahead, read_ahead
 
 
 def test_the_next_ones_are_asked_for_while_the_first_is_waited_for() -> None:

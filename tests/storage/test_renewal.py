@@ -10,8 +10,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import _registry
 
 from harness import StorageError
-from harness.storage import renewal
-from harness.storage.renewal import Renewal
+from harness.storage import configuration as renewal
+from harness.storage.configuration import Renewal
 from harness.storage.stores import Storage
 
 

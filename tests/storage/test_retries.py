@@ -12,10 +12,10 @@ import pytest
 
 from harness.errors import MissingFileError, StorageError
 from harness.storage import retries
-from harness.storage.object_failures import told
+from harness.storage.clients import Traffic
 from harness.storage.option_names import Kind
+from harness.storage.retries import told
 from harness.storage.stores import Storage
-from harness.storage.traffic import Traffic
 
 
 @dataclass
@@ -194,7 +194,7 @@ def test_the_log_says_each_repetition(
     store: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traffic = Traffic(clock=lambda: 0.0)
-    monkeypatch.setattr("harness.storage.logged.TRAFFIC", traffic)
+    monkeypatch.setattr("harness.storage.clients.TRAFFIC", traffic)
     caplog.set_level(logging.INFO, "harness.storage")
     Throttling.failures[:] = [Answered(503), ConnectionResetError("secret")]
     assert store.read("throttling://x/f") == b"0123"

@@ -14,10 +14,9 @@ import fsspec
 import pytest
 
 from harness.errors import HarnessWarning, OutsideTableError, RequestError
-from harness.opening import open_storage
+from harness.metadata.opening import open_storage
 from harness.storage import roots as roots_module
-from harness.storage.paths import PathMap
-from harness.storage.places import place
+from harness.storage.paths import PathMap, place
 from harness.storage.roots import Outside, Roots, Verdict, metadata_root
 from harness.storage.stores import Storage
 

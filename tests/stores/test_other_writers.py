@@ -14,7 +14,7 @@ import pytest
 from buckets import BUCKET
 
 import harness
-from harness.engines.shared.duckdb_instance import connect
+from harness.engines.duckdb.instance import connect
 
 pytestmark = pytest.mark.stores
 _HISTORIES = 100

@@ -6,24 +6,14 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
+from drawn.account import Account
+from drawn.models.model import model_of
+from drawn.predicates import Compare, In, IsNull, Join, Not
+from drawn.reads import Bound, First, Groups, Order, Pairs, Read, answer, parameters, text
+from drawn.strategies.histories import DrawnHistory
 
 from harness.errors import UnsupportedError
-from harness.model.schema import DateType, DecimalType, IntegerType, StringType
-from harness.testing.models.model import model_of
-from harness.testing.properties.account import Account
-from harness.testing.properties.predicates import Compare, In, IsNull, Join, Not
-from harness.testing.properties.reads import (
-    Bound,
-    First,
-    Groups,
-    Order,
-    Pairs,
-    Read,
-    answer,
-    parameters,
-    text,
-)
-from harness.testing.properties.strategies.histories import DrawnHistory
+from harness.metadata.model.schema import DateType, DecimalType, IntegerType, StringType
 from harness.testing.scenarios.model import Selector
 
 OPERATIONS = (

@@ -19,7 +19,7 @@ from harness.errors import RequestError
 from harness.testing.lake import make_table, scenario_of
 from harness.testing.plugin import spark_master_of
 from harness.testing.same_rows import assert_same_rows, rows_like
-from harness.testing.scenarios import find
+from harness.testing.scenarios.loading import find
 
 pytest_plugins = ["pytester"]
 
@@ -126,7 +126,7 @@ def test_tables_may_read_what_the_settings_allow(run, pytester):
     result = run(
         """
 import harness, pytest
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 def test_roots(harness_session, pytestconfig, tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
@@ -158,7 +158,7 @@ def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, mes
 
 
 NO_JAVA = """
-import harness.engines.shared.java_runtime
+import harness.engines.spark.java_runtime
 from harness.errors import RequestError
 import pytest
 
@@ -166,7 +166,7 @@ import pytest
 def no_java():
     def check(): raise RequestError("no Java here")
     patch = pytest.MonkeyPatch()
-    patch.setattr(harness.engines.shared.java_runtime, "check_java", check)
+    patch.setattr(harness.engines.spark.java_runtime, "check_java", check)
     patch.setattr("harness.engines.spark.session.running_session", lambda: None)
     yield
     patch.undo()
@@ -176,10 +176,12 @@ def no_java():
 NO_PYSPARK = """
 import sys
 import pytest
+import harness.engines.spark
 
 @pytest.fixture(scope="session", autouse=True)
 def no_pyspark():
     patch = pytest.MonkeyPatch()
+    patch.setattr(harness.engines, "spark", harness.engines.spark)  # so that it is put back
     for loaded in [name for name in sys.modules if name.startswith("harness.engines.spark")]:
         patch.delitem(sys.modules, loaded)
     patch.setitem(sys.modules, "pyspark", None)

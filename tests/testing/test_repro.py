@@ -6,18 +6,19 @@ from bisect import bisect_left
 from decimal import Decimal
 
 import pytest
+from drawn.agreement import Disagreement, assert_agrees, made
+from drawn.anonymous import anonymised
+from drawn.models.model import model_of
+from drawn.predicates import Compare, In, Join
+from drawn.reads import Read
+from drawn.repro import reproducing
+from drawn.strategies import DrawnHistory, histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from harness.iceberg import delete_lookup
-from harness.model.schema import DecimalType, IntegerType, StringType
-from harness.testing.models.model import model_of
-from harness.testing.properties.agreement import Disagreement, assert_agrees, made
-from harness.testing.properties.anonymous import anonymised
-from harness.testing.properties.predicates import Compare, In, Join
-from harness.testing.properties.reads import Read
-from harness.testing.properties.repro import reproducing
-from harness.testing.properties.strategies import DrawnHistory, histories
-from harness.testing.scenarios import build, load
+from harness.metadata.iceberg import delete_lookup
+from harness.metadata.model.schema import DecimalType, IntegerType, StringType
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import load
 from harness.testing.scenarios.model import Selector
 from harness.testing.scenarios.verifying import Differs, Matched, read_with, verify
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from harness.rules import rules
-from harness.testing.scenarios import find
+from harness.cli.rule import rules
+from harness.testing.scenarios.loading import find
 
 RULES = {rule.name for rule in rules()}
 # What no scenario has to show: a format version that is not adopted, what engines do with a plan, the newest features.

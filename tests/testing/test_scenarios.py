@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.conformance.outcomes import first_match, read_list
+from harness.engines import key_sets
 from harness.engines.registry import find_engine
-from harness.engines.shared import key_sets
-from harness.oracle.planner import plan_unpruned
-from harness.testing.scenarios import build, dump, find, parse
+from harness.testing.conformance.results import first_match, read_list
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
+from harness.testing.scenarios.loading import dump, find, parse
 from harness.testing.scenarios.model import ExpectedError
 from harness.testing.scenarios.verifying import Matched, describe, verify
 

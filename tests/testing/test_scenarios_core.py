@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptDeleteError, InvalidTableError, RequestError
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
@@ -28,16 +28,16 @@ from harness.model.schema import (
     TimeType,
     UuidType,
 )
-from harness.testing.scenarios import build, dump, find, load, parse, yaml_text
+from harness.testing.scenarios import yaml_text
 from harness.testing.scenarios.answers import json_value, write_expected
+from harness.testing.scenarios.building import build, expected_table
 from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.expected import expected_table
 from harness.testing.scenarios.features import missing_features
+from harness.testing.scenarios.loading import dump, find, load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
-from harness.testing.scenarios.rows import expanded
-from harness.testing.scenarios.values import scenario_value, stored_value
+from harness.testing.scenarios.values import expanded, scenario_value, stored_value
 from harness.testing.scenarios.verifying import Accepted, Differs, Matched, Raised, Undecided, read_with, verify
-from harness.writing.iceberg.types import parse_type, with_fresh_ids
+from harness.testing.writing.iceberg.types import parse_type, with_fresh_ids
 
 _TEXT = """
 title: A position delete

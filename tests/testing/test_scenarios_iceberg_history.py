@@ -6,10 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import RequestError
-from harness.model.schema import Field, IntegerType, StructType
-from harness.testing.scenarios import build, parse
+from harness.metadata.model.schema import Field, IntegerType, StructType
 from harness.testing.scenarios.answers import write_expected
+from harness.testing.scenarios.building import build
 from harness.testing.scenarios.iceberg.history import IcebergHistory
+from harness.testing.scenarios.loading import parse
 from harness.testing.scenarios.model import Selector
 
 _APPEND = {"append": {"files": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}], "as": "first"}}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.tools
 

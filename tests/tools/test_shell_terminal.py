@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 
 pty = pytest.importorskip("pty", reason="there are no such terminals on this system")
 pytestmark = pytest.mark.tools

@@ -26,9 +26,9 @@ import duckdb
 import sqlglot
 
 import harness
-from harness.engines.shared.duckdb_instance import connect
-from harness.queries import transpile
+from harness.engines.duckdb.instance import connect
 from harness.queries.rewrite import rewrite
+from harness.queries.transpile import queries as transpile
 
 HISTORY = Path(__file__).parents[2] / "docs" / "bench" / "tpc.jsonl"
 Ways: TypeAlias = Mapping[str, Callable[[], object]]

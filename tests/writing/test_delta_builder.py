@@ -16,16 +16,17 @@ import pytest
 from pyroaring import BitMap, BitMap64
 
 from harness.errors import RequestError
-from harness.model.schema import DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType
-from harness.testing import delta_demo, demo
-from harness.writing.delta.builder import DeltaTable, corrupt, edited_schema, truncate
-from harness.writing.delta.checkpoint import hint_checksum, hint_text
-from harness.writing.delta.document import COLUMN_ID, PHYSICAL_NAME
-from harness.writing.delta.log import FIRST_TIMESTAMP_MS
-from harness.writing.delta.stats import upper_bound
-from harness.writing.delta.types import field_json, parse_type, schema_json, schema_of
-from harness.writing.delta.values import encoded_path, folder_name, json_text, partition_text, statistics_text
-from harness.writing.delta.vectors import NATIVE_MAGIC, PORTABLE_MAGIC, bitmap_bytes, z85
+from harness.metadata.model.schema import DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType
+from harness.testing import demo
+from harness.testing import demo as delta_demo
+from harness.testing.writing.delta.builder import DeltaTable, corrupt, edited_schema, truncate
+from harness.testing.writing.delta.checkpoint import hint_checksum, hint_text
+from harness.testing.writing.delta.document import COLUMN_ID, PHYSICAL_NAME
+from harness.testing.writing.delta.files import upper_bound
+from harness.testing.writing.delta.log import FIRST_TIMESTAMP_MS
+from harness.testing.writing.delta.types import field_json, parse_type, schema_json, schema_of
+from harness.testing.writing.delta.values import encoded_path, folder_name, json_text, partition_text, statistics_text
+from harness.testing.writing.delta.vectors import NATIVE_MAGIC, PORTABLE_MAGIC, bitmap_bytes, z85
 
 EMPTY_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 

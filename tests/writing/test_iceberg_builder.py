@@ -18,11 +18,11 @@ import pytest
 from pyroaring import BitMap64
 
 from harness.errors import RequestError
-from harness.model.schema import DateType, DecimalType, IntegerType, StringType, TimestampType, UuidType
+from harness.metadata.model.schema import DateType, DecimalType, IntegerType, StringType, TimestampType, UuidType
 from harness.testing import demo
-from harness.writing.iceberg.builder import FIRST_SNAPSHOT_ID, IcebergTable, corrupt, truncate
-from harness.writing.iceberg.transforms import murmur3, transform_value
-from harness.writing.iceberg.types import (
+from harness.testing.writing.iceberg.builder import FIRST_SNAPSHOT_ID, IcebergTable, corrupt, truncate
+from harness.testing.writing.iceberg.transforms import murmur3, transform_value
+from harness.testing.writing.iceberg.types import (
     bound_bytes,
     default_json,
     minimal_bytes,

@@ -11,14 +11,33 @@ import typer
 
 import harness
 from harness.cli import FAILED, interruption, options, terminal, untrusted
-from harness.cli.row_options import number_of_rows
-from harness.cli.shell.apart import ApartSession, warehouse
-from harness.cli.shell.inputs import Inputs
-from harness.cli.shell.session import Session
+from harness.cli.shell.session import ApartSession, Session, warehouse
 from harness.cli.shell.terminal_lines import TerminalLines
 from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import RowFormat
-from harness.connections.locations import locations_in
+from harness.cli.writers import RowFormat, number_of_rows
+from harness.tools.connections.texts import finished, locations_in
+
+# Lines put together to what can be run: a command is one line, and a statement ends with a semicolon.
+
+
+class Inputs:
+    """Takes lines and gives inputs. unfinished: the lines of one that is not whole."""
+
+    def __init__(self) -> None:
+        self.unfinished = ""
+
+    def add(self, line: str) -> str | None:
+        """The command, or the statements, that the line ends; None: there is more to come."""
+        if not self.unfinished.strip() and line.lstrip().startswith("."):
+            self.unfinished = ""
+            return line.strip()
+        self.unfinished += line.rstrip("\n") + "\n"
+        return self.give_up() if finished(self.unfinished) else None
+
+    def give_up(self) -> str:
+        """What is there, and nothing afterwards."""
+        text, self.unfinished = self.unfinished, ""
+        return text
 
 
 @options.grouped

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from harness.catalogs.names import nearest
 from harness.cli import results
 from harness.cli.plan import explained
-from harness.cli.row_options import number_of_rows
-from harness.cli.writers import RowFormat
-from harness.connections.spelling import in_sql
-from harness.errors import RequestError
-from harness.printable import visible
+from harness.cli.writers import RowFormat, number_of_rows
+from harness.errors import RequestError, visible
+from harness.metadata.catalogs.catalog import nearest
+from harness.tools.connections.texts import in_sql
 
 if TYPE_CHECKING:
     from harness.cli.shell.session import Session

@@ -14,10 +14,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 from harness.differ.batch import Batch, BatchEntry, BatchOutcome
-from harness.differ.reports.junit_xml import document, suite
+from harness.differ.reports.junit import document, suite
 from harness.differ.reports.page import asset, escaped
 from harness.differ.reports.page import document as page
-from harness.printable import json_text, visible
+from harness.errors import json_text, visible
 
 FORMAT = 1
 _SIGNS = {

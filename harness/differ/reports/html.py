@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.differ.reports.page import asset, document, escaped
-from harness.differ.reports.row_pairing import RowPairing, pair_rows
-from harness.differ.reports.text import origin_text, times
-from harness.differ.reports.totals import Table, column_table, group_table, relaxation_lines
+from harness.differ.reports.text import (
+    RowPairing,
+    Table,
+    column_table,
+    group_table,
+    origin_text,
+    pair_rows,
+    relaxation_lines,
+    times,
+)
 from harness.differ.reports.verdict import (
     Verdict,
     counted,

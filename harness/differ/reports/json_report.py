@@ -35,7 +35,7 @@ from typing import Any
 
 from harness.differ.reports.verdict import sentence, verdict
 from harness.differ.result import ComparisonResult, Origin, RowDifference, SchemaDifference, SideInfo
-from harness.printable import json_text
+from harness.errors import json_text
 
 FORMAT = 1
 _EXACT = 2**53

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from collections.abc import Iterable
 from importlib import resources
 
-from harness.printable import html_text
+from harness.errors import html_text
+from harness.metadata.model.frames import preformatted
 
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
@@ -50,3 +52,21 @@ def escaped(value: object) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# A report in a notebook: its own page in a frame, which can reach nothing around it, and its text below.
+#
+# The frame keeps the style of the report and of the notebook apart. Where frames are taken out, as by hosts of code
+# that # show notebooks, the text is left.
+
+
+_LEAST, _MOST, _LINE = 320, 760, 22
+"""Pixels: the least and the most height of a frame, and what a line of the text report takes in it."""
+
+
+def framed(page: str, text: str) -> str:
+    """The fragment. page: the HTML report. text: the same for a terminal."""
+    height = min(_MOST, _LEAST + _LINE * text.count("\n"))
+    size = f'width="100%" height="{height}" style="border: 0"'
+    frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" {size}></iframe>'
+    return f"<div>{frame}<details><summary>as text</summary>{preformatted(text)}</details></div>"

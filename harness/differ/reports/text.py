@@ -27,19 +27,170 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from harness.differ.reports.row_pairing import RowPairing, pair_rows
-from harness.differ.reports.totals import Table, column_table, group_table, relaxation_lines
-from harness.differ.reports.verdict import (
-    counted,
-    differing_rows,
-    engine_and_place,
-    sentence,
-    shown_rows,
-    verdict,
-)
-from harness.differ.result import ComparisonResult, Origin, RowKind, SideInfo
-from harness.printable import visible
+from harness.differ.reports.verdict import counted, differing_rows, engine_and_place, sentence, shown_rows, verdict
+from harness.differ.result import ColumnDifference, ComparisonResult, Origin, RowDifference, RowKind, SideInfo
+from harness.errors import visible
+
+# Which differing rows are shown beside each other, and which of their cells are marked.
+#
+# With keys, the two halves of a changed row face each other. Without keys, partners do: rows that nothing relates but
+# that they are alike. Each row is shown once, and counts are not touched by who faces whom.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPairing:
+    """One or two differing rows, as shown beside each other.
+
+    kind: how the row differs; None: two rows, related by no key but by likeness.
+    left, right: printed values by column; None: no such row.
+    left_count, right_count: how many more of it that side has; 0 where it has none.
+    marked: by column, whether the two rows differ there; all False for one row.
+    left_origins, right_origins: as for `RowDifference`.
+    """
+
+    kind: RowKind | None
+    left: tuple[str, ...] | None
+    right: tuple[str, ...] | None
+    left_count: int
+    right_count: int
+    marked: tuple[bool, ...]
+    left_origins: tuple[Origin, ...]
+    right_origins: tuple[Origin, ...]
+
+    @property
+    def label(self) -> str:
+        """What this is, in the words of the reports."""
+        return "alike, not equal" if self.kind is None else self.kind.value
+
+
+def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
+    """All rows of the comparison: changed ones, alike ones, then those that face nothing."""
+    changed = [_changed(row, comparison) for row in comparison.rows if row.kind is RowKind.CHANGED]
+    alike = [
+        _alike(row, comparison.rows[row.partner], comparison)
+        for row in comparison.rows
+        if row.kind is RowKind.ONLY_LEFT and row.partner is not None
+    ]
+    alone = [
+        _alone(row, comparison) for row in comparison.rows if row.kind is not RowKind.CHANGED and row.partner is None
+    ]
+    return (*changed, *alike, *alone)
+
+
+def _changed(row: RowDifference, comparison: ComparisonResult) -> RowPairing:
+    return RowPairing(
+        kind=row.kind,
+        left=row.left,
+        right=row.right,
+        left_count=row.count,
+        right_count=row.count,
+        marked=tuple(column in row.differing for column in comparison.columns),
+        left_origins=row.left_origins,
+        right_origins=row.right_origins,
+    )
+
+
+def _alike(left: RowDifference, right: RowDifference, comparison: ComparisonResult) -> RowPairing:
+    return RowPairing(
+        kind=None,
+        left=left.left,
+        right=right.right,
+        left_count=left.count,
+        right_count=right.count,
+        marked=tuple(column in left.differing for column in comparison.columns),
+        left_origins=left.left_origins,
+        right_origins=right.right_origins,
+    )
+
+
+def _alone(row: RowDifference, comparison: ComparisonResult) -> RowPairing:
+    return RowPairing(
+        kind=row.kind,
+        left=row.left,
+        right=row.right,
+        left_count=0 if row.left is None else row.count,
+        right_count=0 if row.right is None else row.count,
+        marked=(False,) * len(comparison.columns),
+        left_origins=row.left_origins,
+        right_origins=row.right_origins,
+    )
+
+
+# What is said of all differing rows before any of them is shown: relaxations, columns, groups; as tables of texts.
+
+
+_MOST_EXAMPLES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A heading, names of columns, and lines of cells. numbers: places of columns whose cells are numbers."""
+
+    title: str
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    numbers: frozenset[int]
+
+
+def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
+    """What was let pass, a line each."""
+    lines = list(comparison.relaxations)
+    if comparison.allowed:
+        lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
+    if comparison.sampled is not None:
+        lines.append(f"compared the rows of {counted(comparison.sampled, 'key')} at most, chosen by their hashes")
+    return tuple(lines)
+
+
+def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Table | None:
+    """The columns that differ, those first in which most rows do; None: none is known.
+
+    most: how many to show; None: all.
+    """
+    found = sorted(comparison.by_column, key=lambda each: (-each.rows, -each.allowed))
+    if not found:
+        return None
+    differing = sum(each.rows > 0 for each in found)
+    scope = "" if comparison.keys else ", of the alike rows below"
+    title = f"columns ({differing:,} of {len(comparison.columns):,} differ{scope})"
+    if most is not None and len(found) > most:
+        title = f"{title[:-1]}; the {most} with most rows)"
+    names = ("column", "rows", "within tolerance", "largest difference", "null left", "null right", "examples")
+    chosen = [0, 1, *(i for i in range(2, 6) if any(_totals_cells(each)[i] for each in found)), 6]
+    return Table(
+        title,
+        tuple(names[i] for i in chosen),
+        tuple(tuple(_totals_cells(each)[i] for i in chosen) for each in found[:most]),
+        frozenset(place for place, i in enumerate(chosen) if i in (1, 2, 3, 4, 5)),
+    )
+
+
+def group_table(comparison: ComparisonResult) -> Table | None:
+    """The groups with differing rows; None: nobody asked, or there is none."""
+    if not comparison.by_group:
+        return None
+    more = comparison.groups - len(comparison.by_group)
+    title = f"by {', '.join(comparison.grouped_by)} ({counted(comparison.groups, 'group')} with differences"
+    title += f", {len(comparison.by_group):,} shown)" if more else ")"
+    kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
+    words = {"changed": "changed", "only_left": "only left", "only_right": "only right"}
+    width = len(comparison.grouped_by)
+    return Table(
+        title,
+        (*comparison.grouped_by, *(words[kind] for kind in kinds)),
+        tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
+        frozenset(range(width, width + len(kinds))),
+    )
+
+
+def _totals_cells(column: ColumnDifference) -> tuple[str, ...]:
+    numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
+    rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
+    examples = "; ".join(f"{a} → {b}" for a, b in column.examples[:_MOST_EXAMPLES])
+    return (column.column, rows or "0", allowed, column.largest or "", left, right, examples)
+
 
 _WIDEST_VALUE = 60
 _WIDEST_LINE = 140

@@ -13,13 +13,13 @@ from dataclasses import field
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.engine import about, lowered
+from harness.engines import sqltext
 from harness.engines.duckdb.lowering import Use
 from harness.engines.duckdb.registrations import Registrations
-from harness.engines.shared import sqltext
+from harness.engines.duckdb.relations import about, lowered
 from harness.errors import RequestError
-from harness.plan.scan_plan import ScanPlan
-from harness.records import dataclass
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
 
 _MARK = "made by harness.attach"
 _MARK_WITH_SCHEMA = f"{_MARK}, as was its schema"
@@ -47,7 +47,7 @@ def attach(plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.
 
     Raises:
         RequestError: something else is there by that name, or the database cannot be written.
-        HarnessError: as for `harness.engines.duckdb.engine.relation`.
+        HarnessError: as for `harness.engines.duckdb.relations.relation`.
     """
     registered: dict[str, pa.Table] = {}
     add = Registrations(connection).table

@@ -1,4 +1,4 @@
-"""Translates where a column's values come from (`harness.engines.shared.column_values`) to a DuckDB expression.
+"""Translates where a column's values come from (`harness.engines.column_values`) to a DuckDB expression.
 
 Structs, lists and maps are rebuilt by position where the file's names, order or types differ from the table's, because
 DuckDB matches nested fields by name and would give NULL without a word after a rename. A NULL parent stays NULL.
@@ -7,14 +7,14 @@ DuckDB matches nested fields by name and would give NULL without a word after a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
-from typing import assert_never
+from dataclasses import field, replace
+from datetime import date, datetime, timedelta
+from typing import Any, assert_never
 
 import pyarrow as pa
 
-from harness.engines.duckdb.exposed import Exposed
-from harness.engines.shared import sqltext
-from harness.engines.shared.column_values import (
+from harness.engines import sqltext
+from harness.engines.column_values import (
     ColumnValue,
     Constant,
     ConstantStruct,
@@ -26,9 +26,11 @@ from harness.engines.shared.column_values import (
     StoredOr,
     Uniform,
 )
-from harness.engines.shared.sqltext import name
+from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
+from harness.engines.sqltext import name
 from harness.errors import SchemaMismatchError, UnsupportedError
-from harness.model.schema import (
+from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -49,8 +51,56 @@ from harness.model.schema import (
     arrow_type,
     children,
 )
-from harness.plan.projection import is_identity
-from harness.records import dataclass
+from harness.metadata.plan.projection import is_identity
+from harness.storage.records import dataclass
+
+# How DuckDB shows the columns of a file: names and types that are its own, and values that it would read wrong.
+
+
+_OLDEST_DATE = f"DATE '{date(1970, 1, 1) + timedelta(days=OLDEST_DAY)}'"
+_OLDEST_TIMESTAMP = f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=OLDEST_MICROS)}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts.
+
+    oldest: SQL text of the least value that DuckDB reads right; older ones fail the query. None: all are right.
+    """
+
+    name: str
+    type: str
+    parts: tuple[Exposed, ...] = ()
+    oldest: str | None = None
+
+
+def exposed(label: str, duckdb_type: Any) -> Exposed:
+    """The names under which DuckDB shows a column of `duckdb_type` (a DuckDBPyType) and its nested fields."""
+    match duckdb_type.id:
+        case "struct":
+            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
+        case "list" | "array":
+            child = next(type_ for part, type_ in duckdb_type.children if part == "child" or not isinstance(type_, int))
+            parts = (exposed("element", child),)
+        case "map":
+            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
+        case _:
+            parts = ()
+    return Exposed(label, str(duckdb_type), parts)
+
+
+def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[str]) -> list[Exposed]:
+    """`shown` with the oldest value of each column, at any level, that is the same in both calendars (delta T20)."""
+    return [_guarded(column, physical, legacy) for column, physical in zip(shown, schema, strict=True)]
+
+
+def _guarded(shown: Exposed, physical: PhysicalField, legacy: frozenset[str]) -> Exposed:
+    if shown.parts:
+        parts = tuple(_guarded(s, p, legacy) for s, p in zip(shown.parts, physical.children, strict=True))
+        return replace(shown, parts=parts)
+    if not is_legacy(physical, legacy):
+        return shown
+    return replace(shown, oldest=_OLDEST_DATE if isinstance(physical.type, DateType) else _OLDEST_TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)

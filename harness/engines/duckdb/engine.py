@@ -1,134 +1,175 @@
-"""Runs lowered plans on a DuckDB connection, the user's or one of harness's own."""
+"""The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
+
+    cursor()                     a connection to the one instance that harness's own reads share
+    connect()                    an instance of the caller's own, with the same settings
+    relation(plan)               a lazy relation over the planned rows
+    register(plan, con, name)    the same as a temporary view in a user's own connection
+    to_arrow(plan)               the rows, in the plan's exact Arrow types
+    batches(plan)                the same as a stream
+    query(text, plans)           a query over several plans
+    filled(text, plans, con)     a statement over plans, as text
+    query_text(text, plans, con) a query over plans, as text
+    attach(plans, con)           plans as views of a user's database, by qualified name
+    moment(con)                  when a query on a user's connection is made
+    zoned(filter, con)           a filter as planning may use it for a user's connection
+    columns_of(text, plans)      the names of its columns, without reading
+    syntax_trees(*texts)         what its parser makes of queries
+    engine_error(error, plan)    what DuckDB's failure on the plan's files means
+    release(con)                 takes away what all of these have left on a user's connection
+    name, version()              as `harness.engines.registry.Engine` wants them
+
+`sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `arm` apply deletes,
+`lowering` puts the query together.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.conform import conform
+from harness.engines.batches import Batches, Context
+from harness.engines.duckdb import attached, registrations
+from harness.engines.duckdb.attached import attach
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.lowering import Use, lower, named, numbered
-from harness.engines.duckdb.registrations import Registrations, registrar
-from harness.engines.shared import sqltext
-from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.names import refuse_same_names
-from harness.errors import HarnessError, RequestError
-from harness.filters.parsed import depends_on_zone, in_any_zone
-from harness.filters.predicate import Filter
-from harness.model.schema import StringType, arrow_field, walk
-from harness.plan.scan_plan import ScanPlan
+from harness.engines.duckdb.instance import connect, cursor, interruptions
+from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.queries import columns_of, filled, moment, query, query_text, syntax_trees
+from harness.engines.duckdb.registrations import registrar
+from harness.engines.duckdb.relations import about, conform_batch, conformed, register, relation, to_arrow, zoned
+from harness.metadata.model.schema import arrow_field
+from harness.metadata.plan.scan_plan import ScanPlan
+
+__all__ = [
+    "attach",
+    "batches",
+    "columns_of",
+    "connect",
+    "cursor",
+    "engine_error",
+    "filled",
+    "moment",
+    "name",
+    "query",
+    "query_text",
+    "register",
+    "relation",
+    "release",
+    "syntax_trees",
+    "to_arrow",
+    "version",
+    "zoned",
+]
 
 
-def relation(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
-) -> duckdb.DuckDBPyRelation:
-    """The plan's rows as a lazy relation.
+# What harness has left on a user's connection, taken away.
+
+
+def release(connection: duckdb.DuckDBPyConnection) -> None:
+    """Take away views that were attached, and what other reads have left, but for what the user's own views need."""
+    attached.detach(connection)
+    registrations.release(connection)
+
+
+# A relation's rows as a stream that tells why it ended.
+#
+# If one thread of a query fails while others run, DuckDB 1.5 tells the reader of a stream at times that the query was
+# interrupted, and not what failed: 3 of 150 times on two threads. The same query without a stream always tells it,
+# and so # does 2.0.
+
+
+_INTERRUPTED = "INTERRUPT Error"
+
+
+class Streamed:
+    """The rows of a relation that can be run again, batch by batch while DuckDB goes on.
+
+    Args:
+        relation: on a connection of harness, which nobody else interrupts.
+        rows: of a batch, at most.
+
+    Raises:
+        duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row; of a stream that runs they are OSErrors.
+    """
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation, rows: int) -> None:
+        self._relation, self._asked = relation, interruptions()
+        try:
+            self._reader = relation.to_arrow_reader(rows)
+        except Exception as error:
+            self._tell(error)
+            raise
+        self.schema: pa.Schema = self._reader.schema
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next batch; None: there are no more. Raises as the class does."""
+        try:
+            return next(self._reader, None)
+        except (pa.ArrowException, OSError) as error:
+            self._tell(error)
+            raise
+
+    def close(self) -> None:
+        """End the query."""
+        self._reader.close()
+
+    def _tell(self, error: Exception) -> None:
+        """Raises what failed, if `error` hides it: nobody asked for an end. Ends with the row that fails, as before."""
+        if _INTERRUPTED in str(error) and interruptions() == self._asked:
+            self._relation.to_arrow_table()
+
+
+# A query's rows, batch by batch as DuckDB produces them.
+
+
+def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
+    """The rows of a plan as a stream, in the types that `to_arrow` gives; row order is open.
+
+    Footers and deletes are read now, rows as they are asked for: DuckDB runs ahead by no more than its streaming buffer
+    (a megabyte), and stops when the stream is closed.
 
     Args:
         plan: what to read.
-        connection: the user's; None: one of harness's own.
-        name: also make the rows a temporary view of this name.
+        rows: of a batch, at most; DuckDB fills whole vectors.
+        context: entered around each read of the stream.
 
     Raises:
-        HarnessError: as `harness.engines.duckdb.lowering.lower` says.
-    """
-    own = cursor(lossless=False) if connection is None else connection
-    with about(plan):
-        if name is None:
-            add = registrar(own) if connection is None else Registrations(own).table
-            return own.sql(lowered(plan, own, add, Use.VIEW))
-        register(plan, own, name)
-        return own.sql(f"SELECT * FROM {sqltext.name(name)}")
-
-
-def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
-    """Makes the plan's rows the temporary view `name` of a connection, replacing a view of that name.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
-    with about(plan):
-        query = lowered(plan, connection, Registrations(connection).table, use)
-        connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
-
-
-def to_arrow(plan: ScanPlan) -> pa.Table:
-    """All rows of a plan, in the exact types of its columns (`harness.model.schema.arrow_type`); row order is open.
-
-    Raises:
-        HarnessError: as for `relation`.
-        CorruptFileError: DuckDB could not decode a data file.
-        EngineError: DuckDB failed otherwise while it ran the query.
+        HarnessError: as `harness.engines.duckdb.relations.to_arrow`, also while the stream is read.
     """
     connection = cursor()
-    with about(plan):
-        query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
-        # `pa.table` asks whether it is a frame of pandas, which imports pandas: 0.2 s of the first read
-        rows = pa.RecordBatchReader.from_stream(connection.sql(query)).read_all()
-        return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
-
-
-def lowered(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
-) -> str:
-    """The query of a plan, its columns under their own names.
-
-    register: as for `harness.engines.duckdb.lowering.lower`.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
-    with about(plan):
-        refuse_same_names(plan.columns, plan.table)
-        _check_time_zone(plan, connection)
-        _check_collation(plan, connection)
-        return named(lower(plan, connection, register, use), plan)
-
-
-@contextmanager
-def about(plan: ScanPlan) -> Iterator[None]:
-    """Errors on the way to the rows are harness's, and name the table and the snapshot."""
     try:
-        yield
-    except HarnessError as error:
-        error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
+        with about(plan):
+            query = numbered(lower(plan, connection, registrar(connection), Use.STREAM), plan)
+            stream = Streamed(connection.sql(query), rows)
+            schema = conformed(pa.schema([arrow_field(f) for f in plan.columns]))
+    except BaseException:
+        connection.close()
         raise
-    except (duckdb.Error, pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
-        raise engine_error(error, plan).within(format=plan.format) from error
+    return Batches(schema, _Running(plan, connection, stream, schema), context)
 
 
-def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
-    """The filter for planning a read on a connection, which reads its text in the session's time zone (iceberg 11.10).
+class _Running:
+    """A query that runs on a connection of its own."""
 
-    connection: the user's; None: one of harness's own, in UTC.
-    """
-    if connection is None or filter_.any_zone or not depends_on_zone(filter_):
-        return filter_
-    ((zone,),) = connection.execute("SELECT current_setting('TimeZone')").fetchall()
-    return filter_ if zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT") else in_any_zone(filter_)
+    def __init__(
+        self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection, stream: Streamed, schema: pa.Schema
+    ) -> None:
+        self._plan, self._connection, self._stream, self._schema = plan, connection, stream, schema
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next batch; None: there are no more."""
+        with about(self._plan):
+            batch = self._stream.read()
+            return None if batch is None else conform_batch(batch, self._schema)
+
+    def close(self) -> None:
+        """End the query, with what is registered for it."""
+        self._stream.close()
+        self._connection.close()
 
 
-def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """A plan that was made for another zone may lack files."""
-    if plan.filter is not None and zoned(plan.filter, connection) is not plan.filter:
-        raise RequestError(
-            "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
-            "the filter for the connection",
-            table=plan.table,
-        )
+name = "duckdb"
 
 
-def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """Planning skips files by the bytes of text; the connection must compare text in the same way (iceberg 3.3)."""
-    if plan.filter is None or not any(isinstance(f.type, StringType) for _, f in walk(plan.filter.columns)):
-        return
-    ((collation,),) = connection.execute("SELECT current_setting('default_collation')").fetchall()
-    if collation.upper() not in ("", "C", "POSIX", "BINARY"):
-        raise RequestError(
-            f"Cannot filter text on a connection with default collation {collation!r}: "
-            "run RESET default_collation on it first",
-            table=plan.table,
-        )
+def version() -> str:
+    """The version of DuckDB."""
+    return duckdb.__version__

@@ -5,7 +5,7 @@ arm whose anti join sees exactly its own delete files. Where there are many (a s
 minute), all data files share one anti join, in which a delete's greatest sequence number and its partition are compared
 as columns (iceberg 4.6, 4.29): a scope per arm would read each delete file once per scope.
 
-What a join costs is its probes (`harness.engines.duckdb.sparse`). By `=` or null-safe, of BIGINT or INTEGER, as NOT
+What a join costs is its probes (`harness.engines.duckdb.equality`). By `=` or null-safe, of BIGINT or INTEGER, as NOT
 EXISTS, NOT IN or an outer join it is the same; a semi join by `=` has a Bloom filter in the scan and costs a fifth, but
 the rows that it finds would have to be taken from a second scan. A join per data file, with the keys that its bounds
 let hit it, 1.75 times the plain scan; a bitmap of integer keys would cost about that, by what bitmaps of positions
@@ -14,21 +14,104 @@ cost, where the keys lie close to each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 import pyarrow as pa
 
+from harness.engines import sqltext
 from harness.engines.duckdb.columns import FileTable, Translation
-from harness.engines.duckdb.predicates import implied
 from harness.engines.duckdb.scans import Scanner
-from harness.engines.duckdb.sparse import padded
-from harness.engines.shared import sqltext
-from harness.engines.shared.file_groups import Pooled, ScanFile, Scope
-from harness.engines.shared.key_sets import KeySet, delete_files, deleted_keys, key_sets
-from harness.model.schema import Field, StringType
-from harness.plan.scan_plan import ScanPlan
-from harness.records import dataclass
+from harness.engines.file_groups import Pooled, ScanFile, Scope
+from harness.engines.key_sets import KeySet, delete_files, deleted_keys, key_sets
+from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
+from harness.metadata.model.schema import Field, StringType
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
+
+# What a filter says about single columns, as SQL conditions on other expressions of the same values.
+
+
+def implied(predicate: Predicate, columns: Mapping[int, str]) -> list[str]:
+    """Conditions that hold wherever `predicate` is true, each about one column.
+
+    Args:
+        predicate: of the filter.
+        columns: by field id, an expression with the column's values; other columns are left out.
+    """
+    return [sql for part in _conjuncts(predicate) if (sql := _condition(part, columns)) is not None]
+
+
+def _conjuncts(predicate: Predicate) -> Iterator[Predicate]:
+    if isinstance(predicate, And):
+        for part in predicate.parts:
+            yield from _conjuncts(part)
+    else:
+        yield predicate
+
+
+def _condition(part: Predicate, columns: Mapping[int, str]) -> str | None:
+    match part:
+        case Comparison(field=f, op=op, value=value) if f.id in columns:
+            return f"{columns[f.id]} {op.value} {sqltext.literal(value, f.type)}"
+        case In(field=f, values=values, negated=negated) if f.id in columns:
+            items = ", ".join(sqltext.literal(value, f.type) for value in values)
+            return f"{columns[f.id]} {'NOT ' if negated else ''}IN ({items})"
+        case IsNull(field=f, negated=negated) if f.id in columns:
+            return f"{columns[f.id]} IS {'NOT ' if negated else ''}NULL"
+        case StartsWith(field=f, prefix=prefix, negated=negated) if f.id in columns:
+            return f"{'NOT ' if negated else ''}starts_with({columns[f.id]}, {sqltext.text(prefix)})"
+        case _:
+            return None
+
+
+# Keys of an anti join, padded so that DuckDB's hash table of them is sparse.
+#
+# A probe that finds its slot of the table empty is done; one that finds another key there costs a mispredicted branch,
+# and most probes of deletes find nothing. DuckDB makes a table of a power of two, at least 2^14 slots, that is just
+# large # enough for its rows: up to half of the slots are taken. Rows with equal keys share a slot, so that copies
+# of one row # make the table larger and no fuller. Of 20 million probes (a scan of 2 columns plain: 1), DuckDB 2.0:
+#
+#     keys             2,000  8,000  20,000  50,000  100,000  200,000
+#     as they are       1.28   1.96    1.59    1.83     1.91     2.05
+#     padded            1.28   1.30    1.33    1.39     1.55     1.69
+
+
+_FEW_KEYS = 50_000
+"""Up to here an eighth of the slots may be taken; above, a quarter, because a larger table leaves the caches."""
+_MOST_KEYS = 400_000
+"""Beyond these a larger table costs as much as its emptiness saves."""
+_SMALLEST_TABLE = 2**14
+_PROBES = 16
+"""How many rows must be probed for each row of the padded keys; a copy costs as much as a few probes save."""
+
+
+def padding(keys: int, probes: int) -> int:
+    """How many copies of one row to add.
+
+    Args:
+        keys: how many rows hold keys.
+        probes: how many rows are looked up.
+    """
+    if not 0 < keys <= _MOST_KEYS:
+        return 0
+    slots = 1 << (keys * (8 if keys <= _FEW_KEYS else 4) - 1).bit_length()
+    rows = slots // 3 + 1  # more than half of the slots, by DuckDB's load factors of 1.5 and 2
+    if slots <= _SMALLEST_TABLE or rows <= keys or rows * _PROBES > probes:
+        return 0
+    return rows - keys
+
+
+def padded(relation: str, keys: int, probes: int) -> str:
+    """The FROM item with copies of one of its rows, for anti and semi joins by equality, null-safe or not, of all keys.
+
+    Never for a join with another condition: it would walk all copies for each row that has their key.
+    """
+    copies = padding(keys, probes)
+    if not copies:
+        return relation
+    one = f"(SELECT * FROM {relation} LIMIT 1) AS one"
+    return f"(SELECT * FROM {relation} UNION ALL SELECT one.* FROM {one}, range({copies}))"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import duckdb
 
+from harness.engines.data_files import FileName, columnless_rows
+from harness.engines.duckdb.files import DuckDBFiles, is_of_storage, said
+from harness.engines.duckdb.instance import connect, is_given_up
 from harness.engines.duckdb.scans import read_parquet
-from harness.engines.shared.columnless import columnless_rows
-from harness.engines.shared.data_files import FileName
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import connect, is_given_up
-from harness.engines.shared.duckdb_texts import is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
-from harness.forks import Lock
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, local_path
+from harness.storage.threads import Lock
 
 _DAMAGE = re.compile(
     r"decompress|TProtocolException|don't know what type|out of buffer|not valid UTF-?8"

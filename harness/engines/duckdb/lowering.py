@@ -1,6 +1,7 @@
 """Lowers a `ScanPlan` to one SQL query over the planned files.
 
-The query is a UNION ALL of arms, each over files that are read in the same way, and owes what `harness.plan.scan_plan`
+The query is a UNION ALL of arms, each over files that are read in the same way, and owes what
+`harness.metadata.plan.scan_plan`
 says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
 the projection. Inside, columns have made-up names, because DuckDB takes names that differ only by case for equal.
 
@@ -10,7 +11,7 @@ of the query alone (docs/bench has whole reads by the clock):
   reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
 - by *positional join* of runs of files with a column of flags: a full scan costs 1.1 times the plain one, but nothing
   can be skipped. So only for files of which the metadata says that the filter keeps all rows, on DuckDB versions whose
-  optimizer is known to leave it alone, and where `harness.engines.duckdb.runs` finds enough to do for all threads.
+  optimizer is known to leave it alone, and where `harness.engines.duckdb.lowering` finds enough to do for all threads.
   Never for streams: each run holds a row group, and DuckDB begins all of them while it waits for the reader (20 runs
   held 530 MB, one arm of bitmaps 96).
 
@@ -27,24 +28,90 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from harness.engines import sqltext
 from harness.engines.duckdb.columns import FileTable, Translation
 from harness.engines.duckdb.equality import EqualityLowering, Match
-from harness.engines.duckdb.runs import Run, runs
 from harness.engines.duckdb.scans import GroupScan, Scanner
-from harness.engines.shared import sqltext
-from harness.engines.shared.enough_files import with_enough
-from harness.engines.shared.names import columns_to_read
-from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
-from harness.files.roaring import deleted_bits, deleted_mask
-from harness.model.schema import Field
-from harness.plan.scan_plan import ScanPlan
-from harness.records import dataclass
+from harness.engines.sqltext import columns_to_read
+from harness.engines.union_arms import DELETED, UnionArm, union_arms, with_enough
+from harness.metadata.files.roaring import deleted_bits, deleted_mask
+from harness.metadata.model.schema import Field
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
+
+# Which files are read together where deleted positions are joined by position.
+#
+# A positional join reads all that it joins on one thread, in order. So files are dealt out to runs, each with a join of
+# its own: enough runs to keep the threads busy, and no more, because each costs 1 to 2 ms to bind and to plan.
+
+
+Run: TypeAlias = tuple[int, ...]
+"""Files of an arm, by their places among its files, ascending."""
+
+_LEAST_ROWS = 250_000
+"""Of a run. A join by position saves 7 ns a row (2 columns, DuckDB 2.0), so fewer rows do not earn what a run costs."""
+_OF_A_THREAD = 2
+"""Runs of a thread at least, so that one that is done early finds another. More cost planning: of 20 million rows in 10
+files on 2 threads, 10 runs took 14 ms, 4 runs 8 ms."""
+_RUN_ROWS = 10_000_000
+"""Of a run in a large table, where planning is a small part, and a thread that ends early would wait long."""
+_MOST_ROWS = 200_000_000
+"""That are joined in one query, which holds a byte for each of them, where bitmaps need a bit."""
+_LARGEST_SHARE = 1.5
+"""What a thread's fair share of the rows may be exceeded by: bitmaps take about so much more time for the same rows."""
+
+
+def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
+    """Runs of files to join by position; None: bitmaps are faster.
+
+    Args:
+        deleted: per arm, the row counts of its files, some of whose rows are deleted.
+        others: how many rows the other arms have.
+        threads: how many the query has.
+
+    Returns:
+        Per arm, the runs that its files are dealt out to. The larger ones are first.
+    """
+    joined = sum(map(sum, deleted))
+    if joined > _MOST_ROWS:
+        return None
+    target = max(_LEAST_ROWS, min(joined // (_OF_A_THREAD * threads), _RUN_ROWS))
+    dealt = [_dealt(counts, max(1, sum(counts) // target)) for counts in deleted]
+    sizes = [_rows(counts, run) for counts, arm in zip(deleted, dealt, strict=True) for run in arm]
+    if joined < _LEAST_ROWS * len(sizes) // 2 or max(sizes, default=0) * threads > _LARGEST_SHARE * (joined + others):
+        return None
+    return dealt
+
+
+def _dealt(counts: Sequence[int], most: int) -> list[Run]:
+    """Runs of about equal size, at most so many, the larger ones first; none is too small to be one, unless alone."""
+    dealt = _packed(counts, most)
+    while len(dealt) > 1 and _rows(counts, dealt[-1]) < _LEAST_ROWS:
+        dealt = _packed(counts, len(dealt) - 1)
+    return dealt
+
+
+def _packed(counts: Sequence[int], size: int) -> list[Run]:
+    """Each file, the largest first, goes to the run that is smallest yet."""
+    sizes = [0] * min(size, len(counts))
+    members: list[list[int]] = [[] for _ in sizes]
+    for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
+        smallest = min(range(len(sizes)), key=sizes.__getitem__)
+        members[smallest].append(place)
+        sizes[smallest] += counts[place]
+    return sorted((tuple(sorted(run)) for run in members), key=lambda run: -_rows(counts, run))
+
+
+def _rows(counts: Sequence[int], run: Run) -> int:
+    return sum(counts[place] for place in run)
+
 
 _POSITIONAL_JOIN_VERSIONS = frozenset({"1.5.4", "1.5.5", "1.5.6", "2.0.0", "2.0.1"})
 """DuckDB versions on which tests/engines/test_duckdb_positional_*.py proved that nothing reaches below such a join."""

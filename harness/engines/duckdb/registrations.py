@@ -16,8 +16,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from harness.engines.shared import sqltext
-from harness.engines.shared.duckdb_files import forget
+from harness.engines import sqltext
+from harness.engines.duckdb.files import forget
 
 _counter = itertools.count()
 _PREFIX = f"harness_{secrets.token_hex(8)}_"

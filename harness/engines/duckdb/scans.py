@@ -13,17 +13,17 @@ from dataclasses import field, replace
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.exposed import Exposed, exposed, guarded
-from harness.engines.shared.arrow_files import geometries, load, load_parquet, variants, with_canonical_geometries
-from harness.engines.shared.direct_looks import DirectLooks
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.file_failures import failing_on
-from harness.engines.shared.file_groups import FileGroup, Inspector, Opened, ScanFile
+from harness.engines.arrow_files import geometries, load, load_parquet, variants, with_canonical_geometries
+from harness.engines.direct_looks import DirectLooks
+from harness.engines.duckdb.columns import Exposed, exposed, guarded
+from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.file_groups import FileGroup, Inspector, Opened, ScanFile
+from harness.engines.footers import failing_on
 from harness.errors import SchemaMismatchError
-from harness.model.schema import BinaryType, Field, TimestampType
-from harness.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
-from harness.plan.scan_plan import ScanPlan
-from harness.records import dataclass
+from harness.metadata.model.schema import BinaryType, Field, TimestampType
+from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
 """No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""

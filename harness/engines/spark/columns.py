@@ -1,4 +1,4 @@
-"""Translates where a column's values come from (`harness.engines.shared.column_values`) to a Spark column.
+"""Translates where a column's values come from (`harness.engines.column_values`) to a Spark column.
 
 Structs, lists and maps are rebuilt by place where the file's names, order or types differ from the table's. A null
 parent stays null. No conversion rounds, depends on a session's time zone, or gives null for what does not fit: what
@@ -7,15 +7,18 @@ does not fit fails the query. Columns are to be analysed in the private session 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from decimal import Decimal
+from typing import Any, assert_never
+from uuid import UUID
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from harness.engines.shared.column_values import (
+from harness.engines.column_values import (
     ColumnValue,
     Constant,
     ConstantStruct,
@@ -27,12 +30,11 @@ from harness.engines.shared.column_values import (
     StoredOr,
     Uniform,
 )
-from harness.engines.shared.legacy_calendar import OLDEST_DAY, OLDEST_MICROS, is_legacy
-from harness.engines.spark.constants import FileConstants, from_micros, literal, storable
+from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.engines.spark.types import natural, storage_type
-from harness.errors import SchemaMismatchError
-from harness.model.file_schema import PhysicalField, walk_stored
-from harness.model.schema import (
+from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.metadata.model.file_schema import PhysicalField, walk_stored
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -53,9 +55,133 @@ from harness.model.schema import (
     Type,
     UuidType,
     VariantType,
+    arrow_type,
     children,
 )
-from harness.plan.projection import Stored, is_identity
+from harness.metadata.plan.projection import Stored, is_identity
+
+# Values that are the same in many rows: as Spark literals, and as per-file columns of the scan.
+
+
+@dataclass(frozen=True, slots=True)
+class FileConstants:
+    """What differs from file to file, as columns of the frame that reads the files.
+
+    size: how many files there are.
+    """
+
+    size: int
+    _columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    def column(self, values: pa.Array) -> Column:
+        """The expression of a column of ready values, one per file."""
+        return F.col(self.label(values))
+
+    def label(self, values: pa.Array) -> str:
+        """The name of a column of ready values, one per file."""
+        label = f"v{len(self._columns)}"
+        self._columns[label] = values
+        return label
+
+    def table(self) -> pa.Table:
+        """One row per file, with the columns that the expressions need."""
+        return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
+
+
+def literal(value: Any, type_: Type) -> Column:
+    """A constant column of `types.storage_type(type_)`. `value`: as internal values (see
+    `harness.metadata.model.schema`)."""
+    target = storage_type(type_)
+    if value is None:
+        return F.lit(None).cast(target)
+    match type_:
+        case BooleanType():
+            return F.lit(bool(value))
+        case FloatType():
+            return F.lit(_float_text(float(value))).cast(target)
+        case DecimalType():
+            return F.lit(f"{Decimal(value):f}").cast(target)
+        case DateType():
+            return F.date_from_unix_date(F.lit(int(value)))
+        case TimestampType(unit="us" | "ms", utc=utc):
+            return from_micros(F.lit(int(value)), utc=utc)
+        case StringType() | VariantType():
+            return F.lit(value)
+        case UuidType():
+            return F.lit(_uuid_text(value))
+        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+            return F.unhex(F.lit(bytes(value).hex()))
+        case StructType(fields=fields):
+            return F.struct(*[literal(value.get(f.id), f.type).alias(f.name) for f in fields]).cast(target)
+        case ListType(element=element):
+            return F.array(*[literal(item, element.type) for item in value]).cast(target)
+        case MapType():
+            return _map(value, type_)
+        case _:
+            return F.lit(int(value)).cast(target)
+
+
+def from_micros(micros: Column, *, utc: bool) -> Column:
+    """The timestamp of bigint micros since 1970-01-01, whatever the year. To be analysed in a session in UTC."""
+    instant = F.timestamp_micros(micros.cast(spark.LongType()))
+    return instant if utc else instant.cast(spark.TimestampNTZType())
+
+
+def storable(values: Sequence[Any], type_: Type) -> tuple[pa.Array, Callable[[Column], Column]]:
+    """Per-file values of a primitive type as a column of a scan's constants.
+
+    Args:
+        values: as internal values, one per file.
+
+    Returns:
+        The values in an Arrow type that a scan's constants may have, and what turns the scan's column back into
+        `types.storage_type(type_)`.
+
+    Raises:
+        UnsupportedError: the type is nested, a variant or unknown.
+    """
+    match type_:
+        case IntegerType(bits=8 | 16):
+            return pa.array(values, pa.int32()), lambda column: column.cast(storage_type(type_))
+        case BooleanType() | IntegerType() | FloatType() | StringType() | DecimalType():
+            return pa.array(values, arrow_type(type_)), _unchanged
+        case DateType():
+            return pa.array(values, pa.int32()).cast(pa.date32()), _unchanged
+        case TimeType() | TimestampType(unit="ns"):
+            return pa.array(values, pa.int64()), _unchanged
+        case TimestampType(utc=utc):
+            return pa.array(values, pa.int64()).cast(pa.timestamp("us", "UTC" if utc else None)), _unchanged
+        case UuidType():
+            return pa.array([None if v is None else _uuid_text(v) for v in values], pa.string()), _unchanged
+        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+            return pa.array(values, pa.binary()), _unchanged
+        case other:
+            raise UnsupportedError(f"Cannot use {other} as a per-file constant", cause="UnsupportedType")
+
+
+def _unchanged(column: Column) -> Column:
+    return column
+
+
+def _map(entries: Sequence[tuple[Any, Any]], type_: MapType) -> Column:
+    """A map literal. Float keys go in as text, because building a map in Spark turns a key of -0.0 into 0.0."""
+    if isinstance(type_.key.type, FloatType):
+        keys = [F.lit(_float_text(float(k))) for k, _ in entries]
+    else:
+        keys = [literal(k, type_.key.type) for k, _ in entries]
+    items = [literal(v, type_.value.type) for _, v in entries]
+    if not entries:
+        return F.create_map().cast(storage_type(type_))
+    return F.map_from_arrays(F.array(*keys), F.array(*items)).cast(storage_type(type_))
+
+
+def _float_text(value: float) -> str:
+    """Text that Spark casts to the very same float: `nan` and `inf` are words to it too."""
+    return repr(value)
+
+
+def _uuid_text(value: Any) -> str:
+    return str(UUID(bytes=bytes(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +191,7 @@ class Translation:
     place: the files' top-level column at a place, typed as `types.natural` says; what the table reads as variant, at
         any level, is JSON text instead.
     constants: gets a column for what differs from file to file.
-    legacy: what the files hold in the old calendar, see `harness.engines.shared.legacy_calendar`.
+    legacy: what the files hold in the old calendar, see `harness.engines.footers`.
     """
 
     place: Callable[[int], Column]

@@ -26,9 +26,9 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
-from harness.engines.shared.java_runtime import find_java
+from harness.engines.spark.java_runtime import find_java
 from harness.errors import EngineError, UnsupportedError
-from harness.forks import Lock
+from harness.storage.threads import Lock
 
 ENGINE = "harness.engines.spark"
 _EXTENSIBLE = frozenset(

@@ -28,8 +28,8 @@ from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.positions import with_flags
 from harness.engines.spark.user_settings import are_distinct, check_nested, failure, levels, require
 from harness.errors import EngineError, RequestError
-from harness.model.file_schema import PhysicalField, walk_stored
-from harness.model.schema import (
+from harness.metadata.model.file_schema import PhysicalField, walk_stored
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -44,7 +44,7 @@ from harness.model.schema import (
     TimestampType,
     UuidType,
 )
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local
 
 _HIDDEN = ("_", ".")

@@ -25,10 +25,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.functions import col, lit, when
 
-from harness.engines.shared.file_groups import Pooled
-from harness.engines.shared.key_sets import KeySet, key_sets
-from harness.model.schema import Field, StringType
-from harness.plan.scan_plan import ScanPlan
+from harness.engines.file_groups import Pooled
+from harness.engines.key_sets import KeySet, key_sets
+from harness.metadata.model.schema import Field, StringType
+from harness.metadata.plan.scan_plan import ScanPlan
 
 KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
 """Key set and indexes into `ScanPlan.equality_deletes` to the rows of those files: the keys as `k0`, `k1`, …, then `ks`

@@ -8,6 +8,9 @@ package beside them: numpy, pandas and pyarrow must be there, as PySpark wants t
 from __future__ import annotations
 
 import atexit
+import base64
+import json
+import re
 import shutil
 import sys
 import tempfile
@@ -16,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -24,8 +28,134 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from harness.engines.shared.head_worker import same
-from harness.engines.spark.worker_errors import engine_error
+from harness import errors
+from harness.engines.spark.heads import same
+from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
+
+# Errors that cross from an executor to the driver, which gets no more of them than text.
+#
+# The text of harness's own carries the error's parts behind a mark, so that the driver raises the class that a read in
+# its own process would have raised, with the same table and file. What Spark's own readers say about a file is told by
+# the name of Spark's error and the Java exceptions that caused it.
+
+
+_MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
+_LACKING = re.compile(r"No module named '(harness|numpy|pandas|pyarrow|fsspec|cramjam)\b")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
+_OTHER_PYTHON = re.compile(r"different version: ([\d.]+) than that in driver:? ([\d.]+)")
+_FAILED_READ = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+)\.(?=\s|$)")
+_CHANGED = re.compile(r"\[harness\.FILE_CHANGED\] (\S+)")
+_THROWN = re.compile(r"^: (.+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_NO_DAMAGE = re.compile(
+    r"java\.net\.|Timeout|Interrupt|ClosedChannel|AccessDenied|AccessControl|Permission denied|Too many open files"
+    r"|ClassNotFound|NoClassDefFound|Unsupported|OutOfMemory|amazonaws|software\.amazon|\.azure\.|com\.google\.cloud"
+)
+"""Why a reader fails on a file that is whole."""
+
+
+def unwrap(error: BaseException) -> HarnessError | None:
+    """The error about a file or its reader that an executor raised, out of what Spark made of it; None: another one.
+
+    `error` may be Spark's exception, or one that was raised from it.
+    """
+    for text in _texts(error):
+        found = _MARK.search(text)
+        if found is not None:
+            return _decoded(found.group(1))
+        changed = _CHANGED.search(text)
+        if changed is not None:
+            return CorruptFileError(
+                "Cannot read file: it was replaced after the read was planned; plan anew",
+                cause="CorruptDataFile",
+                file=_path(changed.group(1)),
+                rule="iceberg 7.6",
+            )
+        lacking = _lacking_module(text)
+        if lacking is not None:
+            return EngineError(
+                f"Cannot read files on Spark's executors: {lacking}, in PYSPARK_PYTHON before the session is made",
+                cause="MissingModule",
+            )
+        unread = _FAILED_READ.search(text)
+        if unread is not None:
+            return _unread(unread.group(1), unread.group(2), causes(text))
+    return None
+
+
+def engine_error(error: Exception, table: str | None = None) -> HarnessError:
+    """Spark's failure as one line; an error of harness's own that an executor raised comes back as it was.
+
+    A file that Spark's own reader could not read is a MissingFileError or a CorruptFileError that names it.
+    """
+    own = unwrap(error)
+    if own is not None:
+        return own.within(table=table)
+    reasons = causes(str(error)) or _THROWN.findall(str(error))  # what stands before them is where Python waited
+    text = reasons[-1] if reasons else " ".join(str(error).split(" JVM stacktrace:")[0].split())
+    return EngineError(f"Spark failed: {text[:500]}", table=table)
+
+
+def causes(text: str) -> list[str]:
+    """The exceptions that led to one of Java's, by its printed form, from the last to the first: class and message."""
+    return list(dict.fromkeys(" ".join(cause.split()) for cause in _CAUSE.findall(text)))
+
+
+def _lacking_module(text: str) -> str | None:
+    """A clause on the lack of the executors' Python, and its remedy; None: another failure."""
+    module, missing, other = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
+    if module is not None:
+        return f"their Python has no module {module[1]!r}; install lakeharness there, and name that Python"
+    if missing is not None:
+        return f"they have no Python {missing[1]!r}; name one that is there, with lakeharness"
+    if other is not None:
+        return f"their Python is {other[1]}, the driver's {other[2]}; name one like the driver's, with lakeharness"
+    return None
+
+
+def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
+    """What ails a file that Spark's own reader failed on; an EngineError where that need not be the file."""
+    file = _path(location)
+    if kind == "FILE_NOT_EXIST":
+        return MissingFileError(
+            "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew",
+            cause="MissingFile",
+            file=file,
+            rule="iceberg 7.6",
+        )
+    reason = reasons[-1] if reasons else ""
+    if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
+        return EngineError(f"Spark failed to read a file: {reason or kind}"[:500], file=file)
+    return CorruptFileError(
+        f"Cannot read file: it is damaged: {reason[:300]}; restore it",
+        cause="CorruptDataFile",
+        file=file,
+        rule="iceberg 7.6",
+    )
+
+
+def _path(location: str) -> str:
+    """A file as harness calls it, by Spark's name for it."""
+    return re.sub("^file:/+", "/", unquote(location))
+
+
+def _texts(error: BaseException) -> list[str]:
+    texts, seen = [], set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        texts.append(str(following))
+        following = following.__cause__ or following.__context__
+    return texts
+
+
+def _decoded(encoded: str) -> HarnessError:
+    parts = json.loads(base64.urlsafe_b64decode(encoded))
+    found = getattr(errors, parts.pop("class"), HarnessError)
+    assert isinstance(found, type)
+    assert issubclass(found, HarnessError)
+    return found(parts.pop("message"), **parts)
+
 
 Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.engines.shared.column_values import StoredColumn
-from harness.engines.shared.legacy_calendar import is_legacy
-from harness.model.arrow_values import from_numpy, listed
-from harness.model.schema import (
+from harness.engines.column_values import StoredColumn
+from harness.engines.footers import is_legacy
+from harness.metadata.model.arrow_values import from_numpy, listed
+from harness.metadata.model.column_stats import ColumnBounds, Mask
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -28,9 +29,8 @@ from harness.model.schema import (
     Type,
     children,
 )
-from harness.plan.column_bounds import ColumnBounds, Mask
-from harness.plan.scan_plan import ScanPlan
-from harness.records import dataclass
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
 
 _MOST_CELLS = 2_000_000
 """Files times columns of a plan that bounds are handed over of: 16 bytes each, or those of a text."""

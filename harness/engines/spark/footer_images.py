@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from harness.engines.shared.conflicts import check_partition_values
-from harness.engines.shared.data_files import FileName
-from harness.engines.shared.duckdb_files import DuckDBFiles
-from harness.engines.shared.duckdb_instance import cursor
-from harness.engines.shared.file_failures import failing_on
-from harness.engines.shared.file_groups import Opened, ScanFile
-from harness.engines.shared.footers import FOOTER, Footer, codecs, read_footers
-from harness.engines.shared.legacy_calendar import is_dated, legacy_files
+from harness.engines.data_files import FileName
+from harness.engines.direct_looks import check_partition_values
+from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.duckdb.instance import cursor
+from harness.engines.file_groups import Opened, ScanFile
+from harness.engines.footers import FOOTER, Footer, codecs, failing_on, is_dated, legacy_files, read_footers
 from harness.errors import HarnessError
-from harness.model.schema import Field
-from harness.plan.projection import ColumnSource
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.model.schema import Field
+from harness.metadata.plan.projection import ColumnSource
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
 
 _MAGIC = b"PAR1"

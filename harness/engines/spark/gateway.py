@@ -23,9 +23,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from harness.engines.spark.compiled import class_named, load_classes
-from harness.engines.spark.executor_python import Batches, run_in_python
-from harness.engines.spark.store_access import check_access, hadoop_location
-from harness.engines.spark.worker_errors import engine_error
+from harness.engines.spark.executor_python import Batches, engine_error, run_in_python
+from harness.engines.spark.hadoop_options import check_access, hadoop_location
 from harness.errors import RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
 

@@ -1,6 +1,7 @@
 """Lowers a `ScanPlan` to one Spark frame over the planned files.
 
-The frame is a union of arms, each over files that are read in the same way, and owes what `harness.plan.scan_plan`
+The frame is a union of arms, each over files that are read in the same way, and owes what
+`harness.metadata.plan.scan_plan`
 says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
 the projection. Spark's optimizer carries filters and projections through the arms down to the files. Inside, columns
 have made-up names.
@@ -8,36 +9,152 @@ have made-up names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyspark.errors.utils
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import StructField, StructType
 
-from harness.engines.shared.direct_looks import DirectLooks
-from harness.engines.shared.file_groups import Inspector, ScanFile
-from harness.engines.shared.key_sets import KeySet, delete_files, deleted_keys, key_roots
-from harness.engines.shared.names import columns_to_read
-from harness.engines.shared.union_arms import DELETED, UnionArm, union_arms
-from harness.engines.spark.client_looks import client_looks
+from harness.engines.column_values import constant
+from harness.engines.direct_looks import DirectLooks
+from harness.engines.file_groups import Inspector, ScanFile
+from harness.engines.key_sets import KeySet, delete_files, deleted_keys, key_roots
+from harness.engines.spark.arrow_worker import told
+from harness.engines.spark.columns import FileConstants, Translation
 from harness.engines.spark.connect import PlainPaths, Reader, reader_for
 from harness.engines.spark.equality import EqualityLowering, key_columns
-from harness.engines.spark.executor_looks import ExecutorLooks
 from harness.engines.spark.file_bounds import FileBounds
-from harness.engines.spark.filters import spark_condition
 from harness.engines.spark.footer_images import FooterImages
-from harness.engines.spark.gateway import Gateway
-from harness.engines.spark.merged_scopes import with_merged_scopes
-from harness.engines.spark.refused import refused_arm
+from harness.engines.spark.gateway import DiskFile, Gateway, PlannedReads
+from harness.engines.spark.looks import ExecutorLooks, client_looks
 from harness.engines.spark.scans import GroupScan
 from harness.engines.spark.types import storage_type
 from harness.engines.spark.user_settings import check_session
-from harness.forks import Lock
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import Field
-from harness.plan.scan_plan import ScanPlan
+from harness.engines.sqltext import columns_to_read
+from harness.engines.union_arms import DELETED, UnionArm, union_arms
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.schema import METADATA, Field
+from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.queries.transpile.filters import condition
+from harness.storage.threads import Lock
+
+# A plan's filter over a frame.
+
+
+def spark_condition(filter: Filter, columns: Mapping[str, str]) -> str:
+    """Spark SQL that is true exactly for the rows that the filter keeps; to be analysed under ANSI, in UTC.
+
+    Args:
+        columns: by name of each column of the filter, the name that it has in the frame. Its values are what
+            `Snapshot.to_spark` would show.
+
+    Raises:
+        UnsupportedError: a part of the filter may mean something else on Spark than on DuckDB; the message names it.
+    """
+    return condition(filter, columns)
+
+
+# Fewer delete sets: data files that the rules give the same equality deletes share one join.
+#
+# A plan leaves out the deletes whose bounds keep them off a file, so that each of many files may have a set of its own.
+# On Spark each set is a scan and two joins with broadcasts, which cost more than keys that hit nothing in a hash table.
+
+
+Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
+
+_MOST_ROWS = 1_000_000
+"""Of the deletes of a merged set: a hash table of more no longer pays for what its bounds spare."""
+_MOST_WORK = 1_000_000
+"""Deletes over all sets of a plan that is looked at."""
+
+
+def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
+    """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
+
+    By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
+    are older than the same deletes, and in one partition, or in partitions that no delete is for alone. So each of them
+    may have the deletes of the others. A file that no delete hits stays so.
+    """
+    sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
+    own: Numbers = plan.files.column(place).to_numpy()
+    if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
+        return plan
+    merged, shared = own.copy(), list(sets)
+    hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
+    classes = _classes(plan)[hit]
+    shares = np.full(len(own), -1)
+    for class_, numbers in _sets_by_class(classes, own[hit]).items():
+        members = sorted({member for number in numbers for member in sets[number]})
+        if len(numbers) > 1 and _rows(plan.equality_deletes[member] for member in members) <= _MOST_ROWS:
+            shares[class_] = len(shared)
+            shared.append(tuple(members))
+    merged[hit] = np.where(shares[classes] < 0, own[hit], shares[classes])
+    used, numbered = np.unique(merged, return_inverse=True)
+    files = plan.files.set_column(place, plan.files.schema.field(place), pa.array(numbered.ravel(), pa.int32()))
+    return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
+
+
+def _classes(plan: ScanPlan) -> Numbers:
+    """The class of each file, as a number below that of the files."""
+    deletes = plan.equality_deletes
+    numbers, partitions = (plan.files.column(name).to_numpy() for name in ("sequence_number", "partition"))
+    age = np.searchsorted(np.unique([d.sequence_number for d in deletes]), numbers, side="right")
+    alone = np.isin(partitions, [d.partition for d in deletes if d.partition is not None])
+    return np.unique(np.stack([age, np.where(alone, partitions, -1)]), axis=1, return_inverse=True)[1].ravel()
+
+
+def _sets_by_class(classes: Numbers, own: Numbers) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for class_, number in np.unique(np.stack([classes, own]), axis=1).T.tolist():
+        found.setdefault(class_, []).append(number)
+    return found
+
+
+def _rows(deletes: Iterable[EqualityDelete]) -> float:
+    """Of all of them; more than any number where one does not say."""
+    return sum(float("inf") if d.record_count is None else d.record_count for d in deletes)
+
+
+# Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
+#
+# Filters on the values of a file's partition tuple leave it out, as they do files that can be read.
+
+
+def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
+    """The columns of an arm whose files cannot be read, as `c0`, `c1`, ….
+
+    All other columns than those of the partition tuple are stored ones to Spark, so that it takes nothing about them
+    for known: a filter that holds for no null would else leave the files out.
+    """
+    assert arm.group.faults is not None
+    constants = FileConstants(len(arm.files))
+    translation = Translation(lambda place: functions.col(f"p{place}"), constants)
+    expressions: list[Column] = []
+    stored: list[StructField] = []
+    for f in arm.columns:
+        if all(f.id in file.constants for file in arm.files):
+            value = constant([file.constants[f.id] for file in arm.files], f.type)
+            expressions.append(translation.expression(value))
+        else:
+            expressions.append(functions.col(f"p{len(stored)}"))
+            stored.append(StructField(f"refused{len(stored)}", storage_type(f.type)))
+    plan = arm.plan
+    faults = [f.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) for f in arm.group.faults]
+    frame = gateway.refused_frame(
+        read_schema=StructType(stored),
+        files=[DiskFile(file.name.physical, 1) for file in arm.files],
+        reasons=[str(told(fault)) for fault in faults],
+        constants=constants.table(),
+    )
+    return frame.select(*[expression.alias(f"c{i}") for i, expression in enumerate(expressions)])
+
 
 _DEBUGGING = "_enable_debugging_cache"
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))

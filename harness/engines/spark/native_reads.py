@@ -21,11 +21,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from harness.engines.shared.arrow_files import geometries, variants
-from harness.engines.shared.data_files import FileName
-from harness.files.orc import OrcTraits
-from harness.model.file_schema import walk_stored
-from harness.model.schema import (
+from harness.engines.arrow_files import geometries, variants
+from harness.engines.data_files import FileName
+from harness.metadata.files.orc import OrcTraits
+from harness.metadata.model.file_schema import walk_stored
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DecimalType,
@@ -41,7 +41,7 @@ from harness.model.schema import (
     StructType,
     TimeType,
 )
-from harness.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
+from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"

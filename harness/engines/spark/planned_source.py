@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.spark.compiled import jar_beside_a_client
+from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import (
     OPTIONS,
     SETTINGS,
@@ -38,10 +39,9 @@ from harness.engines.spark.gateway import (
     location,
     stream,
 )
-from harness.engines.spark.store_access import check_schemes
-from harness.engines.spark.worker_errors import engine_error
+from harness.engines.spark.hadoop_options import check_schemes
 from harness.errors import HarnessError, RequestError
-from harness.forks import Lock
+from harness.storage.threads import Lock
 
 _SOURCE = "harness.spark.PlannedSource"
 _POSITION = "#position"

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
-from harness.files.roaring import Positions, to_positions
+from harness.metadata.files.roaring import Positions, to_positions
 
 Words: TypeAlias = npt.NDArray[np.int64]
 

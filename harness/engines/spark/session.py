@@ -22,9 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.engines.shared.java_runtime import check_java
-from harness.engines.shared.running_queries import tracked
-from harness.engines.spark.packages import coordinates
+from harness.engines.duckdb.instance import tracked
+from harness.engines.spark.java_runtime import check_java, coordinates
 from harness.errors import EngineError, RequestError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from harness.errors import UnsupportedError
-from harness.model.file_schema import PhysicalField
-from harness.model.schema import (
+from harness.metadata.model.file_schema import PhysicalField
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -93,7 +93,7 @@ def shown(field: Field) -> spark.StructField:
     """The column of `field` in what harness gives out: its name and storage_type, nullable.
 
     Its metadata holds, under `ARROW_METADATA`, the base64 text of an Arrow IPC schema whose one field is the column in
-    its exact type (`harness.model.schema.arrow_field`); a storage_type alone does not tell a time from a long.
+    its exact type (`harness.metadata.model.schema.arrow_field`); a storage_type alone does not tell a time from a long.
     """
     exact = pa.schema([arrow_field(field)]).serialize().to_pybytes()
     metadata = {ARROW_METADATA: base64.b64encode(exact).decode("ascii")}

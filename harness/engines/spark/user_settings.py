@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from harness.errors import EngineError, RequestError
-from harness.model.file_schema import PhysicalField, walk_stored
-from harness.model.schema import Field, StructType, TimestampType, Type, children
+from harness.metadata.model.file_schema import PhysicalField, walk_stored
+from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
 
 _UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+0", "Universal", "Zulu", "Etc/UCT", "UCT")
 _FILTER_SETTINGS = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from harness.queries.transpile.functions.registry import Domain, Function, Kind
+from harness.queries.transpile.functions.registry import Domain, Function, FunctionKind
+from harness.queries.transpile.functions.table import SCALARS
 
 _LAST_BITS = "the [last bits](allowances.md) may differ"
 _TIES = "rows that tie may come in another order on either engine"
@@ -14,11 +15,11 @@ _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
 
 
 def _aggregate(*names: str, takes: str, written: str, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
-    return Function(names=names, kind=Kind.AGGREGATES, takes=takes, written=written, draws=draws, **domain)
+    return Function(names=names, kind=FunctionKind.AGGREGATES, takes=takes, written=written, draws=draws, **domain)
 
 
 def _window(*names: str, written: str, draws: tuple[str, ...], takes: str = "", **domain: Unpack[Domain]) -> Function:
-    return Function(names=names, kind=Kind.WINDOWS, takes=takes, written=written, draws=draws, **domain)
+    return Function(names=names, kind=FunctionKind.WINDOWS, takes=takes, written=written, draws=draws, **domain)
 
 
 def _neighbour(name: str) -> Function:
@@ -264,3 +265,7 @@ FUNCTIONS = (
         ),
     ),
 )
+
+
+SUPPORTED: tuple[Function, ...] = (*SCALARS, *FUNCTIONS)
+"""All entries of the table of functions, scalar or not, for the docs and the tests."""

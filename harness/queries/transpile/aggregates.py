@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BooleanType,
     DecimalType,
     FloatType,
@@ -24,12 +24,12 @@ from harness.model.schema import (
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.ordering import check_ordered
-from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
 
 if TYPE_CHECKING:
-    from harness.queries.transpile.excluded_rows import Exclusion
     from harness.queries.transpile.expressions import Expressions
+    from harness.queries.transpile.frames import Exclusion
 
 
 @dataclass(frozen=True, slots=True)

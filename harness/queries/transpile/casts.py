@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.filters.literals import Kind
-from harness.model.schema import (
+from harness.metadata.filters.literals import Kind
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -24,9 +25,76 @@ from harness.model.schema import (
     UnknownType,
 )
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import texts_as_values
-from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import DOUBLE, HUGE, Typed, coerced, type_name
+
+# Texts cast to other types: those that both engines read alike, by a regular expression; others are an error.
+#
+# DuckDB reads `1e3`, `0x10`, `1_000` and `1.5` as an INTEGER, `2024/1/5` as a DATE; Spark reads `1.5d` as a DOUBLE.
+
+
+_DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
+_DAY = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Texts of a type, as regular expressions of Java: those that both engines read alike, and what neither reads."""
+
+    alike: str
+    neither: str
+
+
+# What has a sign that is in no number, or begins with none of a number.
+_NO_NUMBER = r"\A\s*\z|[^0-9A-Za-z_.+\-\s]|\A\s*[^0-9+.\-\siInN]|\A[0-9]+-"
+_INTEGER = _Reading(r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
+_DECIMAL = _Reading(rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)
+_DOUBLE = _Reading(rf"\A *[+-]?{_DIGITS}([eE][+-]?[0-9]+)? *\z", _NO_NUMBER)
+_NO_DAY = r"\A(?!.*(?i:epoch|inf))([^0-9]*|[^-/\\ ]*)\z"
+_DATE = _Reading(rf"\A{_DAY}\z", _NO_DAY)
+_TIMESTAMP = _Reading(rf"\A{_DAY}([ T]{_CLOCK})?\z", _NO_DAY)
+_BOOLEAN = _Reading(r"\A(?i:t|true|y|yes|1|f|false|n|no|0)\z", r"\A(?!(?i:t|true|y|yes|1|f|false|n|no|0)\z)")
+
+
+def _reading(to: Type) -> _Reading | None:
+    match to:
+        case IntegerType():
+            return _INTEGER
+        case DecimalType():
+            return _DECIMAL
+        case FloatType(bits=64):
+            return _DOUBLE
+        case DateType():
+            return _DATE
+        case TimestampType(unit="us", utc=False):
+            return _TIMESTAMP
+        case BooleanType():
+            return _BOOLEAN
+        case _:
+            return None
+
+
+def read(text: str, to: Type) -> str | None:
+    """`CAST(text AS to)`; None for types of which nothing is certain."""
+    reading = _reading(to)
+    return None if reading is None else _guarded(text, to, reading, "CAST", "")
+
+
+def try_read(text: str, to: Type) -> str | None:
+    """`TRY_CAST(text AS to)`; None for types of which nothing is certain."""
+    reading = _reading(to)
+    if reading is None:
+        return None
+    return _guarded(text, to, reading, "TRY_CAST", f"WHEN {text} RLIKE {spark_text.text(reading.neither)} THEN NULL ")
+
+
+def _guarded(text: str, to: Type, reading: _Reading, cast: str, none: str) -> str:
+    message = spark_text.text(f"a text that DuckDB and Spark may read differently as {to}")
+    return (
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {spark_text.text(reading.alike)} "
+        f"THEN {cast}({text} AS {spark_text.type_name(to)}) {none}ELSE RAISE_ERROR({message}) END"
+    )
 
 
 def cast(value: Typed, node: exp.Cast) -> Typed:
@@ -52,7 +120,7 @@ def try_cast(value: Typed, node: exp.TryCast) -> Typed:
     if isinstance(value.type, UnknownType):
         return Typed(f"CAST(NULL AS {type_name(to)})", to)
     if isinstance(value.type, StringType) and not isinstance(to, StringType):
-        sql = texts_as_values.try_read(value.sql, to)
+        sql = try_read(value.sql, to)
     else:
         sql = _converted(Typed(value.sql, value.type), to)
         # The outermost cast is the one that may fail.
@@ -126,7 +194,7 @@ def _converted(value: Typed, to: Type) -> str | None:
             element = _converted(Typed("v", left.type), right.type)
             return None if element is None else f"TRANSFORM({value.sql}, v -> {element})"
         case StringType(), _:
-            return texts_as_values.read(value.sql, to)
+            return read(value.sql, to)
         case FloatType(bits=64), DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
             return _rounded(value.sql, scale, type_name(to))
         case IntegerType(), BooleanType():

@@ -7,14 +7,50 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from harness.model.schema import BooleanType, DecimalType, FloatType, IntegerType, Type
-from harness.queries.transpile import ordered_aggregates, subtractions
+from harness.metadata.model.schema import BooleanType, DecimalType, FloatType, IntegerType, Type
+from harness.queries.transpile import ordered_aggregates
 from harness.queries.transpile.aggregates import Aggregate, extreme, plainer
-from harness.queries.transpile.counts import whole
+from harness.queries.transpile.frames import Exclusion, Frame, over
 from harness.queries.transpile.functions.folds import total
 from harness.queries.transpile.ordered_aggregates import of_list
-from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
+from harness.queries.transpile.ordering import whole
+from harness.queries.transpile.spark_text import refused
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, added_as, coerced, type_name
+
+# Counts and exact sums over a frame with EXCLUDE: those of the frame, less those of what is left out.
+#
+# A list of the frame for each row, as `exclusions` has it, is dear where frames are large.
+
+
+_PEERS = Frame("RANGE", "CURRENT ROW", "CURRENT ROW")
+
+
+def are_certain(left_out: Exclusion) -> bool:
+    """Whether all that is left out stands in the frame."""
+    return left_out.frame.holds_its_row and (left_out.kind == "CURRENT ROW" or left_out.frame.kind == "RANGE")
+
+
+def counted(left_out: Exclusion, value: str) -> str:
+    """The number of values that are not null."""
+    own = f"CASE WHEN ({value}) IS NOT NULL THEN 1L ELSE 0L END"
+    return _less(left_out, lambda window: f"COUNT({value}){window}", own, "BIGINT")
+
+
+def subtracted_total(left_out: Exclusion, value: str, type_: Type) -> str:
+    """The sum of the values, none of them a float; null for none."""
+    name, shown = type_name(added_as(type_)), type_name(type_)
+    cast, zero = f"CAST({value} AS {name})", f"CAST(0 AS {name})"
+    left = _less(left_out, lambda window: f"COALESCE(SUM({cast}){window}, {zero})", f"COALESCE({cast}, {zero})", name)
+    return f"CASE WHEN {counted(left_out, value)} > 0 THEN CAST({left} AS {shown}) END"
+
+
+def _less(left_out: Exclusion, of: Callable[[str], str], own: str, type_: str) -> str:
+    """The difference, in a type that each step keeps."""
+    whole = f"CAST({of(over(left_out.rows, left_out.frame))} AS {type_})"
+    if left_out.kind == "CURRENT ROW":
+        return f"CAST({whole} - {own} AS {type_})"
+    others = f"CAST({whole} - CAST({of(over(left_out.rows, _PEERS))} AS {type_}) AS {type_})"
+    return others if left_out.kind == "GROUP" else f"CAST({others} + {own} AS {type_})"
 
 
 def translate(call: Aggregate, *, ignore_nulls: bool) -> Typed:
@@ -72,15 +108,15 @@ def _average(call: Aggregate) -> Typed:
 
 def _number_of(call: Aggregate, value: str) -> str:
     """How many values are no nulls."""
-    if call.left_out is not None and subtractions.are_certain(call.left_out):
-        return subtractions.counted(call.left_out, _where(call, value))
+    if call.left_out is not None and are_certain(call.left_out):
+        return counted(call.left_out, _where(call, value))
     return f"CAST(SIZE({_some(call, value)}) AS BIGINT)"
 
 
 def _total(call: Aggregate, value: str, type_: Type) -> str:
     """The sum of the values; null for none. Doubles are added, since a difference would not have their last bits."""
-    if call.left_out is not None and subtractions.are_certain(call.left_out) and type_ != DOUBLE:
-        return subtractions.total(call.left_out, _where(call, value), type_)
+    if call.left_out is not None and are_certain(call.left_out) and type_ != DOUBLE:
+        return subtracted_total(call.left_out, _where(call, value), type_)
     return _of_some(call, value, total("y", type_), type_).sql
 
 

@@ -2,22 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
-from harness.filters.column_names import Names
-from harness.filters.parse import reason
-from harness.filters.predicate import Filter, is_decided
-from harness.model.schema import Field, Schema, StructType
+from harness.metadata.filters.column_names import Names
+from harness.metadata.filters.literals import nearest_float32
+from harness.metadata.filters.parse import reason
+from harness.metadata.filters.predicate import (
+    And,
+    Comparison,
+    Constant,
+    Filter,
+    In,
+    IsNan,
+    IsNull,
+    Op,
+    Or,
+    Predicate,
+    StartsWith,
+    Undecided,
+    is_decided,
+)
+from harness.metadata.model.schema import Field, FloatType, Schema, StructType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.nodes import check
 from harness.queries.transpile.parser import parse_condition
-from harness.queries.transpile.predicates import condition_of
 from harness.queries.transpile.values import Typed
+
+# Predicates as conditions in Spark's SQL: exact, because their values are exact.
+
+
+def condition_of(predicate: Predicate, column: Callable[[Field], str]) -> str:
+    """A decided predicate as a condition: true, false and null where the predicate is.
+
+    Args:
+        column: the expression with a field's values, in the type that they travel in on Spark.
+    """
+    match predicate:
+        case And(parts=parts):
+            return f"({' AND '.join(condition_of(p, column) for p in parts)})" if parts else "true"
+        case Or(parts=parts):
+            return f"({' OR '.join(condition_of(p, column) for p in parts)})" if parts else "false"
+        case Constant(value=None):
+            return "CAST(NULL AS BOOLEAN)"
+        case Constant(value=value):
+            return "true" if value else "false"
+        case Comparison(field=f, op=op, value=value):
+            return _comparison(column(f), op, value, f)
+        case In(field=f, values=values, negated=negated):
+            return _in(column(f), values, f, negated=negated)
+        case IsNull(field=f, negated=negated):
+            return f"({column(f)} IS {'NOT ' if negated else ''}NULL)"
+        case IsNan(field=f, negated=negated):
+            # Spark's isnan is false for null, where SQL does not know. NaN equals NaN.
+            return _comparison(column(f), Op.NE if negated else Op.EQ, math.nan, f)
+        case StartsWith(field=f, prefix=prefix, negated=negated):
+            return f"({'NOT ' if negated else ''}STARTSWITH({column(f)}, {spark_text.text(prefix)}))"
+        case Undecided():
+            raise AssertionError("an undecided predicate has no condition of its own")
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _comparison(column: str, op: Op, value: Any, field: Field) -> str:
+    if isinstance(field.type, FloatType) and _misses_rows(op, value):
+        column = f"NANVL({column}, {spark_text.literal(math.nan, field.type)})"
+    return f"({column} {op.value} {_literal(value, field)})"
+
+
+def _misses_rows(op: Op, value: float | None) -> bool:
+    """Whether Parquet's statistics and dictionaries, which know neither NaN nor that -0.0 is 0.0, may lose rows.
+
+    Spark pushes comparisons of plain columns only; NANVL gives back its first argument, NaN or not.
+    """
+    return op in (Op.GT, Op.GE, Op.NE) or (value is not None and (value == 0 or math.isnan(value)))
+
+
+def _in(column: str, values: Sequence[Any], field: Field, *, negated: bool) -> str:
+    if isinstance(field.type, FloatType):
+        # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around the whole would be pushed to files.
+        op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
+        return f"({word.join(_comparison(column, op, v, field) for v in values)})"
+    items = ", ".join(_literal(v, field) for v in values)
+    return f"({column} {'NOT ' if negated else ''}IN ({items}))"
+
+
+def _literal(value: Any, field: Field) -> str:
+    if isinstance(field.type, FloatType) and value is not None and not _is_float32(value):
+        # Such a literal makes the comparison one of doubles.
+        return spark_text.literal(value, FloatType(64))
+    return spark_text.literal(value, field.type)
+
+
+def _is_float32(value: float) -> bool:
+    return not math.isfinite(value) or nearest_float32(value) == value
 
 
 def condition(filter: Filter, columns: Mapping[str, str]) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from harness.filters.sql_nodes import general_form
-from harness.queries.transpile.refusal import refused
+from harness.metadata.filters.dialects import general_form
+from harness.queries.transpile.spark_text import refused
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from harness.filters.value_texts import whole_number
+from harness.metadata.filters.value_texts import whole_number
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.ordering import ordered
-from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.scopes import Output
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed
 
 

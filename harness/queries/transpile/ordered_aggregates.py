@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.filters.literals import Kind, literal_of
-from harness.model.schema import DecimalType, FloatType, Type, UnknownType
+from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.model.schema import DecimalType, FloatType, Type, UnknownType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.counts import whole
 from harness.queries.transpile.functions.lists import list_of
-from harness.queries.transpile.ordering import check_ordered
-from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.ordering import check_ordered, whole
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import TEXT, Typed, type_name
 
 if TYPE_CHECKING:

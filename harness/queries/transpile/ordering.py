@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.model.schema import ListType, MapType, StructType, Type, UuidType, VariantType
-from harness.queries.transpile.refusal import refused
+from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.model.schema import ListType, MapType, StructType, Type, UuidType, VariantType
+from harness.queries.transpile.spark_text import refused
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -34,3 +35,21 @@ def direction(node: exp.Expr) -> str:
     if node.args.get("with_fill") is not None:
         raise refused(node)
     return f" {'DESC' if node.args.get('desc') else 'ASC'} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"
+
+
+# Numbers of rows and of values that a call is given.
+
+
+def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
+    """The number that a literal says, from 1 on and as far as Spark counts.
+
+    Args:
+        call: what takes it. node: what stands there. what: what it is called.
+
+    Raises:
+        UnsupportedError: it is no such literal.
+    """
+    literal = literal_of(node)
+    if literal is None or literal.kind is not Kind.INTEGER or not 0 < literal.value < 2**31:
+        raise refused(call, f"{what} that is no literal from 1 on")
+    return int(literal.value)

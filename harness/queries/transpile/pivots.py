@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.spark_text import refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,32 +3,119 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
-from harness.filters.parse import reason
-from harness.model.schema import Type
-from harness.queries.transpile import recursion, spark_text, two_steps
+from harness.metadata.filters.parse import reason
+from harness.metadata.model.schema import IntegerType, Type
+from harness.queries.transpile import spark_text, two_steps
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.grouping import group_by
+from harness.queries.transpile.joins import Sources
 from harness.queries.transpile.nodes import check
 from harness.queries.transpile.order_limit import by_output, items_of, limits, order_by, output_of, place_of
 from harness.queries.transpile.ordering import check_ordered, direction
 from harness.queries.transpile.parser import parse, written_back
 from harness.queries.transpile.pivots import Turned
-from harness.queries.transpile.projection import projected
-from harness.queries.transpile.refusal import refused
-from harness.queries.transpile.relations import Lowered, renamed
-from harness.queries.transpile.scopes import Output, Scope, Source
-from harness.queries.transpile.set_operations import combined
-from harness.queries.transpile.sources import Sources
+from harness.queries.transpile.projection import group_by, projected
+from harness.queries.transpile.scopes import Lowered, Output, Scope, Source, as_types, check_parts, renamed
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.unnest import Unnests
-from harness.queries.transpile.values import Typed
+from harness.queries.transpile.values import HUGE, Typed, common_type, type_name
 from harness.queries.transpile.windows import with_windows
+
+# WITH RECURSIVE: a query that goes on from its own rows, on Spark 4.1 and later.
+
+
+SINCE = (4, 1)
+"""The first version of Spark that has it."""
+LEVELS = 10_000
+"""How often a query may go on from its own rows; more is an error. Spark's own limit is 100."""
+
+
+def names_itself(cte: exp.CTE) -> bool:
+    """Whether a query of WITH RECURSIVE is recursive."""
+    return _mentions(cte.this, cte.alias) > 0
+
+
+def _mentions(node: exp.Expr, name: str) -> int:
+    return sum(t.name.casefold() == name.casefold() and not t.args.get("db") for t in node.find_all(exp.Table))
+
+
+def recursive(cte: exp.CTE, name: str, around: Scope, query: Callable[[exp.Expr, Scope], Lowered]) -> Lowered:
+    """The recursive query; its columns have the types of its first part. Raises UnsupportedError.
+
+    Args:
+        name: what Spark calls it.
+        around: the queries that WITH defines before it.
+        query: lowers a query.
+    """
+    node = cte.this
+    if not isinstance(node, exp.Union) or node.args.get("distinct") or cte.args.get("key_expressions"):
+        raise refused(cte, "WITH RECURSIVE without UNION ALL", "write UNION ALL, and a condition that ends it")
+    check_parts(node, {"this", "expression", "distinct"})
+    if _mentions(node.this, cte.alias) or _mentions(node.expression, cte.alias) != 1:
+        raise refused(cte, "WITH RECURSIVE of a query that names itself more than once")
+    start = query(node.this, Scope(ctes=around.ctes))
+    columns = renamed(start.columns, cte)
+    known = {**around.ctes, cte.alias.casefold(): (name, columns)}
+    step = query(node.expression, Scope(ctes=known))
+    if len(step.columns) != len(columns):
+        raise refused(cte)
+    for first, then in zip(columns, step.columns, strict=True):
+        integers = all(isinstance(c.type, IntegerType) or c.type == HUGE for c in (first, then))
+        if str(first.type) != str(then.type) and not integers:
+            raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
+    types = [c.type for c in columns]
+    return Lowered(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
+
+
+# UNION, INTERSECT, EXCEPT, by place or by name.
+
+
+_WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
+
+
+def combined(node: exp.SetOperation, left: Lowered, right: Lowered) -> Lowered:
+    """The operation over both sides, each column in the type that they have in common. Raises UnsupportedError."""
+    word = _WORDS[type(node)]
+    if node.args.get("by_name"):
+        left, right = _by_name(node, left, right)
+    if len(left.columns) != len(right.columns):
+        raise refused(node, "a set operation of different numbers of columns")
+    types = [
+        common_type([Typed("", a.type), Typed("", b.type)], word)
+        for a, b in zip(left.columns, right.columns, strict=True)
+    ]
+    columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
+    sides = [as_types(side, types) for side in (left, right)]
+    all_ = "" if node.args.get("distinct") else " ALL"
+    return Lowered(f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
+
+
+def _by_name(node: exp.Expr, left: Lowered, right: Lowered) -> tuple[Lowered, Lowered]:
+    """Both sides with the columns of either, nulls in what they lack."""
+    sides = []
+    for side in (left, right):
+        named = {c.name.casefold(): c for c in side.columns if c.name is not None}
+        if len(named) < len(side.columns):
+            raise refused(node, "BY NAME of columns without a name of their own", "name them with AS")
+        sides.append(named)
+    every = {**sides[1], **sides[0]}
+    order = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
+    aligned = []
+    for side, named in zip((left, right), sides, strict=True):
+        columns, parts = [], []
+        for place, name in enumerate(order):
+            of = every[name]
+            value = named[name].sql if name in named else f"CAST(NULL AS {type_name(of.type)})"
+            columns.append(Output(of.name, named[name].type if name in named else of.type, f"c{place}"))
+            parts.append(f"{value} AS c{place}")
+        aligned.append(Lowered(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
+    return aligned[0], aligned[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +220,15 @@ class _Queries:
         parts, any_recursive = [], False
         for cte in clause.expressions:
             name = spark_text.name(f"w{next(self._numbers)}")
-            is_recursive = bool(clause.args.get("recursive")) and recursion.names_itself(cte)
+            is_recursive = bool(clause.args.get("recursive")) and names_itself(cte)
             if is_recursive:
-                lowered, any_recursive = recursion.lowered(cte, name, inner, self.query), True
-                self.needs["WITH RECURSIVE"] = recursion.SINCE
+                lowered, any_recursive = recursive(cte, name, inner, self.query), True
+                self.needs["WITH RECURSIVE"] = SINCE
             else:
                 lowered = self.query(cte.this, Scope(ctes=inner.ctes))
             columns = renamed(lowered.columns, cte)
             inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
-            levels = f" MAX RECURSION LEVEL {recursion.LEVELS}" if is_recursive else ""
+            levels = f" MAX RECURSION LEVEL {LEVELS}" if is_recursive else ""
             parts.append(f"{name}{levels} AS ({lowered.sql})")
         return f"WITH {'RECURSIVE ' if any_recursive else ''}{', '.join(parts)} ", inner
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.errors import UnsupportedError
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.model.schema import StructType, Type
+from harness.metadata.model.schema import StructType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import member
-from harness.queries.transpile.values import Typed
+from harness.queries.transpile.spark_text import refused
+from harness.queries.transpile.values import Typed, type_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +147,40 @@ def _members(base: Typed, names: Sequence[str]) -> Typed:
 def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:
     """The columns of a bound table."""
     return tuple(Output(name, type_, spark_text.name(name)) for name, type_ in fields.items())
+
+
+# Queries in Spark's SQL with the columns that they give.
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
+
+    sql: str
+    columns: tuple[Output, ...]
+
+
+def check_parts(node: exp.Expr, known: set[str]) -> None:
+    """Refuses a clause that the caller does not look at."""
+    for key, value in node.args.items():
+        if value and key not in known:
+            raise refused(node, f"{key.strip('_').upper().replace('_', ' ')}")
+
+
+def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
+    """The columns of a source under the names that its alias gives them."""
+    alias = node.args.get("alias")
+    names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    changed = [Output(name, c.type, c.sql) for name, c in zip(names, columns, strict=False)]
+    return (*changed, *columns[len(changed) :])
+
+
+def as_types(query: Lowered, types: Sequence[Type]) -> str:
+    """The query with its columns in other types."""
+    if all(str(c.type) == str(t) for c, t in zip(query.columns, types, strict=True)):
+        return query.sql
+    parts = [
+        c.sql if str(c.type) == str(t) else f"CAST({c.sql} AS {type_name(t)}) AS {c.sql}"
+        for c, t in zip(query.columns, types, strict=True)
+    ]
+    return f"SELECT {', '.join(parts)} FROM ({query.sql})"

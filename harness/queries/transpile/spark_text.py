@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import uuid
 from decimal import Decimal
 from typing import Any
 
+from sqlglot import exp
+
 from harness.errors import UnsupportedError
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -52,7 +55,8 @@ def _character(character: str) -> str:
 
 
 def literal(value: Any, type_: Type) -> str:
-    """A value as internal values (`harness.model.schema`) as an expression of the type that its values travel in."""
+    """A value as internal values (`harness.metadata.model.schema`) as an expression of the type that its values
+    travel in."""
     if value is None:
         return f"CAST(NULL AS {type_name(type_)})"
     match type_:
@@ -147,3 +151,33 @@ def type_name(type_: Type) -> str:
             return _NAMES[type(type_)]
         case _:
             raise UnsupportedError(f"Cannot use values of type {type_} in Spark's SQL")
+
+
+# The one error of this package.
+
+
+_ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
+
+
+def refused(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
+    """The error for something that may mean different things on the two engines.
+
+    Args:
+        what: what it is called; None: a function is called by its name, anything else is only shown.
+        instead: what both engines read alike, as an order.
+    """
+    while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
+        node = node.parent  # to something that the user wrote
+    shown = node.sql("duckdb", comments=False)
+    what = what or _name(node, shown)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    return UnsupportedError(
+        f"Cannot run {what} on Spark with certainly the same rows as on DuckDB, in: {shown}; "
+        f"{f'{instead}, ' if instead else ''}{_ANY}",
+        options=("dialect",),
+    )
+
+
+def _name(node: exp.Expr, text: str) -> str:
+    called = re.match(r"\w+(?=\()", text) if isinstance(node, exp.Func) and not isinstance(node, exp.Binary) else None
+    return "this" if called is None else f"{called[0].lower()}()"

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from harness.filters.literals import literal_of
+from harness.metadata.filters.literals import literal_of
 from harness.queries.transpile import frames, unnest
 from harness.queries.transpile.order_limit import place_of
-from harness.queries.transpile.refusal import refused
 from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.spark_text import refused
 
 _PARTS_OF_CALLS = (exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, exp.Where, exp.If, exp.PropertyEQ)
 _OF_VALUES = (

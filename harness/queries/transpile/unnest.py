@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from harness.model.schema import ListType, StructType, Type
+from harness.metadata.model.schema import ListType, StructType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed
 
 

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from harness.errors import UnsupportedError
-from harness.filters.literals import Kind, Literal, double, nearest_float32
-from harness.filters.value_texts import (
+from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
+from harness.metadata.filters.value_texts import (
     parse_bytes,
     parse_date,
     parse_decimal,
@@ -24,7 +24,7 @@ from harness.filters.value_texts import (
     parse_timestamp,
     parse_uuid,
 )
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,

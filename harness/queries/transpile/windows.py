@@ -8,10 +8,9 @@ from sqlglot import exp
 
 from harness.queries.transpile import exclusions, frames
 from harness.queries.transpile.aggregates import Aggregate, lowered
-from harness.queries.transpile.counts import whole
-from harness.queries.transpile.excluded_rows import Exclusion
-from harness.queries.transpile.ordering import ordered
-from harness.queries.transpile.refusal import refused
+from harness.queries.transpile.frames import Exclusion
+from harness.queries.transpile.ordering import ordered, whole
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import DOUBLE, LONG, Typed, alike
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.printable import json_text
+from harness.errors import json_text
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
 
 FORMAT = 1

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
-from harness.forks import cached_property
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.threads import cached_property
 from harness.table import open_table
 from harness.testing.scenarios.model import Built, ResolvedExpectation
 
@@ -183,3 +187,186 @@ def _plain(content: bytes) -> bytes:
     import gzip
 
     return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+
+
+# What the log of a built Delta table says on disk, for the proofs of features; what cannot be read says nothing.
+
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_COMPACTION = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[^.]+))?\.(parquet|json)"
+)
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """One top-level file of a checkpoint. part: its number, of `parts`; 0 if it is whole."""
+
+    version: int
+    path: Path
+    part: int
+    parts: int
+    rows: tuple[dict[str, Any], ...]
+
+    @property
+    def kind(self) -> str:
+        """`classic`, `multi-part`, `v2-json` or `v2-parquet`, by its content; `unreadable` if it has none."""
+        if not self.rows:
+            return "unreadable"
+        if self.path.suffix == ".json":
+            return "v2-json"
+        if self.parts > 0:
+            return "multi-part"
+        return "v2-parquet" if any(row.get("checkpointMetadata") for row in self.rows) else "classic"
+
+
+@dataclass(frozen=True)
+class DeltaLogOnDisk:
+    """The files of `_delta_log`, read here and not by the reader that is under test."""
+
+    evidence: Evidence
+
+    @property
+    def directory(self) -> Path:
+        """The `_delta_log` folder."""
+        return self.evidence.built.location / "_delta_log"
+
+    @cached_property
+    def commits(self) -> dict[int, list[dict[str, Any]]]:
+        """The actions of every commit, of ratified ones too, by version; lines that are no JSON are left out."""
+        found = {int(m[1]): path.read_bytes() for path in self._files() if (m := _COMMIT.fullmatch(path.name))}
+        for expectation in self.evidence.built.expectations:
+            for given in expectation.opening.get("ratified", ()):
+                if not isinstance(given, str):
+                    found[given[0]] = given[1]
+                elif (staged := self.directory / "_staged_commits" / given).is_file():
+                    found[int(given[:20])] = staged.read_bytes()
+        return {version: list(_json_lines(found[version])) for version in sorted(found)}
+
+    @property
+    def latest(self) -> int:
+        """The newest version that has a file; -1 without any."""
+        return max(self.commits, default=-1)
+
+    @cached_property
+    def versions_read(self) -> tuple[int, ...]:
+        """The versions that the scenario's reads plan; the newest one for those that fail."""
+        planned = {plan.snapshot for plan in self.evidence.plans if plan.snapshot is not None}
+        return tuple(sorted(planned | ({self.latest} if self.evidence.errors else set())))
+
+    @cached_property
+    def checkpoints(self) -> tuple[CheckpointFile, ...]:
+        """The files of checkpoints, by version and name."""
+        found = []
+        for path in self._files():
+            name = _CHECKPOINT.fullmatch(path.name)
+            if name is not None:
+                rows = tuple(_json_lines(path.read_bytes()) if path.suffix == ".json" else _parquet_rows(path))
+                part, parts = int(name["part"] or 0), int(name["parts"] or 0)
+                found.append(CheckpointFile(int(name[1]), path, part, parts, rows))
+        return tuple(found)
+
+    def is_whole(self, checkpoint: CheckpointFile) -> bool:
+        """Whether all parts of a checkpoint are there."""
+        beside = [c for c in self.checkpoints if (c.version, c.parts) == (checkpoint.version, checkpoint.parts)]
+        return checkpoint.parts == 0 or len(beside) == checkpoint.parts
+
+    @cached_property
+    def compactions(self) -> tuple[tuple[int, int], ...]:
+        """First and last version of every compacted log file that holds something."""
+        found = [(path, m) for path in self._files() if (m := _COMPACTION.fullmatch(path.name))]
+        return tuple((int(m[1]), int(m[2])) for path, m in found if path.stat().st_size > 0)
+
+    @cached_property
+    def actions(self) -> tuple[tuple[int, str, dict[str, Any]], ...]:
+        """Version, kind and content of every action in commits and checkpoints, commits first."""
+        committed = [(v, a) for v, actions in self.commits.items() for a in actions]
+        kept = [(c.version, row) for c in self.checkpoints for row in c.rows]
+        kept += [
+            (self.latest, row) for path in sorted(self.directory.glob("_sidecars/*")) for row in _parquet_rows(path)
+        ]
+        every = (*committed, *kept)
+        return tuple((v, kind, body) for v, a in every for kind, body in a.items() if isinstance(body, dict))
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """The contents of all actions of a kind."""
+        return [body for _, found, body in self.actions if found == kind]
+
+    def at(self, kind: str, version: int) -> dict[str, Any]:
+        """The newest protocol or metaData action up to a version; empty if there is none."""
+        found = [(v, body) for v, name, body in self.actions if name == kind and v <= version]
+        return max(found, key=lambda entry: entry[0], default=(0, {}))[1]
+
+    @cached_property
+    def schemas(self) -> tuple[dict[str, Any], ...]:
+        """The schema documents of all metaData actions, oldest first."""
+        metadata = sorted(
+            ((v, body) for v, kind, body in self.actions if kind == "metaData"), key=lambda entry: entry[0]
+        )
+        return tuple(_parsed(body.get("schemaString")) for _, body in metadata)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The recorded paths of all added files."""
+        return tuple(str(body.get("path")) for body in self.of_kind("add"))
+
+    def orphans(self) -> list[Path]:
+        """Parquet files below the table that no action names."""
+        named = {unquote(str(body.get("path"))).removeprefix("./") for _, _, body in self.actions if "path" in body}
+        root = self.evidence.built.location
+        files = (p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if self.directory not in p.parents)
+        return [root / name for name in files if name not in named]
+
+    def _files(self) -> list[Path]:
+        return sorted(p for p in self.directory.glob("*") if p.is_file())
+
+
+def all_fields(document: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every struct field of a schema document with the names that lead to it."""
+    if not isinstance(document, dict):
+        return
+    for f in document.get("fields", []):
+        path = (*place, f["name"])
+        yield path, f
+        yield from all_fields(f.get("type"), path)
+    for part in ("elementType", "keyType", "valueType"):
+        yield from all_fields(document.get(part), (*place, part))
+
+
+def identities(document: Any) -> dict[Any, tuple[tuple[str, ...], dict[str, Any]]]:
+    """The fields of a schema by what stays the same when they are renamed: column mapping's id, else their path."""
+    return {f.get("metadata", {}).get("delta.columnMapping.id", path): (path, f) for path, f in all_fields(document)}
+
+
+def footers(evidence: Evidence) -> Iterator[tuple[dict[str, Any], pq.FileMetaData]]:
+    """Every planned file whose footer can be read: its row of the plan, its footer."""
+    for _, row in evidence.planned():
+        try:
+            yield row, pq.read_metadata(row["physical"].removeprefix("file://"))
+        except (OSError, pa.ArrowException):
+            continue
+
+
+def _json_lines(data: bytes) -> Iterator[dict[str, Any]]:
+    for line in data.splitlines():
+        document = _parsed(line)
+        if document:
+            yield document
+
+
+def _parsed(text: Any) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except (TypeError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        rows = pq.read_table(path).to_pylist(maps_as_pydicts="strict")
+    except (OSError, pa.ArrowException):
+        return
+    for row in rows:
+        yield {name: value for name, value in row.items() if value is not None}

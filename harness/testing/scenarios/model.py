@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from harness.model.schema import Field, Schema
+from harness.metadata.model.schema import Field, Schema
 
 TableFormat: TypeAlias = Literal["iceberg", "delta"]
 SelectorKind: TypeAlias = Literal["current", "snapshot", "ref", "version", "timestamp", "changes"]

@@ -1,4 +1,4 @@
-"""Values as a scenario writes them, turned into the internal form of `harness.model.schema`, and back.
+"""Values as a scenario writes them, turned into the internal form of `harness.metadata.model.schema`, and back.
 
 boolean true, false · int, long, float, double numbers (.nan, .inf, -.inf, -0.0) · string text
 decimal text or a whole number: '9.99' · date '2024-01-31', or days since 1970-01-01 as a number
@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import RequestError
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -41,6 +41,7 @@ from harness.model.schema import (
     UuidType,
     VariantType,
 )
+from harness.testing.scenarios.arguments import Arguments, checked
 
 _DAYS_TO_1970 = dt.date(1970, 1, 1).toordinal()
 _UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -227,3 +228,50 @@ def _offset_seconds(zone: str | None) -> int:
     if zone is None or zone == "Z":
         return 0
     return (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
+
+
+# Rows of a scenario: a list of them, or a mapping that counts them.
+#
+#     rows: [[1, x], {id: 2, name: y}]
+#     rows: {count: 6000, row: ['{i}', 'name {i}'], from: 0, except: [0, 5999]}
+#
+# `{i}` stands for the number of the row, counted from `from` (0 if it is left out); a text that is nothing else becomes
+# that number, in other texts it becomes its digits. `except` leaves numbers out; so do ranges in it: [[100, 199]].
+
+
+def expanded(rows: Any, place: str) -> list[Any]:
+    """The rows, counted ones written out.
+
+    Raises:
+        RequestError: they have neither form.
+    """
+    if not isinstance(rows, Mapping):
+        return checked(list, rows, place)
+    given = Arguments(rows, place)
+    count, start = given.integer("count"), given.of(int, "from", 0)
+    row = given.any("row")
+    omitted = _omitted(given.of(list, "except", []), place)
+    given.finish()
+    return [_filled(row, i) for i in range(start, start + count) if i not in omitted]
+
+
+def _omitted(entries: list[Any], place: str) -> set[int]:
+    numbers: set[int] = set()
+    for entry in entries:
+        first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
+        numbers.update(range(checked(int, first, place), checked(int, last, place) + 1))
+    return numbers
+
+
+def _filled(value: Any, i: int) -> Any:
+    match value:
+        case "{i}":
+            return i
+        case str():
+            return value.replace("{i}", str(i))
+        case Mapping():
+            return {key: _filled(item, i) for key, item in value.items()}
+        case list() | tuple():
+            return [_filled(item, i) for item in value]
+        case _:
+            return value

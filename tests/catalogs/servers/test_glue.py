@@ -10,8 +10,8 @@ import pytest
 import serving
 
 import harness
-from harness.catalogs.catalog import walk
 from harness.cli import main
+from harness.metadata.catalogs.catalog import walk
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
 boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: nox -s tests-catalogs")

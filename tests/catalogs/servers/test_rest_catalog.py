@@ -14,7 +14,7 @@ import pytest
 import serving
 
 import harness
-from harness.catalogs.catalog import walk
+from harness.metadata.catalogs.catalog import walk
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
 pytestmark = pytest.mark.catalog

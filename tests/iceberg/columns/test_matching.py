@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.filters.predicate import (
+from harness.metadata.filters.predicate import (
     And,
     Comparison,
     Constant,
@@ -26,15 +26,13 @@ from harness.filters.predicate import (
     fields_of,
     may_match,
 )
-from harness.iceberg.columns.bounds import decode_bounds
-from harness.iceberg.columns.column_facts import stats_of
-from harness.iceberg.columns.data_files import BOUNDS as BOUND_NAMES
-from harness.iceberg.columns.data_files import COUNTS as COUNT_NAMES
-from harness.iceberg.columns.data_files import from_entries
-from harness.iceberg.columns.matching import Matching
-from harness.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
-from harness.iceberg.values import decode_bound
-from harness.model.schema import (
+from harness.metadata.iceberg.columns.data_files import BOUNDS as BOUND_NAMES
+from harness.metadata.iceberg.columns.data_files import COUNTS as COUNT_NAMES
+from harness.metadata.iceberg.columns.data_files import from_entries
+from harness.metadata.iceberg.columns.skipping import Matching, decode_bounds, stats_of
+from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.model.schema import (
     BinaryType,
     DateType,
     DecimalType,

@@ -15,23 +15,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cache.kept import Cache
-from harness.cache.memory import SHARED
 from harness.errors import CorruptFileError, HarnessError
-from harness.filters.predicate import Comparison, Filter, IsNull, Op
-from harness.iceberg.columns import blocks as batches
-from harness.iceberg.columns import entries, reading
-from harness.iceberg.columns.data_files import from_entries
-from harness.iceberg.columns.kept import KeptManifests
-from harness.iceberg.columns.raw import Raw, joined
-from harness.iceberg.columns.reading import read_data_files
-from harness.iceberg.columns.sifting import Sifted
-from harness.iceberg.columns.skipping import skip_files
-from harness.iceberg.manifest_list import ManifestFile
-from harness.iceberg.manifests import parse_manifest
-from harness.iceberg.specs import PartitionField, PartitionSpec
-from harness.iceberg.transforms import Identity
-from harness.model.schema import Field, IntegerType, Schema, StringType
+from harness.metadata.filters.predicate import Comparison, Filter, IsNull, Op
+from harness.metadata.iceberg.columns import entries, reading
+from harness.metadata.iceberg.columns import entries as batches
+from harness.metadata.iceberg.columns.data_files import Sifted, from_entries
+from harness.metadata.iceberg.columns.kept import KeptManifests
+from harness.metadata.iceberg.columns.raw import Raw, joined
+from harness.metadata.iceberg.columns.reading import read_data_files
+from harness.metadata.iceberg.columns.skipping import skip_files
+from harness.metadata.iceberg.manifest_entries import ManifestFile
+from harness.metadata.iceberg.manifests import parse_manifest
+from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.transforms import Identity
+from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
+from harness.storage.decoded import SHARED, Cache
 from harness.storage.listings import FileVersion
 
 SPEC = PartitionSpec(

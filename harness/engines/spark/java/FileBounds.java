@@ -44,7 +44,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * own comparisons: NaN is above all numbers. What is not understood, or not known, keeps a file.
  */
 final class FileBounds {
-    private static final int MOST_VALUES = 200; // of IN, as in `harness.filters.predicate`
+    private static final int MOST_VALUES = 200; // of IN, as in `harness.metadata.filters.predicate`
 
     private final byte[] stream;
     private final StructType known;

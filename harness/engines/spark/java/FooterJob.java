@@ -12,7 +12,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * A job that looks at the ends of files on the executors. Its result is described in `harness.engines.spark.footer_job`, which
+ * A job that looks at the ends of files on the executors. Its result is described in `harness.engines.spark.looks`, which
  * decodes it. A file that cannot be read is no failure of the job. `call` takes the names of a chunk of files.
  */
 abstract class FooterJob implements Function {

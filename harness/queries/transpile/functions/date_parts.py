@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from harness.model.schema import DateType, TimestampType
+from harness.metadata.model.schema import DateType, TimestampType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.intervals import SPAN, is_moment, micros
-from harness.queries.transpile.functions.parameters import said
-from harness.queries.transpile.functions.registry import Call, Domain, Form, Function, Kind, Lowering
+from harness.queries.transpile.functions.registry import Call, Domain, Form, Function, FunctionKind, Lowering, said
 from harness.queries.transpile.functions.text import guarded
 from harness.queries.transpile.values import DOUBLE, LONG, Typed
 
@@ -215,7 +214,7 @@ def time_function(
     """An entry of this section."""
     return Function(
         names=names,
-        kind=Kind.TIMES,
+        kind=FunctionKind.TIMES,
         forms=forms,
         lowering=lowering,
         takes=takes,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from harness.model.schema import DecimalType, FloatType, IntegerType, ListType, Type, UnknownType
+from harness.metadata.model.schema import DecimalType, FloatType, IntegerType, ListType, Type, UnknownType
 from harness.queries.transpile.functions.lists import (
     ORDERED,
     check_elements,
@@ -17,8 +17,7 @@ from harness.queries.transpile.functions.lists import (
     the_list,
     without_nulls,
 )
-from harness.queries.transpile.functions.parameters import ANY_TEXT, VARCHAR, said
-from harness.queries.transpile.functions.registry import Call, Function, Kind, Lowering
+from harness.queries.transpile.functions.registry import ANY_TEXT, VARCHAR, Call, Function, FunctionKind, Lowering, said
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, TEXT, Typed, added_as, coerced, type_name
 
 # Aggregates of a list.
@@ -205,6 +204,8 @@ FUNCTIONS = (
         allowance=_ZEROS,
     ),
     Function(
-        names=("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), kind=Kind.LISTS, refused=_INSTEAD
+        names=("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"),
+        kind=FunctionKind.LISTS,
+        refused=_INSTEAD,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from sqlglot import exp
 
-from harness.model.schema import (
+from harness.metadata.model.schema import (
     BooleanType,
     DateType,
     DecimalType,
@@ -20,8 +20,7 @@ from harness.model.schema import (
     Type,
     UnknownType,
 )
-from harness.queries.transpile.functions.parameters import clipped, said, whole
-from harness.queries.transpile.functions.registry import Call, Domain, Function, Kind
+from harness.queries.transpile.functions.registry import Call, Domain, Function, FunctionKind, clipped, said, whole
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
 PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
@@ -272,7 +271,7 @@ def list_function(
 ) -> Function:
     """An entry of this section."""
     return Function(
-        names=names, kind=Kind.LISTS, lowering=lowering, takes=takes, written=written, draws=draws, **domain
+        names=names, kind=FunctionKind.LISTS, lowering=lowering, takes=takes, written=written, draws=draws, **domain
     )
 
 
@@ -394,7 +393,7 @@ FUNCTIONS = (
     ),
     Function(
         names=(*_DISTINCT, "list_unique", "array_unique"),
-        kind=Kind.LISTS,
+        kind=FunctionKind.LISTS,
         refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
     ),
 )

@@ -6,11 +6,10 @@ from typing import Unpack
 
 from sqlglot import exp
 
-from harness.model.schema import Field, IntegerType, ListType, MapType, StringType, StructType, UnknownType
+from harness.metadata.model.schema import Field, IntegerType, ListType, MapType, StringType, StructType, UnknownType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import list_of
-from harness.queries.transpile.functions.parameters import said
-from harness.queries.transpile.functions.registry import Call, Domain, Function, Kind, Lowering
+from harness.queries.transpile.functions.registry import Call, Domain, Function, FunctionKind, Lowering, said
 from harness.queries.transpile.values import BOOLEAN, Typed, alike, type_name
 
 _KEYS = (StringType, IntegerType)
@@ -131,7 +130,7 @@ def _nested(
     **domain: Unpack[Domain],
 ) -> Function:
     return Function(
-        names=names, kind=Kind.NESTED, lowering=lowering, takes=takes, written=written, draws=draws, **domain
+        names=names, kind=FunctionKind.NESTED, lowering=lowering, takes=takes, written=written, draws=draws, **domain
     )
 
 
@@ -193,8 +192,12 @@ FUNCTIONS = (
         agree="keys of text or integers; lists of one length, keys once each",
         outside="an error; refused: cast",
     ),
-    Function(names=("histogram",), kind=Kind.AGGREGATES, refused="use count(*) with GROUP BY: its counts are UBIGINT"),
-    Function(names=("cardinality",), kind=Kind.NESTED, refused="use len(map_keys(…)), whose type both engines have"),
-    Function(names=("row", "struct_insert", "struct_keys"), kind=Kind.NESTED, refused="use {'name': value}"),
-    Function(names=("map_concat", "map_from_entries"), kind=Kind.NESTED, refused="use MAP {key: value}"),
+    Function(
+        names=("histogram",), kind=FunctionKind.AGGREGATES, refused="use count(*) with GROUP BY: its counts are UBIGINT"
+    ),
+    Function(
+        names=("cardinality",), kind=FunctionKind.NESTED, refused="use len(map_keys(…)), whose type both engines have"
+    ),
+    Function(names=("row", "struct_insert", "struct_keys"), kind=FunctionKind.NESTED, refused="use {'name': value}"),
+    Function(names=("map_concat", "map_from_entries"), kind=FunctionKind.NESTED, refused="use MAP {key: value}"),
 )

@@ -6,10 +6,20 @@ import math
 from functools import cache
 from typing import Unpack
 
-from harness.model.schema import DecimalType, FloatType, IntegerType
+from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.parameters import NUMBER, is_number, whole
-from harness.queries.transpile.functions.registry import Call, Domain, Form, Function, Kind, Lowering, Parameter
+from harness.queries.transpile.functions.registry import (
+    NUMBER,
+    Call,
+    Domain,
+    Form,
+    Function,
+    FunctionKind,
+    Lowering,
+    Parameter,
+    is_number,
+    whole,
+)
 from harness.queries.transpile.values import (
     BOOLEAN,
     DOUBLE,
@@ -240,7 +250,7 @@ def _number(
 ) -> Function:
     return Function(
         names=names,
-        kind=Kind.NUMBERS,
+        kind=FunctionKind.NUMBERS,
         forms=forms,
         lowering=lowering,
         takes=takes,
@@ -380,9 +390,11 @@ FUNCTIONS = (
             "gamma",
             "lgamma",
         ),
-        kind=Kind.NUMBERS,
+        kind=FunctionKind.NUMBERS,
         refused="compute it before",
     ),
-    Function(names=("cbrt",), kind=Kind.NUMBERS, refused="use pow(…, 1.0 / 3)"),
-    Function(names=("random", "uuid", "gen_random_uuid"), kind=Kind.NUMBERS, refused="bind the values as a column"),
+    Function(names=("cbrt",), kind=FunctionKind.NUMBERS, refused="use pow(…, 1.0 / 3)"),
+    Function(
+        names=("random", "uuid", "gen_random_uuid"), kind=FunctionKind.NUMBERS, refused="bind the values as a column"
+    ),
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from harness.model.schema import Field, IntegerType, ListType
+from harness.metadata.model.schema import Field, IntegerType, ListType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions import lists
-from harness.queries.transpile.functions.letters import CASED
-from harness.queries.transpile.functions.parameters import (
+from harness.queries.transpile.functions.registry import (
     ANY_TEXT,
     BIGINT,
     BLOB,
@@ -17,10 +16,55 @@ from harness.queries.transpile.functions.parameters import (
     LITERAL_TEXT,
     PLACE,
     VARCHAR,
+    Call,
+    Domain,
+    Form,
+    Function,
+    FunctionKind,
+    Lowering,
     whole,
 )
-from harness.queries.transpile.functions.registry import Call, Domain, Form, Function, Kind, Lowering
 from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
+
+# The letters whose other case DuckDB (utf8proc) and Java agree on, whatever their version of Unicode and the locale.
+#
+# Left out are those whose other case is several letters or depends on what is beside them (ß, İ, ŉ, ΐ, ΰ, Σ), and
+# scripts # whose cases came late to Unicode. Scripts without case are in it, so that text in them goes through.
+
+
+_RANGES = (
+    (0x00, 0xDE),
+    (0xE0, 0x12F),
+    (0x131, 0x148),
+    (0x14A, 0x17F),
+    (0x300, 0x344),  # combining marks
+    (0x346, 0x36F),
+    (0x386, 0x386),  # Greek
+    (0x388, 0x38A),
+    (0x38C, 0x38C),
+    (0x38E, 0x38F),
+    (0x391, 0x3A1),
+    (0x3A4, 0x3AF),
+    (0x3B1, 0x3CE),
+    (0x400, 0x52F),  # Cyrillic
+    (0x5D0, 0x5EA),  # Hebrew
+    (0x600, 0x6FF),  # Arabic
+    (0x900, 0x97F),  # Devanagari
+    (0xE00, 0xE7F),  # Thai
+    (0x2000, 0x206F),  # punctuation
+    (0x20A0, 0x20BF),  # currencies
+    (0x2190, 0x22FF),  # arrows, mathematics
+    (0x2500, 0x27BF),  # boxes, symbols
+    (0x3000, 0x30FF),  # kana
+    (0x4E00, 0x9FFF),  # Han
+    (0xAC00, 0xD7A3),  # Hangul
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0x1F300, 0x1FAFF),  # emoji
+)
+
+CASED = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in _RANGES)
+"""What stands in brackets in a regular expression of Java for them."""
+
 
 _TEXTS = ListType(Field(id=0, name="element", type=TEXT))
 _SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))))
@@ -100,17 +144,17 @@ def _concatenated(call: Call) -> Typed | None:
 
 
 def _text(names: tuple[str, ...], *forms: Form, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
-    return Function(names=names, kind=Kind.TEXT, forms=forms, draws=draws, **domain)
+    return Function(names=names, kind=FunctionKind.TEXT, forms=forms, draws=draws, **domain)
 
 
 def _refused(names: tuple[str, ...], why: str) -> Function:
-    return Function(names=names, kind=Kind.TEXT, refused=why)
+    return Function(names=names, kind=FunctionKind.TEXT, refused=why)
 
 
 FUNCTIONS = (
     Function(
         names=("length", "len", "char_length", "character_length"),
-        kind=Kind.TEXT,
+        kind=FunctionKind.TEXT,
         forms=(Form((VARCHAR,), LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
         lowering=lists.size,
         agree="text and lists",
@@ -118,7 +162,7 @@ FUNCTIONS = (
     ),
     Function(
         names=("contains",),
-        kind=Kind.TEXT,
+        kind=FunctionKind.TEXT,
         forms=(Form((VARCHAR, VARCHAR), BOOLEAN, "CONTAINS({0}, {1})"),),
         lowering=lists.contains,
         agree="text and lists",
@@ -130,7 +174,7 @@ FUNCTIONS = (
     *(
         Function(
             names=names,
-            kind=Kind.TEXT,
+            kind=FunctionKind.TEXT,
             lowering=_cased(names[0].upper()),
             takes="VARCHAR",
             written=names[0].upper(),
@@ -151,7 +195,7 @@ FUNCTIONS = (
     ),
     Function(
         names=("substring", "substr"),
-        kind=Kind.TEXT,
+        kind=FunctionKind.TEXT,
         lowering=_substring,
         takes="VARCHAR, BIGINT[, BIGINT]",
         written="SUBSTRING(a, b, c)",
@@ -252,7 +296,7 @@ FUNCTIONS = (
     ),
     Function(
         names=("concat",),
-        kind=Kind.TEXT,
+        kind=FunctionKind.TEXT,
         lowering=_concat,
         takes="any, ...",
         written="CONCAT(COALESCE(a, ''), ...)",
@@ -270,7 +314,7 @@ FUNCTIONS = (
     ),
     Function(
         names=("||",),
-        kind=Kind.OPERATORS,
+        kind=FunctionKind.OPERATORS,
         lowering=_concatenated,
         takes="any, any",
         written="a || b",

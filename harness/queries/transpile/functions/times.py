@@ -2,19 +2,93 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
 
-from harness.model.schema import DecimalType, IntegerType, TimestampType
+from harness.metadata.model.schema import DecimalType, IntegerType, TimestampType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.date_parts import time_function
-from harness.queries.transpile.functions.formats import java_format, parsing_format
 from harness.queries.transpile.functions.intervals import amount, is_moment, is_timestamp, micros
-from harness.queries.transpile.functions.parameters import NUMBER, PLACE, VARCHAR, said
-from harness.queries.transpile.functions.registry import Call, Form, Function, Kind, Lowering
+from harness.queries.transpile.functions.registry import (
+    NUMBER,
+    PLACE,
+    VARCHAR,
+    Call,
+    Form,
+    Function,
+    FunctionKind,
+    Lowering,
+    said,
+)
 from harness.queries.transpile.functions.text import guarded
 from harness.queries.transpile.values import DATE, LONG, TEXT, Typed
+
+# Formats of dates: DuckDB's (strftime) in the words of Java.
+
+
+_JAVA = {
+    "%Y": "yyyy",
+    "%y": "yy",
+    "%m": "MM",
+    "%d": "dd",
+    "%H": "HH",
+    "%I": "hh",
+    "%M": "mm",
+    "%S": "ss",
+    "%f": "SSSSSS",
+    "%j": "DDD",
+    "%b": "MMM",
+    "%B": "MMMM",
+    "%a": "EEE",
+    "%A": "EEEE",
+    "%p": "a",
+    "%-m": "M",
+    "%-d": "d",
+    "%-H": "H",
+    "%-I": "h",
+    "%-M": "m",
+    "%-S": "s",
+    "%-j": "D",
+}
+_DIGITS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_TOKEN = re.compile(r"%-?.|[^%]+|%", re.DOTALL)
+
+
+def java_format(pattern: str) -> str | None:
+    """The format by which Java writes the same text; None where that is not known."""
+    parts, between = [""], ""
+    for token in _TOKEN.findall(pattern):
+        if token == "%%" or not token.startswith("%"):
+            between += "%" if token == "%%" else token
+        elif token not in _JAVA or (not between and parts[-1].endswith(_JAVA[token][0])):
+            return None  # beside each other, the same letters would be one specifier
+        else:
+            parts += [_quoted(between), _JAVA[token]]
+            between = ""
+    return "".join([*parts, _quoted(between)])
+
+
+def parsing_format(pattern: str) -> tuple[str, str] | None:
+    """The format by which Java reads a text with all its digits, and the expression that such texts match.
+
+    None where DuckDB's reading is not known to be the same: where a part of the date is missing or twice there.
+    """
+    tokens = _TOKEN.findall(pattern)
+    named = [token for token in tokens if token.startswith("%")]
+    if len(set(named)) < len(named) or not {"%Y", "%m", "%d"} <= set(named) <= set(_DIGITS):
+        return None
+    java = java_format(pattern)
+    regex = "".join(
+        f"[0-9]{{{_DIGITS[token]}}}" if token in _DIGITS else re.sub(r"([^\w\s]|_)", r"\\\1", token) for token in tokens
+    )
+    return None if java is None else (java, rf"\A{regex}\z")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'" if text else ""
+
 
 _CLOCK = TimestampType()
 _INSTANT = TimestampType(utc=True)
@@ -243,12 +317,12 @@ FUNCTIONS = (
         outside="refused: other zones",
         draws=("({timestamp} AT TIME ZONE 'UTC')", "({instant} AT TIME ZONE 'UTC')"),
     ),
-    Function(names=("age",), kind=Kind.TIMES, refused="use date_diff()"),
-    Function(names=("time_bucket",), kind=Kind.TIMES, refused="use date_trunc()"),
-    Function(names=("try_strptime",), kind=Kind.TIMES, refused="use strptime() on texts of the format"),
+    Function(names=("age",), kind=FunctionKind.TIMES, refused="use date_diff()"),
+    Function(names=("time_bucket",), kind=FunctionKind.TIMES, refused="use date_trunc()"),
+    Function(names=("try_strptime",), kind=FunctionKind.TIMES, refused="use strptime() on texts of the format"),
     Function(
         names=("now", "current_date", "current_timestamp", "today", "get_current_timestamp"),
-        kind=Kind.TIMES,
+        kind=FunctionKind.TIMES,
         refused="write the moment as a literal",
     ),
 )

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.model.metadata_columns import CHANGES
-from harness.plan.scan_plan import ScanPlan
-from harness.testing.scenarios.delta.evidence import DeltaLogOnDisk, all_fields, footers, identities
-from harness.testing.scenarios.evidence import Evidence, Feature, Proof
-from harness.writing.delta.document import READER_FEATURES
+from harness.metadata.model.schema import CHANGES
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.testing.scenarios.evidence import DeltaLogOnDisk, Evidence, Feature, Proof, all_fields, footers, identities
+from harness.testing.writing.delta.document import READER_FEATURES
 
 _ACTIONS = {
     "add", "remove", "cdc", "metaData", "protocol", "txn", "commitInfo", "domainMetadata", "checkpointMetadata",

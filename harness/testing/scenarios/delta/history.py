@@ -32,19 +32,59 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
-from harness.model.metadata_columns import CHANGES, METADATA
-from harness.model.schema import Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import Arguments, checked, label_of
-from harness.testing.scenarios.common_operations import drop_column, move_column, operation_of, rename_column
-from harness.testing.scenarios.delta.catalog import opening_of
+from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, StructType, UnknownType
+from harness.testing.scenarios.arguments import (
+    Arguments,
+    checked,
+    drop_column,
+    label_of,
+    move_column,
+    operation_of,
+    rename_column,
+)
 from harness.testing.scenarios.delta.edits import damage, edit, edit_lines, targets
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
-from harness.writing.confinement import inside
-from harness.writing.delta.builder import DataFileHandle, DeltaTable
-from harness.writing.delta.checkpoint import CheckpointOptions, hint_text
-from harness.writing.delta.files import set_time
-from harness.writing.delta.types import Json
+from harness.testing.writing.columnless_files import inside
+from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
+from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text
+from harness.testing.writing.delta.files import set_time
+from harness.testing.writing.delta.types import Json
+
+# What a scenario knows of the catalog that manages its table, as arguments of a read.
+
+
+def opening_of(
+    catalog: Mapping[str, Any] | str | None, staged: Mapping[int, str], held: Mapping[int, bytes]
+) -> dict[str, Any]:
+    """Arguments of `harness.open_table`, and of the oracle's planner.
+
+    Args:
+        catalog: as in a scenario's expectation.
+        staged: names of staged commits by version. held: content of those that only the catalog has.
+
+    Raises:
+        RequestError: it is no answer, or names a version that is neither staged nor held.
+    """
+    if catalog is None:
+        return {}
+    if catalog == "published":
+        return {"published_only": True}
+    given = Arguments(catalog, "'catalog'")
+    latest, ratified = given.integer("max-version"), given.of(list, "ratified", [])
+    given.finish()
+    known: dict[int, str | tuple[int, bytes]] = {**staged, **{version: (version, held[version]) for version in held}}
+    return {"max_version": latest, "ratified": tuple(_commit(each, known) for each in ratified)}
+
+
+def _commit(given: Any, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
+    if isinstance(given, str):
+        return given  # a name as it stands, which may be of no commit
+    version = checked(int, given, "'ratified'")
+    if version not in known:
+        raise RequestError(f"Invalid 'ratified': version {version} was neither staged nor held")
+    return known[version]
+
 
 _CREATE = (
     "partition-columns", "configuration", "column-mapping", "features", "protocol", "field-metadata", "timestamp",

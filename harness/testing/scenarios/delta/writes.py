@@ -23,14 +23,13 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import RequestError
-from harness.model.schema import Field, Schema
+from harness.metadata.model.schema import Field, Schema
 from harness.testing.scenarios.arguments import Arguments, label_of
 from harness.testing.scenarios.delta.edits import edit
-from harness.testing.scenarios.rows import expanded
-from harness.testing.scenarios.values import natural_rows, stored_value
-from harness.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
-from harness.writing.delta.types import Json, schema_json, schema_of
-from harness.writing.delta.values import encoded_path
+from harness.testing.scenarios.values import expanded, natural_rows, stored_value
+from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
+from harness.testing.writing.delta.types import Json, schema_json, schema_of
+from harness.testing.writing.delta.values import encoded_path
 
 _PLAIN_OPTIONS = {
     "columns", "names", "partition-columns", "row-ids", "row-commit-versions", "addressing", "recorded", "modified-ms",

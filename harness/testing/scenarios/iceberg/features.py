@@ -2,14 +2,192 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from harness.errors import RequestError
-from harness.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.scenarios.evidence import Evidence, Feature
-from harness.testing.scenarios.iceberg import file_evidence as on_disk
+from harness.testing.writing.iceberg.avro import manifest_list_schema, manifest_schema
+
+# What the files of a built Iceberg table show: row groups, codecs, field ids, nulls in deletes, Avro schemas.
+
+
+def json_text(value: Any) -> str:
+    """A document as JSON text."""
+    return json.dumps(value)
+
+
+def has_field_ids(path: str, file_format: str) -> bool:
+    """Whether a data file carries field ids; what cannot be read has some."""
+    file = Path(path.removeprefix("file://"))
+    try:
+        match file_format:
+            case "parquet":
+                return b"PARQUET:field_id" in _all_metadata(pq.read_schema(file))
+            case "avro":
+                with file.open("rb") as content:
+                    return '"field-id"' in json_text(fastavro.reader(content).writer_schema)
+            case _:
+                return b"iceberg.id" in file.read_bytes()
+    except (OSError, ValueError, pa.ArrowException):
+        return True
+
+
+def null_key(evidence: Evidence) -> bool:
+    """Whether an equality delete file of a plan holds a null in a column."""
+    for plan in evidence.plans:
+        for delete in plan.equality_deletes:
+            path = Path(delete.physical.removeprefix("file://"))
+            if any(None in row.values() for row in _rows(path, delete.format)):
+                return True
+    return False
+
+
+def several_delete_files(evidence: Evidence) -> bool:
+    """Whether several position delete files may hit one planned file."""
+    for plan in evidence.plans:
+        hits = Counter(i for d in plan.position_deletes if d.kind == "position delete file" for i in d.files)
+        if any(count > 1 for count in hits.values()):
+            return True
+    return False
+
+
+def dangling_delete(evidence: Evidence) -> bool:
+    """Whether a listed delete file hits no planned file, or names a path that no planned file has."""
+    used = {d.path for plan in evidence.plans for d in plan.equality_deletes}
+    used |= {d.path for plan in evidence.plans for d in plan.position_deletes if d.files}
+    listed = {f["file_path"] for f in evidence.files if f.get("content", 0) != 0}
+    live = {row["path"] for _, row in evidence.planned()}
+    targets = {f.get("referenced_data_file") for f in evidence.files} - {None}
+    for file in evidence.files:
+        if file.get("content") == 1 and file["file_format"].lower() == "parquet":
+            rows = _rows(evidence.file_of(file["file_path"]), "parquet")
+            targets |= {row.get("file_path") for row in rows}
+    return bool(listed - used) or bool(targets - live)
+
+
+def several_row_groups(evidence: Evidence) -> bool:
+    """Whether a planned Parquet file has more than one row group."""
+    return any(footer.num_row_groups > 1 for footer in _footers(evidence))
+
+
+def columnless_file(evidence: Evidence) -> bool:
+    """Whether a planned file has rows and no column."""
+    planned = ((Path(file["physical"].removeprefix("file://")), file["format"]) for _, file in evidence.planned())
+    return any(_is_columnless(path, file_format) for path, file_format in planned)
+
+
+def _is_columnless(path: Path, file_format: str) -> bool:
+    match file_format:
+        case "parquet":
+            footer = pq.read_metadata(path)
+            return bool(footer.num_columns == 0 and footer.num_rows > 0)
+        case "avro":
+            rows = _rows(path, file_format)
+            return bool(rows) and not any(rows)
+        case _:
+            from pyarrow import orc
+
+            file = orc.ORCFile(path)
+            return not len(file.schema) and file.nrows > 0
+
+
+def data_codec(evidence: Evidence) -> bool:
+    """Whether a column chunk of a planned Parquet file is compressed otherwise than by zstd."""
+    return any(
+        footer.row_group(g).column(c).compression != "ZSTD"
+        for footer in _footers(evidence)
+        for g in range(footer.num_row_groups)
+        for c in range(footer.num_columns)
+    )
+
+
+def unusual_manifests(evidence: Evidence) -> bool:
+    """Whether a manifest or list has not exactly the fields, by name and id, that its format version gives."""
+    versions = {int(evidence.metadata.get("format-version", 2))}
+    usual = {_fields(manifest_list_schema(v)) for v in versions}
+    usual_entries = {_fields(manifest_schema(v, ())) for v in versions}
+    lists = (_fields(schema) for schema, _ in evidence.list_headers)
+    entries = (_fields(schema) for schema, _ in evidence.manifest_schemas)
+    return any(f not in usual for f in lists) or any(f not in usual_entries for f in entries)
+
+
+def manifest_codec(evidence: Evidence) -> bool:
+    """Whether a manifest or list is not compressed by deflate."""
+    return any(codec != "deflate" for _, codec in (*evidence.list_headers, *evidence.manifest_schemas))
+
+
+def compressed_metadata(evidence: Evidence) -> bool:
+    """Whether the metadata file is gzip."""
+    path = evidence.built.metadata_path
+    return path is not None and path.read_bytes()[:2] == b"\x1f\x8b"
+
+
+def _footers(evidence: Evidence) -> Iterator[pq.FileMetaData]:
+    for _, file in evidence.planned():
+        path = Path(file["physical"].removeprefix("file://"))
+        if file["format"] == "parquet":
+            try:
+                yield pq.read_metadata(path)
+            except (OSError, pa.ArrowException):
+                continue  # a broken file shows nothing
+
+
+def _rows(path: Path, file_format: str) -> list[dict[str, Any]]:
+    try:
+        match file_format:
+            case "parquet":
+                return list(pq.read_table(path).to_pylist())
+            case "avro":
+                with path.open("rb") as content:
+                    return [row for row in fastavro.reader(content) if isinstance(row, dict)]
+            case _:
+                from pyarrow import orc
+
+                return list(orc.read_table(path).to_pylist())
+    except (OSError, ValueError, pa.ArrowException):
+        return []
+
+
+def _all_metadata(schema: pa.Schema) -> bytes:
+    def visit(f: pa.Field) -> Iterator[bytes]:
+        yield from (f.metadata or {})
+        for i in range(f.type.num_fields):
+            yield from visit(f.type.field(i))
+
+    return b" ".join(key for f in schema for key in visit(f))
+
+
+def _fields(schema: Any) -> frozenset[tuple[str, int | None]]:
+    """Names and ids of all fields but those of the partition tuple, whose names are the table's."""
+    found: set[tuple[str, int | None]] = set()
+
+    def visit(node: Any) -> None:
+        match node:
+            case {"fields": fields, "name": name} if not str(name).endswith("r102"):
+                for f in fields:
+                    found.add((f["name"], f.get("field-id")))
+                    visit(f["type"])
+            case {"items": items}:
+                visit(items)
+            case list():
+                for branch in node:
+                    visit(branch)
+            case _:
+                pass
+
+    visit(schema)
+    return frozenset(found)
+
 
 _TRANSFORMS = ("identity", "bucket", "truncate", "year", "month", "day", "hour", "void")
 
@@ -216,18 +394,18 @@ def _readded(evidence: Evidence) -> bool:
 
 
 def _initial_default(evidence: Evidence) -> bool:
-    return any('"initial-default"' in text for text in map(on_disk.json_text, evidence.metadata.get("schemas", [])))
+    return any('"initial-default"' in text for text in map(json_text, evidence.metadata.get("schemas", [])))
 
 
 def _name_mapping(evidence: Evidence) -> bool:
     return any(
-        plan.name_mapping is not None and not on_disk.has_field_ids(file["physical"], file["format"])
+        plan.name_mapping is not None and not has_field_ids(file["physical"], file["format"])
         for plan, file in evidence.planned()
     )
 
 
 def _without_ids(evidence: Evidence) -> bool:
-    return any(not on_disk.has_field_ids(file["physical"], file["format"]) for _, file in evidence.planned())
+    return any(not has_field_ids(file["physical"], file["format"]) for _, file in evidence.planned())
 
 
 ICEBERG_FEATURES: dict[str, Feature] = {
@@ -249,20 +427,20 @@ ICEBERG_FEATURES: dict[str, Feature] = {
     "partition-scoped-delete": Feature(
         "an equality delete of one partition, and files of another are read", _in_plans(_scoped_delete)
     ),
-    "null-key": Feature("an equality delete file holds a null", on_disk.null_key),
+    "null-key": Feature("an equality delete file holds a null", null_key),
     "shared-delete-file": Feature(
         "one position delete file hits several data files",
         _in_plans(lambda plan: any(len(d.files) > 1 for d in plan.position_deletes)),
     ),
-    "several-delete-files": Feature("several position delete files hit one data file", on_disk.several_delete_files),
-    "dangling-delete": Feature("a delete file is live and hits no data file that is read", on_disk.dangling_delete),
-    "multi-row-group": Feature("a Parquet file that is read has several row groups", on_disk.several_row_groups),
+    "several-delete-files": Feature("several position delete files hit one data file", several_delete_files),
+    "dangling-delete": Feature("a delete file is live and hits no data file that is read", dangling_delete),
+    "multi-row-group": Feature("a Parquet file that is read has several row groups", several_row_groups),
     "avro-file": Feature(
         "an Avro data file is read", _in_plans(lambda plan: "avro" in plan.files["format"].to_pylist())
     ),
     "orc-file": Feature("an ORC data file is read", _in_plans(lambda plan: "orc" in plan.files["format"].to_pylist())),
-    "columnless-file": Feature("a file that is read has rows and no column", on_disk.columnless_file),
-    "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", on_disk.data_codec),
+    "columnless-file": Feature("a file that is read has rows and no column", columnless_file),
+    "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", data_codec),
     "schema-evolution": Feature("the schema changed", _evolves(_added, _dropped, _renamed, _reordered, _widened)),
     "add-column": Feature("a column or nested field was added", _evolves(_added)),
     "drop-column": Feature("a column or nested field was dropped", _evolves(_dropped)),
@@ -283,9 +461,9 @@ ICEBERG_FEATURES: dict[str, Feature] = {
     "compaction": Feature("files were replaced, or kept an older sequence number", _compaction),
     "row-lineage": Feature("row ids are read from files that have them", _in_plans(_row_lineage)),
     "moved-table": Feature("the table is not where its metadata says", _moved),
-    "manifest-habits": Feature("a manifest or list has other fields or names than usual", on_disk.unusual_manifests),
-    "manifest-codec": Feature("a manifest or list is compressed otherwise than by deflate", on_disk.manifest_codec),
-    "gzip-metadata": Feature("the metadata file is compressed", on_disk.compressed_metadata),
+    "manifest-habits": Feature("a manifest or list has other fields or names than usual", unusual_manifests),
+    "manifest-codec": Feature("a manifest or list is compressed otherwise than by deflate", manifest_codec),
+    "gzip-metadata": Feature("the metadata file is compressed", compressed_metadata),
     "pruned-file": Feature("planning skips a live file, or a manifest", _in_plans(_skips)),
     "filter": Feature("a read has a filter", _in_plans(lambda plan: plan.filter is not None)),
     "broken": Feature("the table breaks the specification, and a read fails", _broken),

@@ -32,17 +32,23 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
-from harness.model.metadata_columns import METADATA
-from harness.model.schema import Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import Arguments, checked, label_of
-from harness.testing.scenarios.common_operations import drop_column, move_column, operation_of, rename_column
+from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
+from harness.testing.scenarios.arguments import (
+    Arguments,
+    checked,
+    drop_column,
+    label_of,
+    move_column,
+    operation_of,
+    rename_column,
+)
 from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
 from harness.testing.scenarios.values import named, stored_value
-from harness.writing.confinement import inside
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.writing.iceberg.types import parse_type
+from harness.testing.writing.columnless_files import inside
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.types import parse_type
 
 _CREATE = (
     ("format-version", int),

@@ -21,14 +21,13 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import RequestError
-from harness.model.schema import Field, Schema
+from harness.metadata.model.schema import Field, Schema
 from harness.testing.scenarios.arguments import Arguments, checked, described, label_of
-from harness.testing.scenarios.rows import expanded
-from harness.testing.scenarios.values import natural_rows, stored_value
-from harness.writing.iceberg.avro import int_map
-from harness.writing.iceberg.builder import DataFileHandle, FileOptions, IcebergTable
-from harness.writing.iceberg.evolution import change, find_field, pruned
-from harness.writing.iceberg.types import bound_bytes, parse_type
+from harness.testing.scenarios.values import expanded, natural_rows, stored_value
+from harness.testing.writing.iceberg.avro import int_map
+from harness.testing.writing.iceberg.builder import DataFileHandle, FileOptions, IcebergTable
+from harness.testing.writing.iceberg.evolution import change, find_field, pruned
+from harness.testing.writing.iceberg.types import bound_bytes, parse_type
 
 _FILE_OPTIONS = frozenset(f.name for f in dataclass_fields(FileOptions))
 _BOUNDS = ("lower_bounds", "upper_bounds")

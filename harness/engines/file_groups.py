@@ -1,0 +1,288 @@
+"""File groups: the planned files sorted by how they are read, before any engine reads them.
+
+Planning opens no data file. Engines therefore look at the footers first, many in one call, and then treat files
+alike that have the same physical schema and the same kinds of constants: one group, one way to read it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, Protocol, TypeAlias
+
+from harness.engines.data_files import FileName
+from harness.errors import CorruptFileError, HarnessError, distrusted, in_format, warn
+from harness.metadata.model.schema import Field
+from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, is_positional, resolve, shares_columns
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
+
+
+class Pooled(enum.Enum):
+    """Equality deletes that are not sorted out by data file, see `harness.engines.key_sets.scopes`."""
+
+    ALL = "all deletes of the plan, each with its sequence number and partition"
+
+
+Scope: TypeAlias = int | Pooled | None
+"""The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
+Split: TypeAlias = tuple[Scope, bool]
+"""What decides the group of a file beside its schema: its equality deletes, and whether positions are deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanFile:
+    """A file to read.
+
+    constants: by source field id, the partition values (internal values) that stand in for columns that the file lacks.
+    exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
+    recorded_rows: the row count that the metadata says; None: unknown. Where it is wrong, that is a warning, and an
+        error for a file without columns (`engines.columnless`).
+    is_data: whether it holds rows of the table, and so should have columns of the table; deletes hold their keys.
+    split: files with different values never share a group.
+    """
+
+    name: FileName
+    format: str
+    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
+    exact_rows: int | None = None
+    recorded_rows: int | None = None
+    is_data: bool = False
+    split: Split = (None, False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Files that are read in one way.
+
+    members: indexes of the files in the list that was grouped.
+    rows: per member, the physical row count; None: not known before the file is read (avro).
+    format: `parquet`, `avro` or `orc`.
+    schema: the physical schema of all members.
+    sources: per wanted field, where its values come from.
+    legacy: what the files hold in the old calendar, see `harness.engines.footers`.
+    converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
+    shown: the types in which DuckDB shows the columns, where the footer tells, see `footers.Footer`.
+    split: as in `ScanFile`.
+    faults: per member, why it cannot be read; then schema and sources are empty. None: all can be, as far as is known.
+    """
+
+    members: tuple[int, ...]
+    rows: tuple[int | None, ...]
+    format: str
+    schema: PhysicalSchema
+    sources: tuple[ColumnSource, ...]
+    split: Split
+    legacy: frozenset[str] = frozenset()
+    converted: bool = False
+    shown: tuple[str, ...] | None = None
+    faults: tuple[HarnessError, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What is known of a file before its rows are read.
+
+    rows: None, where only reading tells.
+    legacy, converted, shown: as in `FileGroup`.
+    fault: why it cannot be read; then nothing else is known.
+    """
+
+    schema: PhysicalSchema
+    rows: int | None
+    legacy: frozenset[str] = frozenset()
+    converted: bool = False
+    shown: tuple[str, ...] | None = None
+    fault: HarnessError | None = None
+
+
+class Looks(Protocol):
+    """Learns of files what must be known before their rows are read; from where is an engine's choice."""
+
+    def prefetch(self, files: Sequence[ScanFile]) -> None:
+        """Looks at those of `files` that were not looked at, in one go where that is quicker.
+
+        Raises:
+            HarnessError: naming a file that cannot be read.
+        """
+
+    def opened(self, file: ScanFile) -> Opened:
+        """What is known of a file that was prefetched. Raises as `prefetch`."""
+
+    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
+
+        Raises:
+            SchemaMismatchError: they do.
+            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Inspector:
+    """Groups the files of a plan by what a look at them tells."""
+
+    looks: Looks
+    plan: ScanPlan
+    _schemas: dict[PhysicalSchema, PhysicalSchema] = field(default_factory=dict)
+    _met: dict[int, tuple[PhysicalSchema, PhysicalSchema]] = field(default_factory=dict)
+
+    def prefetch(self, files: Sequence[ScanFile]) -> None:
+        """Looks at all of `files` in one go, for the calls of `groups` that follow."""
+        self.looks.prefetch(files)
+
+    def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
+        """The file groups of `files`, in the order of their first files, with `fields` resolved.
+
+        Raises:
+            MissingFileError, CorruptFileError, EncryptedTableError, SchemaMismatchError, UnsupportedError: naming the
+            file at fault.
+        """
+        self.prefetch(files)
+        opened = [self._open(file) for file in files]
+        split: dict[Hashable, list[int]] = {}
+        for index, (file, found) in enumerate(zip(files, opened, strict=True)):
+            self._check_rows(file, found)
+            traits = (found.legacy, found.converted, found.fault is None)
+            alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
+            split.setdefault(alike, []).append(index)
+        self._warn_of_counts(files, opened)
+        self._warn_of_strangers(files, opened, split.values())
+        return [self._group(files, members, opened, fields) for members in split.values()]
+
+    def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> None:
+        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
+
+        Raises:
+            SchemaMismatchError: they do.
+            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
+        """
+        if group.format == "parquet" and group.faults is None:
+            self.looks.check_partition_values(file, fields, group.sources)
+
+    def _open(self, file: ScanFile) -> Opened:
+        found = self.looks.opened(file)
+        schema = self._shared(found.schema)
+        return found if schema is found.schema else replace(found, schema=schema)
+
+    def _shared(self, schema: PhysicalSchema) -> PhysicalSchema:
+        """The first of the schemas that are equal. Most files share an object; to hash one takes 0.2 µs a column."""
+        met = self._met.get(id(schema))
+        if met is None:
+            # It is kept too, so that no other schema gets its id.
+            met = self._met[id(schema)] = schema, self._schemas.setdefault(schema, schema)
+        return met[1]
+
+    def _group(
+        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[Opened], fields: tuple[Field, ...]
+    ) -> FileGroup:
+        first, found = files[members[0]], opened[members[0]]
+        schema = found.schema
+        if found.fault is not None:
+            return FileGroup(
+                members=tuple(members),
+                rows=tuple(None for _ in members),
+                format=first.format,
+                schema=(),
+                sources=(),
+                split=first.split,
+                faults=tuple(fault for i in members if (fault := opened[i].fault) is not None),
+            )
+        sources = resolve(
+            fields,
+            schema,
+            name_mapping=self.plan.name_mapping,
+            partition_ids=frozenset(first.constants),
+            file_format=first.format,
+            file_path=str(first.name),
+            table=self.plan.table,
+            lookup=self.plan.lookup,
+        )
+        self._warn_of_positions(first, schema)
+        return FileGroup(
+            members=tuple(members),
+            rows=tuple(opened[i].rows for i in members),
+            format=first.format,
+            schema=schema,
+            sources=sources,
+            split=first.split,
+            legacy=found.legacy,
+            converted=found.converted,
+            shown=found.shown,
+        )
+
+    def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:
+        mapping = self.plan.name_mapping
+        if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=file.format):
+            self._doubt(
+                f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
+                f"{self.plan.table} has no name mapping [iceberg 5.6]"
+            )
+
+    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[Opened]) -> None:
+        """Where rows do not depend on a recorded count, all are read; whoever made the plan trusts no count alone."""
+        pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
+        wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
+        if wrong:
+            file, rows = wrong[0]
+            others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
+            self._doubt(
+                f"Recorded row counts of table {self.plan.table} are wrong: {file.name} has {rows} rows, the metadata "
+                f"says {file.recorded_rows}{others} [{in_format('iceberg 7.2', self.plan.format)}]"
+            )
+
+    def _warn_of_strangers(
+        self, files: Sequence[ScanFile], opened: Sequence[Opened], groups: Iterable[Sequence[int]]
+    ) -> None:
+        """Tells of files that have no column of the table, once.
+
+        They may be right, if all of their columns were dropped, but mostly names or ids went astray.
+
+        The whole schema of the table is looked at, not what the read wants: a column that was added later is in no
+        older file. Partition columns count, because a table may have had no others at first; so do files without rows
+        or without columns, which give nothing to doubt.
+        """
+        strangers = [
+            number
+            for members in groups
+            if not shares_columns(
+                self.plan.schema.fields,
+                opened[members[0]].schema,
+                name_mapping=self.plan.name_mapping,
+                file_format=files[members[0]].format,
+                lookup=self.plan.lookup,
+            )
+            for number in members
+            if files[number].is_data and opened[number].rows != 0
+        ]
+        if strangers:
+            others = f", and {len(strangers) - 1} more files," if len(strangers) > 1 else ""
+            rule = in_format("iceberg 5.2", self.plan.format)
+            self._doubt(
+                f"Data file {files[min(strangers)].name}{others} of table {self.plan.table} has no column of the "
+                "table's schema, so all its values are null, a default or a partition value; unless its columns were "
+                f"all dropped since, compare its names and field ids with the schema [{rule}]"
+            )
+
+    def _doubt(self, sentence: str) -> None:
+        if self.plan.storage.untrusted:
+            raise distrusted(sentence, self.plan.table)
+        warn(sentence)
+
+    def _check_rows(self, file: ScanFile, found: Opened) -> None:
+        expected = file.exact_rows if found.schema else file.recorded_rows
+        if found.rows is not None and expected is not None and expected != found.rows:
+            raise wrong_count(file, found.rows, expected, self.plan.table)
+
+
+def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:
+    """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
+    return CorruptFileError(
+        f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file",
+        cause="CorruptDataFile",
+        table=table,
+        file=str(file.name),
+        field="record_count",
+        rule="iceberg 7.2",
+    )

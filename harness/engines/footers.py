@@ -1,0 +1,422 @@
+"""What engines learn from Parquet files before they read them: schemas and row counts, each footer read once.
+
+Only the end of a file is read, and the schema known again by its bytes (`harness.metadata.files.parquet_tail`):
+10,000 local files take 0.1 s. Ends of files in an object store are asked for together, and the scan reuses their
+bytes. DuckDB parses one footer of each schema, for every engine, and those of the other files, in one call. It
+refuses a file without a column, and with it the whole list; those files are looked for only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from harness.engines import sqltext
+from harness.engines.data_files import FileName, check_file, columnless_rows, look_at
+from harness.engines.duckdb.files import DuckDBFiles, is_of_storage, said
+from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, connect, is_given_up
+from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
+from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.metadata.files.parquet_counts import Contradiction, check_counts, is_usual
+from harness.metadata.files.parquet_tail import FRAME, TAIL_BYTES, Tail, claims_too_much, parse_tail, tail_length
+from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FloatType,
+    Int96Type,
+    IntegerType,
+    StringType,
+    TimestampType,
+)
+from harness.storage.paths import is_local
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+# What ails Parquet files that DuckDB fails on before any row of them is read.
+
+
+_SHOWN = 300  # characters
+
+
+@contextmanager
+def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> Iterator[None]:
+    """To be entered around what DuckDB does with files: its failures become harness's.
+
+    doing: how the message begins, such as "Cannot open file".
+
+    Raises:
+        As `refusal` says.
+    """
+    try:
+        yield
+    except duckdb.Error as error:
+        raise refusal(error, files, storage, table=table, doing=doing) from error
+
+
+def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> HarnessError:
+    """What a failure on files means. One that was there a moment ago may be gone, so all are looked at anew.
+
+    A MissingFileError or EncryptedTableError, as of `check_file`; a StorageError, if the storage failed while DuckDB
+    read; else a CorruptFileError, which names the file if there is but one.
+    """
+    if isinstance(error, StorageError):
+        return error.within(table=table)
+    try:
+        look_at(lambda file: check_file(file, storage, table=table), files, [file.physical for file in files])
+    except HarnessError as gone:
+        return gone
+    reason = error.message if isinstance(error, HarnessError) else said(error)[:_SHOWN]
+    name = str(files[0]) if len(files) == 1 else None
+    if isinstance(error, duckdb.FatalException):  # of an instance that was given up before
+        return EngineError(f"{doing}: open the table again: {reason}", table=table)
+    if is_of_storage(reason):
+        return StorageError(f"{doing}: {reason}", table=table, file=name)
+    return CorruptFileError(f"{doing}: {reason}", cause="CorruptDataFile", table=table, file=name, rule="iceberg 7.6")
+
+
+FOOTER = "Cannot read the footer of a Parquet file"
+"""How the errors about one begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Of one Parquet file: its columns, and the rows that it really has.
+
+    A schema without columns belongs to a file that DuckDB does not open.
+
+    may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_calendar`.
+    may_be_geo: whether to look for metadata of GeoParquet, see `converted_files`.
+    shown: the DuckDB types of the columns, which have their own names there; None: only DuckDB's binder tells.
+    """
+
+    schema: PhysicalSchema
+    rows: int
+    may_be_legacy: bool = False
+    may_be_geo: bool = False
+    shown: tuple[str, ...] | None = None
+
+
+def read_footers(
+    access: DuckDBFiles, files: Sequence[FileName], *, table: str, are_images: bool = False
+) -> dict[str, Footer]:
+    """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_counts`).
+
+    Args:
+        access: opens them.
+        files: to look at.
+        table: it is named in errors.
+        are_images: whether the files are parts of others, whose counts were looked at before.
+
+    Raises:
+        MissingFileError: a file is not there, or is empty (iceberg 7.6).
+        EncryptedTableError: a file has the magic of an encrypted footer (iceberg 2.19).
+        CorruptFileError: a footer cannot be read, or contradicts itself.
+    """
+    if not files:
+        return {}
+    try:
+        return _read(access, tuple(file.physical for file in files), are_images)
+    except (duckdb.Error, HarnessError, LookupError, ValueError) as error:
+        bare = columnless_rows(files, access.storage)
+        if bare:
+            others = [file for file in files if file.physical not in bare]
+            footers = read_footers(access, others, table=table, are_images=are_images)
+            return footers | {path: Footer((), rows) for path, rows in bare.items()}
+        for file in files:  # the slow way round, to name the culprit
+            check_file(file, access.storage, table=table)
+            alone = DuckDBFiles(connect(), access.storage) if is_given_up(error) else access
+            try:
+                _read(alone, (file.physical,), are_images)
+            except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
+                raise refusal(reason, [file], access.storage, table=table, doing=FOOTER) from reason
+        raise refusal(error, files, access.storage, table=table, doing=FOOTER) from error
+
+
+def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
+    """The physical paths of the files whose binary columns DuckDB parses as geometries and writes anew (frontier F0.2).
+
+    GeoPandas writes the metadata that makes it do so, and so does DuckDB's own COPY. Connections of harness's own have
+    the conversion turned off. On a user's connection no setting is changed: there, such files come in through Arrow.
+
+    files: opens them. footers: of the files to look at, by physical path.
+    """
+    binary = [
+        path
+        for path, footer in footers.items()
+        if footer.may_be_geo and any(isinstance(f.type, BinaryType) for f in footer.schema)
+    ]
+    if not binary:
+        return frozenset()
+    ((converts,),) = files.connection.execute(f"SELECT current_setting('{GEOMETRY_CONVERSION}')").fetchall()
+    if not converts:
+        return frozenset()
+    paths = {files.name(path): path for path in binary}
+    query = f"SELECT file_name FROM parquet_kv_metadata({files.listed(binary)}) WHERE key = 'geo'::BLOB"
+    return frozenset(paths[name] for (name,) in files.connection.execute(query).fetchall())
+
+
+def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
+    """The codecs of the first row groups of Parquet files, in upper case; none, where DuckDB cannot tell.
+
+    pyarrow is not asked for them: a column chunk with size statistics of another type ends its process (26.0).
+
+    files: opens them. physical: their paths.
+    """
+    try:
+        rows = files.connection.execute(
+            f"SELECT DISTINCT compression FROM parquet_metadata({files.listed(physical)}) WHERE row_group_id = 0"
+        ).fetchall()
+    except duckdb.Error:  # of statistics that are none; whoever reads the pages says what is wrong
+        return frozenset()
+    return frozenset(name for (name,) in rows)
+
+
+def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> dict[str, Footer]:
+    tails = _tails(files, physical, are_images)
+    others = [path for path in physical if path not in tails]
+    schemas = dict(_schemas)  # of this call: another thread may clear the others
+    new: dict[bytes, str] = {}
+    for path, tail in tails.items():
+        if tail.schema not in schemas:
+            new.setdefault(tail.schema, path)
+    parsed = _parsed(files, [*new.values(), *others])
+    if len(_schemas) + len(new) > _MOST_SCHEMAS:
+        _schemas.clear()
+    learnt = {schema: parsed[path] for schema, path in new.items()}
+    schemas.update(learnt)
+    _schemas.update(learnt)
+    counts = _counts(files, others)
+    found = {path: Footer(parsed[path].columns, counts[path], True, True, parsed[path].shown) for path in others}
+    for path, tail in tails.items():
+        schema = schemas[tail.schema]
+        found[path] = Footer(schema.columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, schema.shown)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """What a footer's schema says: the columns, and `shown` of `Footer`."""
+
+    columns: PhysicalSchema
+    shown: tuple[str, ...] | None
+
+
+_schemas: dict[bytes, _Schema] = {}
+"""Schemas by the bytes that they were parsed from, in any file of this process."""
+_MOST_SCHEMAS = 1024
+
+
+def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dict[str, Tail]:
+    """The ends of those files that are as usual, by physical path; those of stores are asked for together.
+
+    Raises:
+        MissingFileError, OutsideTableError, StorageError: a file cannot be read.
+    """
+    tails: dict[str, Tail] = {}
+    known: dict[bytes, None] = {}
+    if not are_images:
+        _check_others(files, [path for path in physical if not files.storage.reads_ends(path)])
+    for path, end in _ends(files, physical):
+        if tail_length(end) > len(end):
+            end = files.storage.end(path, tail_length(end))
+        _check_claims(path, end)
+        tail = parse_tail(end, known)
+        if not are_images:
+            _check_counts(files, path, end, tail)
+        if tail is not None:
+            tails[path] = tail
+            if len(known) < _MOST_TRIED:
+                known[tail.schema] = None
+    return tails
+
+
+def _check_claims(path: str, end: bytes) -> None:
+    """Refuses a footer that claims more than it has: DuckDB (1.5, 2.0) takes memory for all that a list claims.
+
+    pyarrow takes none beyond its limits, so it is asked wherever a number is as large.
+    """
+    if not claims_too_much(end):
+        return
+    footer = end[-tail_length(end) :]
+    try:
+        from pyarrow import parquet as pq  # files of no doubt are read without it
+
+        pq.read_metadata(pa.BufferReader(footer[-4:] + footer))
+    except (pa.ArrowException, OSError) as error:
+        if "deserialize thrift" in str(error):
+            raise CorruptFileError(
+                "A list or text in it claims more than there is; rewrite the file",
+                cause="CorruptDataFile",
+                file=path,
+                rule="iceberg 7.6",
+            ) from error
+
+
+def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
+    """Refuses a footer that contradicts itself, which DuckDB and Spark do not see, see
+    `harness.metadata.files.parquet_counts`.
+
+    Of a stranger's file it is parsed. Else a look is enough if it is as is usual, and none if it was seen before.
+    """
+    length = tail_length(end)
+    if not 0 < length <= len(end):
+        return  # no footer, which DuckDB says
+    footer = end[-length:-FRAME]
+    trusted = not files.storage.untrusted
+    known = hash(footer)
+    if trusted and known in _usual:
+        return
+    try:
+        if trusted and tail is not None and is_usual(footer, tail.schema):
+            if len(_usual) >= _MOST_USUAL:
+                _usual.clear()
+            _usual.add(known)
+            return
+        check_counts(footer, files.storage.size(path))
+    except Contradiction as error:
+        raise CorruptFileError(
+            f"{error}; restore the file", cause="CorruptDataFile", file=path, rule="iceberg 7.6"
+        ) from error
+
+
+def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
+    """As `_check_counts`, of files in stores that do not tell a file's status with its end: those are not kept."""
+    storage = files.storage
+
+    def end_of(path: str) -> bytes:
+        size = storage.size(path)
+        end = storage.read(path, offset=max(0, size - TAIL_BYTES))
+        missing = tail_length(end) - len(end)
+        return storage.read(path, offset=size - len(end) - missing) if 0 < missing <= size - len(end) else end
+
+    for path, end in zip(physical, look_at(end_of, physical, physical), strict=True):
+        _check_counts(files, path, end, parse_tail(end))
+
+
+_usual: set[int] = set()
+"""Hashes of footers that were looked at, in any file of this process."""
+_MOST_USUAL = 1 << 17
+
+
+def _ends(files: DuckDBFiles, physical: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """The ends of files by path; of local files one after another, so that they are not all held at once."""
+    looked = [path for path in physical if files.storage.reads_ends(path)]
+    remote = [path for path in looked if not is_local(path)]
+    yield from zip(remote, look_at(lambda path: files.storage.end(path, _REMOTE_BYTES), remote, remote), strict=True)
+    for path in looked:
+        if is_local(path):
+            yield path, files.end(path, TAIL_BYTES)
+
+
+_REMOTE_BYTES = 1 << 14
+"""What is asked for of the end of a file in a store: most footers are shorter."""
+_MOST_TRIED = 8
+"""Schemas that the bytes of a file are compared with, before its own are looked for."""
+
+
+def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _Schema]:
+    if not physical:
+        return {}
+    columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
+    query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
+    rows = files.connection.execute(query).fetchall()
+    found = physical_schemas(row[:-1] for row in rows)
+    types: dict[str, list[str | None]] = {}
+    for name, *_, type_ in rows:
+        types.setdefault(name, []).append(type_)
+    names = {path: files.name(path) for path in physical}
+    return {path: _Schema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
+
+
+def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
+    """As in `Footer`. types: of the elements, of which the first is the root.
+
+    Not of nested columns, which are more elements; nor of binary ones, which a setting of the connection makes text;
+    nor where DuckDB gives a column another name: the second of two that differ only by case, and one without.
+    """
+    known = tuple(type_ for type_ in types[1:] if type_ is not None)
+    if len(known) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):
+        return None
+    names = {f.name.casefold() for f in columns}
+    return known if len(names) == len(columns) and "" not in names else None
+
+
+_PLAIN = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
+
+
+def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
+    if not physical:
+        return {}
+    query = f"SELECT file_name, num_rows FROM parquet_file_metadata({files.listed(physical)})"
+    rows = dict(files.connection.execute(query).fetchall())
+    names = {path: files.name(path) for path in physical}
+    if rows.keys() != set(names.values()):  # such as the files inside, of a directory
+        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
+    return {path: rows[name] for path, name in names.items()}
+
+
+# Files of writers that counted days in the old calendar before 1582 (delta T20).
+#
+# Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
+# hybrid Julian calendar and in local zones. Readers that take them for proleptic Gregorian are days off. Such a file
+# says # so in its footer; a value that is old enough to be wrong is refused when it is met, every other value is
+# right as # it is. # Timestamps without a zone are younger than that: no writer rebases them, and neither does Spark
+# when it # reads.
+
+
+OLDEST_DAY = -141427
+"""1582-10-15, the first day that both calendars count alike, in days since 1970-01-01."""
+OLDEST_MICROS = -2208988800000000
+"""1900-01-01T00:00, the first timestamp that is alike in every zone, in micros since 1970-01-01."""
+
+_DATES, _INT96 = "dates and timestamps", "int96 timestamps"
+_KEYS = {"org.apache.spark.legacyDateTime": _DATES, "org.apache.spark.legacyINT96": _INT96}
+_VERSION = "org.apache.spark.version"
+
+
+def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, frozenset[str]]:
+    """By physical path, what a file may hold in the old calendar; files that hold nothing so are left out.
+
+    files: opens them.
+    """
+    if not physical:
+        return {}
+    keys = ", ".join(f"{sqltext.text(key)}::BLOB" for key in (*_KEYS, _VERSION))
+    paths = {files.name(path): path for path in physical}
+    rows = files.connection.execute(
+        f"SELECT file_name, decode(key), value FROM parquet_kv_metadata({files.listed(physical)}) WHERE key IN ({keys})"
+    ).fetchall()
+    found: dict[str, frozenset[str]] = {}
+    for file, key, value in rows:
+        kinds = frozenset({_KEYS[key]}) if key in _KEYS else _of_version(bytes(value))
+        if kinds:
+            found[paths[file]] = found.get(paths[file], frozenset()) | kinds
+    return found
+
+
+def is_dated(schema: PhysicalSchema) -> bool:
+    """Tells whether a file of that schema has a column, at any level, that could be in the old calendar."""
+    every = frozenset({_DATES, _INT96})
+    return any(is_legacy(stored, every) for stored in walk_stored(schema))
+
+
+def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
+    """Whether old values of a stored column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
+    match stored.type:
+        case DateType() | TimestampType(utc=True):
+            return _DATES in legacy
+        case Int96Type():
+            return _INT96 in legacy
+        case _:
+            return False
+
+
+def _of_version(version: bytes) -> frozenset[str]:
+    major = version.split(b".", 1)[0]
+    return frozenset({_DATES, _INT96}) if major.isdigit() and int(major) < 3 else frozenset()

@@ -1,1 +1,0 @@
-"""What engines share before and after they read rows: files, footers, groups of files, keys, names, SQL text."""

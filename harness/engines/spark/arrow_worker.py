@@ -1,0 +1,233 @@
+"""What runs in the Python workers of a cluster: whole files in, record batches of bounded size out.
+
+A worker imports this module and what it needs, and no engine: not Spark's Python classes, not DuckDB.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
+from harness.engines.data_files import FileName, check_file
+from harness.errors import CorruptFileError, HarnessError
+from harness.metadata.model.arrow_values import child_types, children_of, with_children
+from harness.metadata.model.schema import Field
+from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored
+from harness.storage.stores import Storage
+
+# Stored values as Arrow arrays of another, announced type, part by part.
+
+
+Use: TypeAlias = "Mapping[int, Use] | None"
+"""Which parts of a column are read, by place; None: all of it."""
+
+
+def uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
+    """Which parts of the columns of one level are read."""
+    found: dict[int, Use] = {}
+    for source in sources:
+        if isinstance(source, Stored):
+            whole = source.place in found or not source.parts
+            found[source.place] = None if whole else uses(source.parts)
+    return found
+
+
+def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
+    """The same values as `wanted`, whatever nested fields are called; parts that are not read become nulls.
+
+    Times and timestamps become integers in their own unit where `wanted` is one; zone flags never change a value.
+
+    Raises:
+        pa.ArrowException: a value does not fit.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if not pa.types.is_nested(wanted):
+        return _single(array, wanted)
+    if pa.types.is_map(wanted) and use is not None:
+        use = {0: None, **use}  # no map is without its keys
+    pairs = zip(children_of(array), child_types(wanted), strict=True)
+    return with_children(array, [_part(child, type_, use, i) for i, (child, type_) in enumerate(pairs)], wanted)
+
+
+def _part(array: pa.Array, wanted: pa.DataType, use: Use, place: int) -> pa.Array:
+    if use is None:
+        return reshaped(array, wanted, None)
+    return reshaped(array, wanted, use[place]) if place in use else pa.nulls(len(array), wanted)
+
+
+def _single(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    stored = array.type
+    if stored == wanted:
+        return array
+    if pa.types.is_timestamp(wanted):
+        return _micros(array).view(wanted)
+    if pa.types.is_integer(wanted) and (pa.types.is_time(stored) or pa.types.is_timestamp(stored)):
+        return array.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()).cast(wanted)
+    if pa.types.is_float16(stored) and pa.types.is_binary(wanted):
+        return array.view(pa.binary(2)).cast(wanted)
+    return array.cast(wanted)
+
+
+def _micros(array: pa.Array) -> pa.Array:
+    """Instants or readings as int64 micros."""
+    values = array.view(pa.int64())
+    match array.type.unit:
+        case "us":
+            return values
+        case "ms":
+            return pc.multiply_checked(values, 1000)
+        case other:
+            raise pa.ArrowInvalid(f"a timestamp in {other} is not announced in micros")
+
+
+_ERROR_PARTS = ("cause", "table", "snapshot", "file", "field", "rule", "options")
+_BATCH_ROWS = 16_384
+_BATCH_BYTES = 16 << 20
+
+
+class WorkerError(Exception):
+    """What a worker raises in place of a HarnessError: its text, and the mark."""
+
+
+def told(error: HarnessError) -> WorkerError:
+    """The error to raise on an executor."""
+    parts = {"class": type(error).__name__, "message": error.message} | {p: getattr(error, p) for p in _ERROR_PARTS}
+    encoded = base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
+    return WorkerError(f"{error} [harness:{encoded}]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowFile:
+    """A file to read on an executor.
+
+    exact_rows: how many rows it must have; None: any number.
+    deleted: the positions of its deleted rows, as `packed` makes them; None: no row.
+    """
+
+    name: FileName
+    exact_rows: int | None = None
+    deleted: bytes | None = None
+
+
+def packed(positions: npt.NDArray[np.uint64]) -> bytes:
+    """Ascending positions in the form that travels: their differences, compressed. Workers need no bitmaps for it."""
+    return zlib.compress(np.diff(positions, prepend=np.uint64(0)).tobytes(), level=1)
+
+
+def _unpacked(deleted: bytes) -> npt.NDArray[np.uint64]:
+    return np.cumsum(np.frombuffer(zlib.decompress(deleted), np.uint64), dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReader:
+    """How the files of one physical schema are read; travels to the workers.
+
+    fields, sources: what is read, see `harness.metadata.plan.projection`.
+    uses, types: by place, what is read of a column, and its Arrow type.
+    constants: one row per file, unless it has no columns.
+    """
+
+    files: tuple[ArrowFile, ...]
+    file_format: str
+    schema: PhysicalSchema
+    fields: tuple[Field, ...]
+    sources: tuple[ColumnSource, ...]
+    uses: Mapping[int, Use]
+    types: Mapping[int, pa.DataType]
+    constants: pa.Table
+    storage: Storage
+    table: str
+    table_format: str
+
+    def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the files with these numbers."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                try:
+                    columns, rows = self._columns(number)
+                except HarnessError as error:
+                    raise told(error.within(format=self.table_format)) from error
+                yield from self._rows(number, columns, rows)
+
+    def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:
+        """The wanted columns of a file by place, and how many rows it has."""
+        file, expected = self.files[number].name, self.files[number].exact_rows
+        stored = self._load(file)
+        if expected is not None and expected != stored.num_rows:
+            reason = f"it has {stored.num_rows} rows, the metadata says {expected}; restore the file"
+            raise self._corrupt(file, reason, rule="iceberg 7.2", field="record_count")
+        try:
+            columns = {
+                p: reshaped(stored.column(p).combine_chunks(), type_, self.uses[p]) for p, type_ in self.types.items()
+            }
+        except pa.ArrowException as error:
+            raise self._corrupt(file, f"a value does not fit its type: {error}") from error
+        return columns, stored.num_rows
+
+    def _load(self, file: FileName) -> pa.Table:
+        if self.file_format == "parquet":
+            check_file(file, self.storage, table=self.table)
+            rows = load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
+            return self._with_geometries(rows, file)
+        schema, rows = load(file, self.file_format, self.storage, table=self.table)
+        if schema != self.schema:
+            raise self._corrupt(file, "its columns changed while the table was read; read it again")
+        return self._with_geometries(rows, file)
+
+    def _with_geometries(self, rows: pa.Table, file: FileName) -> pa.Table:
+        return with_canonical_geometries(rows, self.fields, self.sources, file=file, table=self.table)
+
+    def _rows(self, number: int, columns: Mapping[int, pa.Array], rows: int) -> Iterator[pa.RecordBatch]:
+        constants = [column[number] for column in self.constants.columns]
+        size = sum(array.nbytes for array in columns.values()) // max(rows, 1)
+        size += self.constants.nbytes // len(self.files)
+        length = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(size, 1)))
+        packed_positions = self.files[number].deleted
+        deleted = np.array([], np.uint64) if packed_positions is None else _unpacked(packed_positions)
+        for start in range(0, rows, length):
+            yield self._batch(columns, constants, deleted, range(start, min(start + length, rows)))
+
+    def _batch(
+        self,
+        columns: Mapping[int, pa.Array],
+        constants: Sequence[pa.Scalar],
+        deleted: npt.NDArray[np.uint64],
+        rows: range,
+    ) -> pa.RecordBatch:
+        arrays: dict[str, Any] = {f"p{place}": a.slice(rows.start, len(rows)) for place, a in columns.items()}
+        for name, value in zip(self.constants.column_names, constants, strict=True):
+            arrays[name] = pa.repeat(value, len(rows))
+        arrays["pos"] = pa.array(rows, pa.int64())
+        arrays["deleted"] = _marks(deleted, rows)
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+    def _corrupt(
+        self, file: FileName, reason: str, *, rule: str = "iceberg 7.6", field: str | None = None
+    ) -> CorruptFileError:
+        return CorruptFileError(
+            f"Cannot read file: {reason}",
+            cause="CorruptDataFile",
+            table=self.table,
+            file=str(file),
+            field=field,
+            rule=rule,
+        )
+
+
+def _marks(deleted: npt.NDArray[np.uint64], rows: range) -> pa.Array:
+    """Per row, whether its position is deleted."""
+    marks = np.zeros(len(rows), np.bool_)
+    first, end = np.searchsorted(deleted, np.array([rows.start, rows.stop], np.uint64))
+    marks[deleted[first:end] - np.uint64(rows.start)] = True
+    return pa.array(marks)

@@ -1,0 +1,332 @@
+"""What must be known of files before their rows are read, found out by executors: the driver opens none of them.
+
+Footers of Parquet and ORC files are fetched by jobs of the JVM, which need nothing on the executors but Spark
+(`footer_job`); Avro files, and files that Hadoop cannot open by their names or stores, are looked at by a job in
+Python, as their rows are read. A file that cannot be read fails whoever reads its rows, and not who asks for a frame
+that it is a part of.
+"""
+
+from __future__ import annotations
+
+import enum
+import pickle
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+
+import numpy as np
+
+from harness.engines.data_files import FileName, check_magic, missing_file
+from harness.engines.direct_looks import DirectLooks
+from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.duckdb.instance import cursor
+from harness.engines.file_groups import Opened, ScanFile
+from harness.engines.footers import codecs
+from harness.engines.spark.executor_python import unwrap
+from harness.engines.spark.footer_images import FooterImages, Image
+from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
+from harness.engines.spark.hadoop_options import hadoop_options
+from harness.engines.spark.heads import Ends, Head, HeadReader, read_head, read_orc_traits
+from harness.errors import HarnessError, RequestError, StorageError
+from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
+from harness.metadata.model.schema import Field
+from harness.metadata.plan.projection import ColumnSource
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.stores import Storage
+
+# The ends of Parquet and ORC files, as executors found them: the result of a `java/FooterJob.java`, decoded.
+#
+# Per chunk of files: their number; a record of each; the number of texts; and of each text whether pages are in Brotli,
+# its length and its bytes. All numbers are big-endian. Of files that are alike but for their rows, one text comes back
+# from each chunk, an image of the footer; so what crosses does not grow with the width of the table times its files.
+
+
+_RECORD = np.dtype([("kind", "i1"), ("text", ">i4"), ("size", ">i8"), ("modified", ">i8"), ("rows", ">i8")])
+_COUNT = struct.Struct(">i")
+_TEXT = struct.Struct(">?i")
+
+
+class Found(enum.IntEnum):
+    """What became of a look at a file."""
+
+    PARSED = 0
+    """The text is an image of the footer: version, schema, row count, first row group, metadata about calendars."""
+    COLUMNLESS = 1
+    """The file has rows and no columns; there is no text."""
+    WHOLE = 2
+    """The footer is not as is usual: the text is the file's first four bytes, and then its end."""
+    FAULTY = 3
+    """The text is a letter: `M` missing or empty, `D` denied, `R` no regular file, `S` its storage failed, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What one or more files have in common. brotli: whether pages of the first row group are in that codec."""
+
+    brotli: bool
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at one file. size: in bytes. modified: ms since 1970. rows: by the footer; 0 unless that was parsed."""
+
+    found: Found
+    size: int
+    modified: int
+    rows: int
+    text: Text | None
+
+
+def decode(result: bytes) -> list[Look]:
+    """The looks, in the order in which files were given."""
+    looks: list[Look] = []
+    at = 0
+    while at < len(result):
+        (count,) = _COUNT.unpack_from(result, at)
+        records = np.frombuffer(result, _RECORD, count, at + _COUNT.size)
+        texts, at = _texts(result, at + _COUNT.size + records.nbytes)
+        columns = [records[name].tolist() for name in ("kind", "text", "size", "modified", "rows")]
+        looks += [
+            Look(Found(kind), size, modified, rows, None if text < 0 else texts[text])
+            for kind, text, size, modified, rows in zip(*columns, strict=True)
+        ]
+    return looks
+
+
+def _texts(result: bytes, at: int) -> tuple[list[Text], int]:
+    (count,) = _COUNT.unpack_from(result, at)
+    at += _COUNT.size
+    texts = []
+    for _ in range(count):
+        brotli, length = _TEXT.unpack_from(result, at)
+        at += _TEXT.size
+        texts.append(Text(brotli, result[at : at + length]))
+        at += length
+    return texts, at
+
+
+_MAGIC = 4
+_MAX_TASKS = 64
+_DENIED, _IRREGULAR, _FAILED = "D", "R", "S"
+_FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLooks:
+    """Looks at the files of a plan on executors; see `harness.engines.file_groups.Looks`."""
+
+    gateway: PlannedReads
+    plan: ScanPlan
+    images: FooterImages
+    _opened: dict[str, Opened] = field(default_factory=dict)
+    _disk: dict[str, DiskFile] = field(default_factory=dict)
+    _imaged: dict[str, Image] = field(default_factory=dict)
+    _brotli: set[str] = field(default_factory=set)
+    _orc: dict[str, OrcTraits] = field(default_factory=dict)
+
+    def prefetch(self, files: Sequence[ScanFile]) -> None:
+        """Looks at those of `files` that were not looked at.
+
+        Raises:
+            OutsideTableError: the table may not read a file.
+            EngineError: a job failed.
+        """
+        new = {file.name.physical: file for file in files if file.name.physical not in self._opened}
+        present = [file for file in new.values() if self._is_there(file)]
+        jobs = {"parquet": self._look_at_footers, "orc": self._look_at_orc}
+        by_jvm = [file for file in present if file.format in jobs and hadoop_opens(file.name.physical)]
+        others = [file for file in present if file.format not in jobs or not hadoop_opens(file.name.physical)]
+        for file_format, look in jobs.items():
+            others += look([file for file in by_jvm if file.format == file_format])
+        self._look_at_heads(others)
+
+    def opened(self, file: ScanFile) -> Opened:
+        """What is known of a file that was prefetched; its fault, if it cannot be read."""
+        return self._opened[file.name.physical]
+
+    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+        """As `file_groups.Looks` says, for the first file of a group."""
+        image = self._imaged.get(file.name.physical)
+        if image is not None:  # else it has no columns
+            self.images.check_partition_values(image, file, fields, sources)
+
+    def disk_files(self, physical: Sequence[str]) -> list[DiskFile]:
+        """Files as they were when they were looked at."""
+        return [self._disk[path] for path in physical]
+
+    def needs_brotli(self, files: Sequence[FileName]) -> bool:
+        """Whether pages of one of the files are in Brotli."""
+        return any(file.physical in self._brotli for file in files)
+
+    def orc_traits(self, file: FileName) -> OrcTraits:
+        """What the footer of an ORC file says beside its columns."""
+        return self._orc[file.physical]
+
+    def _is_there(self, file: ScanFile) -> bool:
+        """Whether there may be a file to look at, by its name, and of a local one by its directory."""
+        fault = self.plan.storage.fault(file.name.physical)
+        if fault is not None:
+            self._refuse(file, missing_file(file.name, fault, table=self.plan.table))
+        return fault is None
+
+    def _refuse(self, file: ScanFile, fault: HarnessError) -> None:
+        self._opened[file.name.physical] = Opened((), None, fault=fault.within(table=self.plan.table))
+
+    def _look_at_footers(self, files: Sequence[ScanFile]) -> list[ScanFile]:
+        """Looks at Parquet files; gives back those that the JVM has no access to."""
+        if not files:
+            return []
+        groups: dict[object, int] = {}
+        numbers = [groups.setdefault((frozenset(file.constants), file.split), len(groups)) for file in files]
+        physical = [file.name.physical for file in files]
+        self.gateway.check_access(physical)
+        looks = decode(self.gateway.look_at_footers(physical, numbers, hadoop_options(self.plan.storage, physical)))
+        known: dict[int, Opened] = {}  # by the identity of the text, which `looks` holds
+        alike = {id(look.text): (file, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
+        firsts = [(file, look) for file, look in alike.values() if look.found in (Found.PARSED, Found.WHOLE)]
+        images = [self._image(file.name, look) for file, look in firsts]
+        for (_, look), found in zip(firsts, self.images.opened(images), strict=True):
+            known[id(look.text)] = found
+        for (file, _), image in zip(firsts, images, strict=True):
+            self._imaged[file.name.physical] = image
+        inaccessible = []
+        for file, look in zip(files, looks, strict=True):
+            path = file.name.physical
+            self._disk[path] = DiskFile(path, look.size, look.modified)
+            if _is_inaccessible(look):
+                inaccessible.append(file)
+            self._keep(file, look, known.get(id(look.text)))
+        return inaccessible
+
+    def _keep(self, file: ScanFile, look: Look, alike: Opened | None) -> None:
+        path = file.name.physical
+        match look.found:
+            case Found.COLUMNLESS:
+                self._opened[path] = Opened((), look.rows)
+            case Found.FAULTY:
+                self._refuse(file, _fault(file.name, look.text, self.plan.table))
+            case Found.WHOLE | Found.PARSED:
+                assert alike is not None
+                assert look.text is not None
+                if alike.fault is not None:
+                    self._refuse(file, alike.fault)
+                    return
+                rows = alike.rows if look.found is Found.WHOLE else look.rows
+                self._opened[path] = Opened(alike.schema, rows, legacy=alike.legacy)
+                if look.text.brotli or (look.found is Found.WHOLE and self.images.is_brotli(self._imaged[path])):
+                    self._brotli.add(path)
+
+    def _image(self, file: FileName, look: Look) -> Image:
+        assert look.text is not None
+        data = look.text.data
+        if look.found is Found.PARSED:
+            return self.images.of_footer(file, data)
+        return self.images.of_ends(file, data[:_MAGIC], data[_MAGIC:], look.size)
+
+    def _look_at_orc(self, files: Sequence[ScanFile]) -> list[ScanFile]:
+        """Looks at ORC files; gives back those that the JVM has no access to."""
+        if not files:
+            return []
+        physical = [file.name.physical for file in files]
+        try:
+            self.gateway.check_access(physical)
+        except RequestError:
+            return list(files)  # of a store that fsspec knows, and Hadoop does not
+        looks = decode(self.gateway.fetch_orc_tails(physical, hadoop_options(self.plan.storage, physical)))
+        for file, look in zip(files, looks, strict=True):
+            self._disk[file.name.physical] = DiskFile(file.name.physical, look.size, look.modified)
+            if look.found is Found.FAULTY:
+                self._refuse(file, _fault(file.name, look.text, self.plan.table))
+            else:
+                self._keep_orc(file, look)
+        return [file for file, look in zip(files, looks, strict=True) if _is_inaccessible(look)]
+
+    def _keep_orc(self, file: ScanFile, look: Look) -> None:
+        assert look.text is not None
+        path, named, ends = file.name.physical, str(file.name), look.text.data
+        try:
+            check_magic(file.name, ends[:_MAGIC], table=self.plan.table)
+            # What lies between head and footer is not missed: all places in a footer count from the file's end.
+            self._opened[path] = Opened(*schema_of_orc(BytesIO(ends), file=named))
+            self._orc[path] = orc_traits(BytesIO(ends), file=named)
+        except HarnessError as error:
+            self._refuse(file, error)
+
+    def _look_at_heads(self, files: Sequence[ScanFile]) -> None:
+        if not files:
+            return
+        named = tuple((file.name, file.format) for file in files)
+        reader = HeadReader(named, self.plan.storage, self.plan.table, self.plan.format)
+        found = self.gateway.run_in_python(reader.batches, len(files), min(len(files), _MAX_TASKS))
+        for number, pickled in zip(*(found.column(i).to_pylist() for i in range(2)), strict=True):
+            self._keep_head(files[number], pickle.loads(pickled))  # of harness's own workers
+
+    def _keep_head(self, file: ScanFile, look: Head | Ends | str) -> None:
+        path = file.name.physical
+        match look:
+            case str():
+                fault = unwrap(RuntimeError(look))
+                assert fault is not None
+                self._refuse(file, fault)
+            case Head():
+                self._disk[path] = DiskFile(path, look.size)
+                self._opened[path] = Opened(look.schema, look.rows)
+                if look.orc is not None:
+                    self._orc[path] = look.orc
+            case Ends():
+                self._disk[path] = DiskFile(path, look.size)
+                image = self._imaged[path] = self.images.of_ends(file.name, look.head, look.tail, look.size)
+                (self._opened[path],) = self.images.opened([image])
+                if self._opened[path].fault is None and self.images.is_brotli(image):
+                    self._brotli.add(path)
+
+
+def _is_inaccessible(look: Look) -> bool:
+    return look.found is Found.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
+
+
+def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:
+    """What ails a file that the JVM could not look at."""
+    told = "" if text is None else text.data.decode(errors="replace")
+    if told.startswith(_FAILED):
+        return StorageError(f"Cannot read file: its storage failed: {told[1:][:300]}", table=table, file=str(file))
+    return missing_file(file, _FAULTS.get(told), table=table)
+
+
+# What must be known of files before their rows are read, found out by this process: where it cannot reach the JVM.
+#
+# That is the client of Spark Connect, which has the files' paths and no way to run a job without harness on the server.
+
+
+_MOST_FOOTERS = 64
+
+
+def client_looks(plan: ScanPlan) -> DirectLooks:
+    """Looks at the files of a plan."""
+
+    def open_other(file: ScanFile) -> Opened:
+        return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
+
+    return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan, open_other)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTraits:
+    """What footers say beside the schema; see `harness.engines.spark.native_reads.FileTraits`."""
+
+    storage: Storage
+
+    def needs_brotli(self, files: Sequence[FileName]) -> bool:
+        """Whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
+
+        Tables are written with one codec as a rule. Where that is not so, Spark fails on the file, and says which codec
+        it does not have.
+        """
+        first = [file.physical for file in files[:_MOST_FOOTERS]]
+        return "BROTLI" in codecs(DuckDBFiles(cursor(), self.storage), first)
+
+    def orc_traits(self, file: FileName) -> OrcTraits:
+        """What the footer of an ORC file says beside its columns."""
+        return read_orc_traits(file, self.storage)

@@ -1,1 +1,0 @@
-"""Conditions from SQL text, to the form that planning can decide on."""

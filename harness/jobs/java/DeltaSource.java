@@ -1,8 +1,0 @@
-package harness.jobs;
-
-/** `format("delta")`. */
-public final class DeltaSource extends PathSource {
-    public String shortName() {
-        return "delta";
-    }
-}

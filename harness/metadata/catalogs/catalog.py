@@ -1,0 +1,221 @@
+"""What a catalog is to harness: names, and for each name where its table is and how it may be read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from harness.errors import RequestError, StorageError, TableNotFoundError
+from harness.storage.configuration import Lent, Renewal
+from harness.storage.paths import place, shown
+from harness.storage.records import dataclass
+
+# Names of tables and namespaces: the parts of `sales.orders`, and how they are written.
+
+
+Name: TypeAlias = tuple[str, ...]
+"""The parts of a table's or namespace's name, outermost first; without the catalog's own. Empty: the root."""
+
+_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+_BARE = re.compile(r"[^\W\d][\w$-]*")
+_NEAR = 3
+
+
+def parse_name(text: str | Name) -> Name:
+    """The parts of a dotted name: `sales.orders`, and `sales."a.b"` where a part has a dot itself; parts stay as given.
+
+    Raises:
+        RequestError: a part is empty, or a quote is not closed.
+    """
+    if not isinstance(text, str):
+        return tuple(text)
+    parts: list[str] = []
+    position = 0
+    while position < len(text) or not parts:
+        found = _PART.match(text, position)
+        if found is None or text[found.end() : found.end() + 1] not in ("", "."):
+            raise RequestError(f"Invalid name {text!r}: expected parts with dots between, such as sales.orders")
+        parts.append(found[2] or found[1].replace('""', '"'))
+        position = found.end() + 1
+    if text.endswith("."):
+        raise RequestError(f"Invalid name {text!r}: it ends with a dot")
+    return tuple(parts)
+
+
+def may_be_name(location: str) -> bool:
+    """Whether what is to be opened may be a table's name: it has parts with dots, and is no path that exists."""
+    is_path = {"/", "\\", ":"} & set(location) or not all(location.split("."))
+    return "." in location and not is_path and not os.path.exists(location)
+
+
+def written(name: Name) -> str:
+    """A name as text that `parse_name` reads."""
+    return ".".join(part if _BARE.fullmatch(part) else '"{}"'.format(part.replace('"', '""')) for part in name)
+
+
+def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
+    """Up to three of the known names that are most like a name, the nearest first."""
+    import difflib  # most names are there
+
+    by_text = {written(each).lower(): each for each in known}
+    found = difflib.get_close_matches(written(name).lower(), by_text, _NEAR, 0.5)
+    return tuple(by_text[text] for text in found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """A catalog's answer about one table.
+
+    catalog: the catalog's name.
+    name: the table's, in the catalog.
+    location: the table's directory, a local path or a URI.
+    metadata_location: the metadata file that is the current one, of an Iceberg table; None: `location` tells.
+    version: what its current one is taken to be, of a Delta table; None: the latest.
+    format: `iceberg` or `delta`; None: `location` tells.
+    storage_options: how its store is reached, as for `harness.open_table`; credentials that the catalog vends are here.
+        Those under the name of another store go there only where the user allows to read it.
+    endpoints: by store, the address that the catalog's server names: credentials that this machine has besides are not
+        sent there.
+    within: a directory that the user named, and the table's is found in it; where a link leads out of it, that is held
+        against the roots. None: the user did not.
+    expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
+    renew: asks the catalog anew for `storage_options` and `expires_ms`; None: they are not the catalog's.
+    options: further arguments of `harness.open_table` that follow from the answer.
+    """
+
+    catalog: str
+    name: Name
+    location: str
+    metadata_location: str | None = None
+    version: int | None = None
+    format: str | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    within: str | None = None
+    expires_ms: int | None = None
+    renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Located({self.qualified!r}, {shown(self.metadata_location or self.location)!r})"
+
+    @property
+    def qualified(self) -> str:
+        """The name with the catalog's before it, as text."""
+        return written((self.catalog, *self.name))
+
+    def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
+        """The storage options for the table's store, and for those that the user allows to read.
+
+        Args:
+            own: the caller's, which go before the catalog's.
+            roots: those that the caller allows.
+
+        Raises:
+            RequestError: the address of a store is the server's, and neither it nor the caller says credentials for it;
+                or an option of that store is none.
+        """
+        stores = {place(root).store for root in roots}
+        given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
+        found = {**given, **own}
+        home = place(self.metadata_location or self.location).store
+        for store, address in self.endpoints.items():
+            plain = {key: value for key, value in found.items() if "://" not in key}
+            self._check_credentials(store, address, found.get(store, plain if store == home else {}))
+        return found
+
+    def _check_credentials(self, store: str, address: str, given: Mapping[str, Any]) -> None:
+        """Refuses to sign with this machine's credentials what goes to an address that the catalog's server names."""
+        from harness.storage import object_client
+        from harness.storage.object_options import says_who_asks
+
+        said = object_client.given_options(store, given)
+        if object_client.endpoint(store, said) != address or says_who_asks(said):
+            return
+        if object_client.endpoint(store, object_client.options_of(store, {})) == address:
+            return  # the user names it too, in a configuration file
+        raise RequestError(
+            f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, without "
+            "credentials, and those of this machine are not sent there; say some, or anonymous, for the catalog or "
+            "in storage_options",
+            cause="CatalogDenied",
+            table=self.qualified,
+            options=("storage_options",),
+        )
+
+    def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
+        """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""
+        renew = self.renew
+        if renew is None or self.expires_ms is None:
+            return None
+
+        def ask() -> Lent:
+            answer = renew()
+            return answer.lent(own, roots), answer.expires_ms
+
+        return Renewal(self.lent(own, roots), self.expires_ms, ask)
+
+
+@runtime_checkable
+class Catalog(Protocol):
+    """Finds tables by name. Each question is asked of the catalog when it is put: nothing is remembered.
+
+    All raise StorageError where the catalog does not answer, and TableNotFoundError for what it does not have.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the user calls it: the first part of qualified names."""
+
+    def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
+        """The namespaces directly in `parent`, whole names, sorted."""
+
+    def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
+        """The tables directly in a namespace, whole names, sorted."""
+
+    def locate(self, name: Name) -> Located:
+        """Where a table is."""
+
+
+def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
+    """All tables in a namespace and below it."""
+    yield from catalog.tables(namespace)
+    for inner in catalog.namespaces(namespace):
+        yield from walk(catalog, inner)
+
+
+def absent(catalog: Catalog, name: Name) -> TableNotFoundError:
+    """The error about a table that a catalog does not have, which may lack its namespace too."""
+    try:
+        return absent_namespace(catalog, name[:-1]) or _missing(catalog, "table", name, catalog.tables(name[:-1]))
+    except StorageError:  # who may read tables may not always list them
+        return _missing(catalog, "table", name, None)
+
+
+def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | None:
+    """The error about the outermost namespace that a catalog does not have; None: it has all."""
+    for depth in range(1, len(namespace) + 1):
+        inner = catalog.namespaces(namespace[: depth - 1])
+        # A catalog may list none of the outer namespaces of one that holds tables.
+        if namespace[:depth] not in inner and not (depth == len(namespace) and catalog.tables(namespace)):
+            return _missing(catalog, "namespace", namespace[:depth], inner)
+    return None
+
+
+def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
+    """known: what the catalog has; None: it does not list it."""
+    return TableNotFoundError(
+        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {_hint(name, known)}",
+        cause="NoSuchTable" if what == "table" else "NoSuchNamespace",
+        table=written((catalog.name, *name)),
+    )
+
+
+def _hint(name: Name, known: tuple[Name, ...] | None) -> str:
+    if known is None:
+        return "it does not list what it has"
+    near = nearest(name, known) or known[:3]
+    return f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"

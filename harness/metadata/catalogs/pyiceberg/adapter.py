@@ -1,0 +1,313 @@
+"""A catalog of PyIceberg as a catalog of harness."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import HarnessError, RequestError, StorageError, TableNotFoundError, UnsupportedError
+from harness.metadata.catalogs.catalog import Located, Name, absent, written
+from harness.metadata.catalogs.pyiceberg.answers import Answer, answer, record_format
+from harness.metadata.catalogs.pyiceberg.store_options import (
+    expires_ms,
+    named_endpoints,
+    own_profiles,
+    store_options,
+    vended_for,
+)
+from harness.storage.roots import metadata_root
+
+# What goes wrong while a catalog is asked, in one line that says what to set.
+
+
+# Classes of PyIceberg, requests, botocore, SQLAlchemy and Thrift: by name, so that none of them is imported for it.
+_DENIED = {"UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "OAuthError"}
+_DENIED |= {"NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError", "SSOError"}
+_DOWN = {"ConnectionError", "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "Timeout"}
+_DOWN |= {"OperationalError", "TTransportException", "ServiceUnavailableError", "ConnectionRefusedError", "SSLError"}
+_MISSING = {"NotInstalledError", "ImportError"}
+_WRONG = {"ValueError", "MissingSchema", "InvalidSchema", "InvalidURL", "ArgumentError", "NoRegionError"}
+_WRONG |= {"BadRequestError", "ProfileNotFound", "NoSuchModuleError"}
+# Codes of an AWS service that refuses: its client has one class for all.
+_CODES = re.compile(r"\((?:Expired|Invalid|Unrecognized|AccessDenied|AuthFailure|Signature|MissingAuth)\w*\)")
+_SHOWN_WORDS = 200
+_SECRET = re.compile(r"(?<=://)[^\s/@]*@|(?<=[?&])[^\s'\"<>]*")
+
+
+_LOG = logging.getLogger("harness.metadata.catalogs")
+
+
+@contextmanager
+def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
+    """To be entered around every question to a catalog.
+
+    catalog: its name. uri: where it is, as it is configured. what: it is asked for, in the log.
+
+    Raises:
+        RequestError: it is configured wrongly, or a package is missing.
+        StorageError: it is down, refuses the credentials, or fails.
+    """
+    start = time.monotonic()
+    try:
+        yield
+    except HarnessError:
+        raise
+    except Exception as error:  # the classes of clients' errors are theirs
+        raise _translated(error, catalog, uri) from error
+    finally:
+        _LOG.debug("%s: %s, %.0f ms", catalog, what, (time.monotonic() - start) * 1000)
+
+
+def setting(catalog: str, name: str) -> str:
+    """The variable that sets a property of a catalog."""
+    return f"PYICEBERG_CATALOG__{catalog.upper().replace('-', '_')}__{name.upper().replace('-', '_')}"
+
+
+def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    said = _said(error)
+    if names & _DENIED or _CODES.search(str(error)):
+        return StorageError(
+            f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({said}); set "
+            f"{setting(catalog, 'credential')} or {setting(catalog, 'token')}, or log in anew (AWS)",
+            cause="CatalogDenied",
+        )
+    if names & _MISSING:
+        return RequestError(
+            f"Cannot ask catalog {catalog}: a package is missing ({said})", cause="CatalogClientMissing"
+        )
+    if names & _DOWN:
+        at = "" if uri is None else f" at {_SECRET.sub('', uri)}"
+        return StorageError(
+            f"Cannot reach catalog {catalog}{at} ({said}); is it running, and {setting(catalog, 'uri')} right?",
+            cause="CatalogDown",
+        )
+    if names & _WRONG:
+        return RequestError(
+            f"Cannot ask catalog {catalog}: its configuration is wrong ({said}); see .pyiceberg.yaml and "
+            f"{setting(catalog, '…')}",
+            cause="CatalogMisconfigured",
+        )
+    return StorageError(f"Catalog {catalog} failed ({type(error).__name__}: {said})", cause="CatalogFailed")
+
+
+def _said(error: Exception) -> str:
+    """The first words of an error, in one line, without what may be secret; of a connection that failed, why."""
+    first: BaseException = error
+    while (inner := first.__cause__ or first.__context__) is not None:
+        first = inner
+    why = first.strerror if isinstance(first, OSError) else None
+    text = " ".join((why or str(error)).split()) or type(error).__name__
+    text = _SECRET.sub("", text)
+    return text if len(text) <= _SHOWN_WORDS else text[:_SHOWN_WORDS] + "…"
+
+
+_SHOWN = 3
+_ABSENT = {"NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", "NoSuchIcebergTableError"}
+
+
+@dataclass(frozen=True, slots=True)
+class PyIcebergCatalog:
+    """Finds tables through a `pyiceberg.catalog.Catalog`, see `harness.metadata.catalogs.catalog.Catalog`.
+
+    Tables of Glue and Hive whose provider is Delta are among them.
+
+    said: the properties that the user configured; others are those that its server has the client take.
+    """
+
+    name: str
+    client: Any = field(repr=False)
+    said: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_client(cls, client: Any) -> PyIcebergCatalog:
+        """The catalog of a client that the user made. Only a REST client mixes its properties with its server's."""
+        is_rest = "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
+        return cls(client.name, client, {} if is_rest else client.properties)
+
+    def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
+        """The namespaces directly in `parent`; none where there is no such one."""
+        with asking(self.name, self._uri, f"namespaces in {written(parent) or 'the root'}"):
+            try:
+                found = {tuple(each) for each in self.client.list_namespaces(parent)}
+            except Exception as error:
+                if type(error).__name__ not in _ABSENT:
+                    raise
+                return ()
+        depth = len(parent)
+        return tuple(sorted({each[: depth + 1] for each in found if len(each) > depth and each[:depth] == parent}))
+
+    def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
+        """The tables directly in a namespace; none where there is no such one. The root holds none."""
+        if not namespace:
+            return ()
+        with asking(self.name, self._uri, f"tables of {written(namespace)}"):
+            try:
+                found = {tuple(each) for each in self.client.list_tables(namespace)} | self._delta_tables(namespace)
+            except Exception as error:
+                if type(error).__name__ not in _ABSENT:
+                    raise
+                return ()
+        return tuple(sorted(found))
+
+    def locate(self, name: Name) -> Located:
+        """Where a table is, and the credentials that the catalog vends for it.
+
+        Raises:
+            TableNotFoundError: there is no table of that name; the message has the nearest names.
+            IsAViewError: it is a view's.
+            UnsupportedError: the table is neither Iceberg nor Delta.
+            StorageError: the catalog does not answer, or refuses the credentials.
+        """
+        if len(name) < 2:
+            inner = ", ".join(written((self.name, *each)) for each in self.namespaces()[:_SHOWN]) or "none"
+            raise TableNotFoundError(
+                f"Cannot find a table: {written((self.name, *name))} lacks a namespace; there are {inner}",
+                cause="NoSuchTable",
+            )
+        try:
+            with asking(self.name, self._uri, f"where {written(name)} is"):
+                found = answer(self.client, name)
+        except HarnessError as error:
+            if error.__cause__ is not None and type(error.__cause__).__name__ in _ABSENT:
+                raise absent(self, name) from error.__cause__
+            raise
+        return located(self, name, found)
+
+    @property
+    def _uri(self) -> str | None:
+        uri = self.client.properties.get("uri")
+        return uri if isinstance(uri, str) else None
+
+    def _delta_tables(self, namespace: Name) -> set[Name]:
+        """Those that PyIceberg leaves out, as they are not Iceberg."""
+        kinds = {kind.__name__ for kind in type(self.client).__mro__}
+        if len(namespace) != 1:
+            return set()
+        if "GlueCatalog" in kinds:
+            pages = self.client.glue.get_paginator("get_tables").paginate(DatabaseName=namespace[0])
+            records = [(each["Name"], each.get("Parameters") or {}) for page in pages for each in page["TableList"]]
+        elif "HiveCatalog" in kinds:
+            with self.client._client as client:
+                names = client.get_all_tables(db_name=namespace[0])
+                found = client.get_table_objects_by_name(dbname=namespace[0], tbl_names=names)
+            records = [(each.tableName, each.parameters or {}) for each in found]
+        else:
+            return set()
+        return {(*namespace, name) for name, parameters in records if record_format(parameters) == "delta"}
+
+
+def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
+    """An answer of a catalog as harness takes it."""
+    metadata = found.metadata_location
+    location = found.location or (None if metadata is None else metadata_root(metadata))
+    if location is None:
+        raise UnsupportedError("Cannot read a table of which the catalog does not say where it is")
+    home = metadata or location
+
+    def properties(path: str) -> Mapping[str, Any]:
+        every = {**catalog.client.properties, **found.properties, **vended_for(path, found.vended)}
+        return own_profiles(every, catalog.said)
+
+    own = {**found.properties, **vended_for(home, found.vended)}
+    ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
+    return Located(
+        catalog=catalog.name,
+        name=name,
+        location=location,
+        metadata_location=metadata,
+        format=found.format,
+        storage_options=store_options(properties, home, (location, *found.places)),
+        endpoints=named_endpoints(properties, catalog.said, (*found.places, location, home)),
+        expires_ms=ends,
+        renew=None if ends is None else lambda: catalog.locate(name),
+    )
+
+
+# Catalogs by the names that PyIceberg's configuration gives them: `.pyiceberg.yaml` and `PYICEBERG_CATALOG__…`.
+
+
+ADVICE = "pip install 'lakeharness[catalog]'"
+_FINDING = "harness.metadata.catalogs.pyiceberg.answers.Finding"
+_SQLITE = "sqlite:///"
+_BY_ADDRESS = {"http": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}
+"""How PyIceberg 0.12 takes a catalog whose type is not said, by what its address begins with."""
+
+
+def is_installed() -> bool:
+    """Whether PyIceberg is there."""
+    return importlib.util.find_spec("pyiceberg") is not None
+
+
+def configured() -> dict[str, Mapping[str, Any]]:
+    """The properties of each catalog that is configured now, by its name.
+
+    Raises:
+        RequestError: PyIceberg is missing, or what is configured cannot be read.
+    """
+    if not is_installed():
+        raise RequestError(f"Catalogs need PyIceberg: {ADVICE}", cause="CatalogClientMissing")
+    from pyiceberg.utils.config import Config
+
+    try:
+        config = Config()
+        return {name: config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
+    except Exception as error:  # of the YAML parser, or a value where there is none to be
+        said = " ".join(str(error).split())[:200]
+        raise RequestError(
+            f"Cannot read PyIceberg's configuration ({said}); see .pyiceberg.yaml and PYICEBERG_CATALOG__…",
+            cause="CatalogMisconfigured",
+        ) from error
+
+
+def kind(properties: Mapping[str, Any]) -> str | None:
+    """What a catalog is: `rest`, `glue`, …; None: it is a class of the user's, or its address says nothing."""
+    if "py-catalog-impl" in properties:
+        return None
+    said, uri = properties.get("type"), str(properties.get("uri", ""))
+    if isinstance(said, str):
+        return said.lower()
+    return next((kind for front, kind in _BY_ADDRESS.items() if uri.startswith(front)), None)
+
+
+def default_name() -> str | None:
+    """The catalog for names that say none, as configured; None: nothing is."""
+    from pyiceberg.utils.config import Config
+
+    name = Config().config.get("default-catalog")
+    return name if isinstance(name, str) else None
+
+
+def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalog:
+    """The catalog of that name.
+
+    Raises:
+        RequestError: it is configured wrongly, or a package is missing.
+        StorageError: it does not answer.
+    """
+    from pyiceberg.catalog import load_catalog
+
+    uri = properties.get("uri")
+    if isinstance(uri, str) and uri.startswith(_SQLITE):
+        _check_file(name, uri)
+    # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
+    own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
+    with asking(name, uri if isinstance(uri, str) else None, "opening"):
+        return PyIcebergCatalog(name, load_catalog(name, **own), properties)
+
+
+def _check_file(name: str, uri: str) -> None:
+    """SQLite would make the file that is not there."""
+    path = uri.removeprefix(_SQLITE).partition("?")[0]
+    if path not in ("", ":memory:") and not path.startswith("file:") and not os.path.exists(path):
+        raise StorageError(
+            f"Cannot reach catalog {name}: there is no file {path}; is {setting(name, 'uri')} right?",
+            cause="CatalogDown",
+        )

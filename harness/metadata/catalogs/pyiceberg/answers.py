@@ -1,0 +1,238 @@
+"""What each kind of catalog says of a table, before anything of the table is read.
+
+The REST catalog gives metadata and credentials, Glue and Hive a record with parameters, which a Delta table has too,
+and all others the location of the metadata file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from harness.errors import IsAViewError, StorageError, UnsupportedError
+from harness.metadata.catalogs.catalog import Name, written
+
+_WRITE_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+_DELTA, _ICEBERG = "delta", "iceberg"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Where a table is: its directory or, for Iceberg, its metadata file.
+
+    properties: of this answer, which go before the catalog's. places: elsewhere, where files of the table may be:
+    nothing is read there unless the user allows that. vended: by prefix of paths, properties that go before both.
+    """
+
+    format: str
+    location: str | None = None
+    metadata_location: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    places: tuple[str, ...] = ()
+    vended: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+
+def answer(catalog: Any, name: Name) -> Answer:
+    """What a catalog of PyIceberg says of a table.
+
+    Raises:
+        IsAViewError: the name is a view's.
+        UnsupportedError: the table is of another format, or the catalog does not say where it is.
+        Exception: whatever its client raises; NoSuchTableError of PyIceberg's if there is no table.
+    """
+    kinds = {kind.__name__ for kind in type(catalog).__mro__}
+    if "RestCatalog" in kinds:
+        return _rest(catalog, name)
+    if "GlueCatalog" in kinds:
+        return _of_record(_glue_record(catalog, name), name)
+    if "HiveCatalog" in kinds:
+        return _of_record(_hive_record(catalog, name), name)
+    return _loaded(catalog, name)
+
+
+def _rest(catalog: Any, name: Name) -> Answer:
+    """The answer of `loadTable`, as it came: PyIceberg would refuse metadata that it does not know."""
+    from pyiceberg.catalog.rest import Endpoints
+    from pyiceberg.exceptions import NoSuchTableError
+
+    place = catalog._split_identifier_for_path(name)
+    try:
+        # Old snapshots are in the metadata file, which is read anyway.
+        said = _get(catalog, catalog.url(Endpoints.load_table, **place), {"snapshots": "refs"}, NoSuchTableError)
+    except NoSuchTableError:
+        _refuse_view(catalog, name)
+        raise
+    location = said.get("metadata-location")
+    if not isinstance(location, str):
+        raise UnsupportedError(
+            "Cannot read a table whose catalog does not say where its metadata is", table=written(name)
+        )
+    metadata = said.get("metadata") or {}
+    recorded = metadata.get("properties") or {}
+    credentials = said.get("storage-credentials") or []
+    vended = {each["prefix"]: each.get("config") or {} for each in credentials if isinstance(each.get("prefix"), str)}
+    return Answer(
+        format=_ICEBERG,
+        metadata_location=location,
+        properties=said.get("config") or {},
+        places=_places(metadata.get("location"), recorded, *vended),
+        vended=vended,
+    )
+
+
+def _refuse_view(catalog: Any, name: Name) -> None:
+    from pyiceberg.catalog.rest import Endpoints
+    from pyiceberg.exceptions import NoSuchViewError
+
+    path = catalog._split_identifier_for_path(name)
+    try:
+        said = _get(
+            catalog,
+            catalog.url(Endpoints.view_exists, namespace=path["namespace"], view=path["table"]),
+            {},
+            NoSuchViewError,
+        )
+    except Exception:  # no such view, or a server that has none: then there is no table, which is said
+        return
+    metadata = said.get("metadata") or {}
+    current = metadata.get("current-version-id")
+    versions = [each for each in metadata.get("versions") or () if each.get("version-id") == current]
+    texts = [each.get("sql") for version in versions for each in version.get("representations") or ()]
+    query = " ".join(str(texts[0]).split()) if texts else "unknown"
+    raise IsAViewError(f"Cannot read a view: query what it names, its SQL is {query}", table=written(name))
+
+
+def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Exception]) -> dict[str, Any]:
+    """The JSON object at a URL of a REST catalog; a token that has expired is asked for once again."""
+    from pyiceberg.catalog.rest.response import _handle_non_200_response
+
+    response = catalog._session.get(url, params=params)
+    if response.status_code in (401, 419):
+        catalog._refresh_token()
+        response = catalog._session.get(url, params=params)
+    try:
+        response.raise_for_status()
+    except Exception as error:  # of requests, which has no types
+        _handle_non_200_response(error, {404: absent})
+    said = response.json()
+    if not isinstance(said, dict):
+        raise StorageError("The catalog's answer is no JSON object")
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A table in Glue or Hive. parameters: the table's. path: of its storage descriptor's parameters."""
+
+    parameters: Mapping[str, str]
+    location: str | None
+    path: str | None
+    kind: str | None
+
+
+def _glue_record(catalog: Any, name: Name) -> _Record:
+    from pyiceberg.exceptions import NoSuchTableError
+
+    database, table = catalog.identifier_to_database_and_table(name, NoSuchTableError)
+    found = catalog._get_glue_table(database_name=database, table_name=table)
+    described = found.get("StorageDescriptor") or {}
+    serde = (described.get("SerdeInfo") or {}).get("Parameters") or {}
+    return _Record(found.get("Parameters") or {}, described.get("Location"), serde.get("path"), found.get("TableType"))
+
+
+def _hive_record(catalog: Any, name: Name) -> _Record:
+    from pyiceberg.exceptions import NoSuchTableError
+
+    database, table = catalog.identifier_to_database_and_table(name, NoSuchTableError)
+    with catalog._client as client:
+        found = catalog._get_hive_table(client, database, table)
+    serde = getattr(found.sd, "serdeInfo", None)
+    path = (getattr(serde, "parameters", None) or {}).get("path")
+    return _Record(found.parameters or {}, getattr(found.sd, "location", None), path, found.tableType)
+
+
+def record_format(parameters: Mapping[str, str]) -> str | None:
+    """The format of a table of Glue or Hive by its parameters, in small letters; None: they do not say."""
+    said = (parameters.get(key) for key in ("table_type", "spark.sql.sources.provider", "classification"))
+    found = [value.lower() for value in said if value]
+    return next((value for value in found if value in (_ICEBERG, _DELTA)), found[0] if found else None)
+
+
+def _of_record(record: _Record, name: Name) -> Answer:
+    kind = record_format(record.parameters)
+    # Spark writes the place of a Delta table among the parameters, and sometimes a placeholder for the location.
+    location = record.path or record.location
+    if kind == _DELTA and location:
+        return Answer(format=_DELTA, location=location)
+    metadata = record.parameters.get("metadata_location")
+    if kind == _ICEBERG and metadata:
+        return Answer(format=_ICEBERG, metadata_location=metadata, places=_places(record.location))
+    if (record.kind or "").upper() == "VIRTUAL_VIEW":
+        raise IsAViewError("Cannot read a view: query what it names", table=written(name))
+    if kind in (_DELTA, _ICEBERG):
+        raise UnsupportedError(
+            f"Cannot read a table of which the catalog says that it is {kind}, and not where", table=written(name)
+        )
+    raise UnsupportedError(
+        f"Cannot read a table of format {kind or 'unknown'}: harness reads Iceberg and Delta", table=written(name)
+    )
+
+
+def _loaded(catalog: Any, name: Name) -> Answer:
+    """The answer of a catalog that knows no more than the metadata file's location."""
+    try:
+        table = catalog.load_table(name)
+    except Found as found:
+        return Answer(format=_ICEBERG, metadata_location=found.location)
+    return of_table(table)
+
+
+def of_table(table: Any) -> Answer:
+    """What a PyIceberg `Table` says of itself, at its own metadata."""
+    return Answer(
+        format=_ICEBERG,
+        metadata_location=table.metadata_location,
+        properties=table.io.properties,
+        places=_places(table.metadata.location, table.metadata.properties),
+    )
+
+
+def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefixes: object) -> tuple[str, ...]:
+    """The table's location, the paths among its properties, and the prefixes of credentials, if they are text."""
+    given = (location, *((recorded or {}).get(key) for key in _WRITE_PATHS), *prefixes)
+    return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))
+
+
+# A FileIO for catalogs that read a table's metadata when they are asked where it is: it tells, and reads nothing.
+#
+# PyIceberg's catalogs but the REST one know a metadata file by its location alone, and parse it before they answer.
+# That # would read it twice, need a second client of the store, and refuse tables that PyIceberg does not know and
+# harness # does.
+
+
+class Found(Exception):  # an answer, no error
+    """The metadata file that a catalog is about to read."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self.location = location
+
+
+class Finding:
+    """Raises `Found` for the first file that is to be read, and never writes. It has the methods of a `FileIO`."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.properties = properties
+
+    def new_input(self, location: str) -> NoReturn:
+        """Tells the location."""
+        raise Found(location)
+
+    def new_output(self, location: str) -> NoReturn:
+        """Never: a catalog is only asked."""
+        raise PermissionError(location)
+
+    def delete(self, location: object) -> NoReturn:
+        """Never: a catalog is only asked."""
+        raise PermissionError(location)

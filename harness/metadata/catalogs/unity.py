@@ -1,0 +1,377 @@
+"""Unity Catalog as a catalog of harness: names of three parts, and of each table where it is and what its commits are.
+
+    unity = open_unity("https://host:8080", token=token)
+    harness.open_table("main.sales.orders", catalog=unity)
+
+A server of specification 1.0 (`/delta/v1`) is asked there, an older one by its first calls. Tables in files of the
+server's own machine need no credentials; others are read with temporary ones, which are asked for anew before they end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+from urllib.parse import quote, urlsplit
+
+from harness.errors import IsAViewError, TableNotFoundError, UnsupportedError, warn
+from harness.metadata.catalogs.catalog import Located, Name, absent, written
+from harness.metadata.catalogs.unity_rest import (
+    Refused,
+    Server,
+    TableEntry,
+    Unclear,
+    answered,
+    listed_table,
+    loaded_table,
+)
+from harness.metadata.plan.read_options import CatalogAnswer
+from harness.storage.paths import is_local, local_path
+
+# What a catalog lends as options of a store: the two forms in which Unity Catalog says credentials.
+
+
+_CONFIG = {
+    "s3.access-key-id": "key",
+    "s3.secret-access-key": "secret",
+    "s3.session-token": "token",
+    "azure.sas-token": "sas_token",
+    "gcs.oauth-token": "token",
+}
+"""Keys of `storage-credentials`, and the options of the stores' file systems."""
+
+_OLDER = {
+    "aws_temp_credentials": {
+        "access_key_id": "s3.access-key-id",
+        "secret_access_key": "s3.secret-access-key",
+        "session_token": "s3.session-token",
+    },
+    "r2_temp_credentials": {
+        "access_key_id": "s3.access-key-id",
+        "secret_access_key": "s3.secret-access-key",
+        "session_token": "s3.session-token",
+    },
+    "azure_user_delegation_sas": {"sas_token": "azure.sas-token"},
+    "gcp_oauth_token": {"oauth_token": "gcs.oauth-token"},
+}
+"""Objects in the answer of `temporary-table-credentials`, and what their fields are called in `storage-credentials`."""
+
+
+def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int | None] | None:
+    """Options of the store of `location`, and when they end (milliseconds since 1970 UTC; None: nobody says).
+
+    answer: of either call. None: nothing in it is for the location, or in a form that is known.
+    """
+    config, expires = _newer(answer, location) if "storage-credentials" in answer else _older(answer)
+    options = {_CONFIG[key]: value for key, value in config.items() if key in _CONFIG and isinstance(value, str)}
+    if not options:
+        return None
+    place = urlsplit(location)
+    if "sas_token" in options and place.hostname:
+        options["account_name"] = place.hostname.partition(".")[0]
+    return options, expires if type(expires) is int and expires > 0 else None
+
+
+def _newer(answer: Mapping[str, Any], location: str) -> tuple[Mapping[str, Any], Any]:
+    """Of several credentials, the one for the longest prefix of the location."""
+    found: tuple[int, Mapping[str, Any], Any] = (-1, {}, None)
+    listed = answer["storage-credentials"]
+    for each in listed if isinstance(listed, list) else ():
+        prefix, config = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
+        if not isinstance(prefix, str) or not isinstance(config, dict):
+            continue
+        if f"{location.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") and len(prefix) > found[0]:
+            found = (len(prefix), config, each.get("expiration-time-ms"))
+    return found[1], found[2]
+
+
+def _older(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+    config = {
+        key: inner.get(field)
+        for name, fields in _OLDER.items()
+        if isinstance(inner := answer.get(name), dict)
+        for field, key in fields.items()
+    }
+    return config, answer.get("expiration_time")
+
+
+TOKEN_VARIABLE = "UNITY_CATALOG_TOKEN"
+_ROOT = "api/2.1/unity-catalog"
+_NEW = f"{_ROOT}/delta/v1"
+_LOAD = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
+_PARTS = ("catalog", "schema", "table")
+_MOST_PAGES = 10_000
+_NO_CALL = (404, 501)
+"""What a server answers that does not have a call."""
+
+
+def open_unity(
+    uri: str,
+    *,
+    name: str = "unity",
+    token: str | None = None,
+    prefix: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float = 60.0,
+) -> Unity:
+    """A Unity Catalog server, whose tables open by name: `open_table("main.sales.orders", catalog=open_unity(…))`.
+
+    Nothing is asked yet.
+
+    Args:
+        uri: the server's address, such as `https://host:8080`, or that of a Databricks workspace.
+        name: what to call the catalog.
+        token: the bearer token; None: what the environment variable UNITY_CATALOG_TOKEN holds, if anything.
+        prefix: a catalog of the server that all names are in, so that they have two parts; None: they have three.
+        storage_options: as for `open_table`, for what the catalog does not say of the stores, such as an endpoint.
+        timeout: seconds to wait for the server's next byte.
+
+    Raises:
+        RequestError: the address or the token cannot be one.
+    """
+    token = os.environ.get(TOKEN_VARIABLE) if token is None else token
+    uri = uri.rstrip("/").removesuffix(f"/{_ROOT}")
+    server = Server(uri=uri, name=name, token=token or None, timeout=timeout)
+    inside = () if prefix is None else (prefix,)
+    if server.is_open():
+        warn(f"Catalog {name}: the token is sent to {uri} without encryption; set an https:// uri")
+    return Unity(name=name, server=server, prefix=inside, storage_options=dict(storage_options or {}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unity:
+    """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
+
+    prefix: the first parts of all names. versions: by catalog, whether the server has specification 1.0; as it was
+    found, since that is no answer about a table.
+    """
+
+    name: str
+    server: Server
+    prefix: Name = ()
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    versions: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+
+    def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
+        """The catalogs of the server, or the schemas of one of them."""
+        match (*self.prefix, *parent):
+            case ():
+                found = self._pages("catalogs", "catalogs", {})
+            case (catalog,):
+                found = self._pages("schemas", "schemas", {"catalog_name": catalog})
+            case _:
+                return ()
+        return tuple(sorted((*parent, part) for part in found))
+
+    def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
+        """The tables of a schema, views among them."""
+        whole = (*self.prefix, *namespace)
+        if len(whole) != 2:
+            return ()
+        found = self._pages("tables", "tables", {"catalog_name": whole[0], "schema_name": whole[1]})
+        return tuple(sorted((*namespace, part) for part in found))
+
+    def locate(self, name: Name) -> Located:
+        """Where a table is, what its commits are if the catalog manages it, and credentials for its store.
+
+        Raises:
+            TableNotFoundError: the catalog does not have it; IsAViewError: it is a view.
+            UnsupportedError: it is no Delta table.
+            StorageError: the server does not answer, or not as it must.
+        """
+        whole = (*self.prefix, *name)
+        if len(whole) != len(_PARTS):
+            raise self._absent(name)
+        entry, answer, is_new = self._table(whole, name)
+        location = self._checked(entry, name)
+        options: dict[str, Any] = {}
+        if answer is not None:
+            options = {
+                "max_version": answer.max_version,
+                "ratified": tuple((commit.version, commit.name) for commit in answer.ratified),
+            }
+        located = Located(
+            catalog=self.name,
+            name=name,
+            location=location,
+            format="delta",
+            storage_options=self.storage_options,
+            options=options,
+        )
+        return located if is_local(local_path(location)) else self._with_credentials(located, entry, is_new=is_new)
+
+    def _table(self, whole: Name, name: Name) -> tuple[TableEntry, CatalogAnswer | None, bool]:
+        """The table, its commits, and whether the newer calls know it."""
+        if self._is_new(whole[0]):
+            try:
+                answer = self.server.get(_path(whole))
+            except Refused as refused:
+                # The older calls may know it: views, and tables that are not Delta.
+                if refused.status != 404 and refused.kind != "UnsupportedTableFormatException":
+                    self._refused(refused)
+            else:
+                try:
+                    return (*loaded_table(answer), True)
+                except Unclear as unclear:
+                    self._unclear(name, unclear)
+        try:
+            # Databricks leaves properties such as the table's features out unless it is asked for them.
+            query = {"include_delta_metadata": "true"}
+            entry = listed_table(self.server.get(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query))
+        except Refused as refused:
+            if refused.status == 404:
+                raise self._absent(name) from refused
+            self._refused(refused)
+        return entry, self._older_commits(entry, name) if entry.managed else None, False
+
+    def _is_new(self, catalog: str) -> bool:
+        """Whether the server has specification 1.0 (frontier F4.5)."""
+        if catalog not in self.versions:
+            try:
+                answer = self.server.get(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
+            except Refused as refused:
+                if refused.kind == "NoSuchCatalogException":
+                    return True  # it is, and the table's own call says what is missing
+                if refused.status not in _NO_CALL:
+                    self._refused(refused)
+                answer = {}
+            endpoints, version = answer.get("endpoints"), str(answer.get("protocol-version", ""))
+            known = isinstance(endpoints, list) and _LOAD in endpoints and version.startswith("1.")
+            self.versions[catalog] = known
+        return self.versions[catalog]
+
+    def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer | None:
+        """The commits of a table that an older server manages, a page after the other (frontier F4.6).
+
+        None: the server is too old to say, so that its caller has to know more, or want what is published.
+        """
+        commits: list[Any] = []
+        start = 0
+        for _ in range(_MOST_PAGES):
+            body = {"table_id": entry.id, "table_uri": entry.location, "start_version": start}
+            try:
+                answer = self.server.get(f"{_ROOT}/delta/preview/commits", body=body)
+            except Refused as refused:
+                if refused.status not in _NO_CALL:
+                    self._refused(refused)
+                warn(
+                    f"Catalog {self.name} is too old to say the commits of {written((self.name, *name))}, which it "
+                    "manages; ask for a newer server (frontier F4.6)"
+                )
+                return None
+            latest, page = answer.get("latest_table_version"), answer.get("commits") or []
+            if type(latest) is not int or not isinstance(page, list):
+                self._unclear(name, Unclear(f"latest_table_version is {latest!r:.80}, expected int"))
+            try:
+                found = answered(latest, page, "file_name")
+                commits += page
+                if not found.ratified or found.ratified[-1].version >= latest:
+                    return answered(latest, commits, "file_name")
+            except Unclear as unclear:
+                self._unclear(name, unclear)
+            start = found.ratified[-1].version + 1
+        self._unclear(name, Unclear("the list of commits does not end"))
+
+    def _checked(self, entry: TableEntry, name: Name) -> str:
+        """The location of a table that harness reads."""
+        shown = written((self.name, *name))
+        if "VIEW" in entry.kind and entry.format != "DELTA":
+            its = "" if entry.sql is None else f"; its SQL is {entry.sql}"
+            raise IsAViewError(
+                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}",
+                table=shown,
+            )
+        if entry.format == "ICEBERG":
+            raise UnsupportedError(
+                f"Cannot read {shown} by Unity Catalog's own calls: it is an Iceberg table, which the server gives out "
+                f"through its Iceberg REST interface; configure a PyIceberg catalog of type rest with the uri "
+                f"{self.server.uri}/{_ROOT}/iceberg",
+                cause="IcebergInUnity",
+                table=shown,
+            )
+        if entry.format != "DELTA":
+            raise UnsupportedError(
+                f"Cannot read {shown}: it is a table of format {entry.format or 'none'} ({entry.kind or 'unknown'}) in "
+                f"catalog {self.name}, and harness reads Delta tables there",
+                cause="UnsupportedFormat",
+                table=shown,
+            )
+        if entry.location is None:
+            raise UnsupportedError(
+                f"Cannot read {shown}: catalog {self.name} does not say where it is stored ({entry.kind}), so only the "
+                "server can read it",
+                cause="NoLocation",
+                table=shown,
+            )
+        return entry.location
+
+    def _with_credentials(self, located: Located, entry: TableEntry, *, is_new: bool) -> Located:
+        """The same table with options of its store that the catalog lends, and asks for anew."""
+
+        def ask() -> Located:
+            try:
+                if is_new:
+                    path = f"{_path((*self.prefix, *located.name))}/credentials"
+                    answer = self.server.get(path, {"operation": "READ"})
+                else:
+                    body = {"table_id": entry.id, "operation": "READ"}
+                    answer = self.server.post(f"{_ROOT}/temporary-table-credentials", body)
+            except Refused as refused:
+                self._refused(refused)
+            found = lent(answer, located.location)
+            if found is None:
+                if self.storage_options:
+                    return located  # the caller's own reach the store
+                self.server.failure(
+                    f"gave no credentials for {located.location} of {located.qualified}; give storage_options, or ask "
+                    "who runs it to configure the store",
+                    "NoCredentials",
+                )
+            options, expires_ms = found
+            given = {**options, **self.storage_options}
+            return replace(located, storage_options=given, expires_ms=expires_ms, renew=ask)
+
+        return ask()
+
+    def _pages(self, path: str, key: str, query: Mapping[str, str]) -> list[str]:
+        """The names in all pages of a list."""
+        found: list[str] = []
+        token, seen = "", {""}
+        for _ in range(_MOST_PAGES):
+            try:
+                answer = self.server.get(f"{_ROOT}/{path}", {**query, **({"page_token": token} if token else {})})
+            except Refused as refused:
+                if refused.status == 404:
+                    return []
+                self._refused(refused)
+            page = answer.get(key) or []
+            if not isinstance(page, list):
+                self.server.failure(f"gave {key} that are no list", "CatalogAnswer")
+            found += [name for each in page if isinstance(each, dict) and isinstance(name := each.get("name"), str)]
+            token = answer.get("next_page_token") or ""
+            if not token:
+                return found
+            if token in seen:
+                break
+            seen.add(token)
+        self.server.failure(f"gave pages of {key} that do not end", "CatalogAnswer")
+
+    def _absent(self, name: Name) -> TableNotFoundError:
+        return absent(self, name)
+
+    def _refused(self, refused: Refused) -> NoReturn:
+        what = refused.said or refused.kind or "no words"
+        self.server.failure(f"does not know the question (HTTP {refused.status}): {what}", "CatalogFailed", refused)
+
+    def _unclear(self, name: Name, unclear: Unclear) -> NoReturn:
+        self.server.failure(f"gave an answer about {written(name)} that cannot be: {unclear}", "CatalogAnswer", unclear)
+
+
+def _path(whole: Name) -> str:
+    catalog, schema, table = map(_quoted, whole)
+    return f"{_NEW}/catalogs/{catalog}/schemas/{schema}/tables/{table}"
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="")

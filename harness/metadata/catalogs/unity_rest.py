@@ -1,0 +1,297 @@
+"""JSON over HTTP, asked of one server; every way in which it fails is one sentence that says what to set."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlencode, urlsplit
+
+from harness.errors import RequestError, StorageError
+from harness.metadata.plan.read_options import CatalogAnswer, catalog_answer
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
+
+
+LOG = logging.getLogger("harness.metadata.catalogs")
+_LARGEST = 64 << 20
+"""Bytes of an answer."""
+_WAITS = (0.5, 2.0)
+"""Seconds before each further try."""
+_LONGEST_WAIT = 30.0
+_BUSY = (429, 502, 503, 504)
+_SHOWN = 200
+
+
+class Refused(Exception):
+    """The server's answer is an error that its caller may know what to do about.
+
+    status: HTTP's. kind: the server's own name of the error; empty: it gave none. said: its words, one line.
+    """
+
+    def __init__(self, status: int, kind: str, said: str) -> None:
+        super().__init__(said)
+        self.status, self.kind, self.said = status, kind, said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server that is asked for JSON.
+
+    uri: its root, to which paths are appended. name: what the user calls it, for messages.
+    token: sent with each request, and to no other host; None: none is. timeout: seconds without a byte.
+    wait: sleeps for seconds; tests have a quicker one.
+    """
+
+    uri: str
+    name: str
+    token: str | None = field(default=None, repr=False)
+    timeout: float = 60.0
+    wait: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.uri)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            raise RequestError(
+                f"Invalid uri of catalog {self.name}: expected the address of a server, such as https://host:8080, "
+                "and the token apart from it",
+                cause="InvalidCatalog",
+                options=("uri",),
+            )
+        if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
+            raise RequestError(
+                f"Invalid token of catalog {self.name}: it holds blanks or other signs that no token has",
+                cause="InvalidCatalog",
+                options=("token",),
+            )
+
+    def is_open(self) -> bool:
+        """Whether others on the way to the server can read the token."""
+        parts = urlsplit(self.uri)
+        own = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
+        return self.token is not None and parts.scheme == "http" and not own
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> dict[str, Any]:
+        """The object that the server answers.
+
+        Raises:
+            Refused: it answers 400, 404 or 501, with its own words.
+            StorageError: it does not answer, not with JSON, or it does not let the caller in.
+        """
+        return self._ask("GET", path, query or {}, body)
+
+    def post(self, path: str, body: Any) -> dict[str, Any]:
+        """As `get`, for a question that is sent as an object."""
+        return self._ask("POST", path, {}, body)
+
+    def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
+        """Raises the StorageError about this server. problem: what it does, and what to set."""
+        raise StorageError(f"Catalog {self.name} at {self._shown()} {problem}", cause=cause) from error
+
+    def _ask(self, method: str, path: str, query: Mapping[str, str], body: Any) -> dict[str, Any]:
+        for seconds in (*_WAITS, None):
+            start = time.monotonic()
+            status, content, after = self._send(method, path, query, body)
+            elapsed_ms = (time.monotonic() - start) * 1000
+            LOG.debug(
+                "%s: %s %s: HTTP %d, %d bytes, %.0f ms", self.name, method, path, status, len(content), elapsed_ms
+            )
+            if status not in _BUSY or seconds is None:
+                break
+            wait = min(_LONGEST_WAIT, max(seconds, after))
+            LOG.info("%s is busy (HTTP %d), and is asked again in %g s", self.name, status, wait)
+            self.wait(wait)
+        if status == 200:
+            return self._parsed(content)
+        kind, said = _error(content)
+        said = self._without_token(said)
+        match status:
+            case 400 | 404 | 501:
+                raise Refused(status, kind, said)
+            case 401:
+                had = "did not take the token: it is wrong, or it expired" if self.token else "asks for a token"
+                self.failure(f"{had}; set `token`, or the environment variable it is read from", "NotAuthorized")
+            case 403:
+                self.failure(
+                    f"refused: {said or 'no permission'}. Ask its administrator for USE CATALOG, USE SCHEMA and "
+                    "SELECT, and for EXTERNAL USE SCHEMA where engines from outside need it",
+                    "PermissionDenied",
+                )
+            case _ if 300 <= status < 400:
+                self.failure("sends its callers elsewhere; set `uri` to where it is now", "CatalogMoved")
+            case _ if status in _BUSY:
+                self.failure(f"is busy or down (HTTP {status}, {len(_WAITS) + 1} times); try later", "CatalogBusy")
+            case _:
+                words = said or "no words"
+                self.failure(f"failed with HTTP {status}: {words}; try again, or ask who runs it", "CatalogFailed")
+
+    def _send(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, bytes, float]:
+        """Status, content, and how many seconds the server asks to wait."""
+        from urllib.error import HTTPError
+        from urllib.request import Request
+
+        headers = {"Accept": "application/json", "User-Agent": "harness"}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        address = f"{self.uri.rstrip('/')}/{path}" + (f"?{urlencode(query)}" if query else "")
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            try:
+                response = _opener().open(Request(address, data, headers, method=method), timeout=self.timeout)
+            except HTTPError as error:
+                response = error
+            with response:
+                content = response.read(_LARGEST + 1)
+                after = response.headers.get("Retry-After", "")
+                status = response.status
+        except (OSError, HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            words = self._without_token(" ".join(str(reason).split()))[:_SHOWN] or type(error).__name__
+            self.failure(f"does not answer ({words}); check `uri`, and that the server runs", "CatalogDown", error)
+        return status, content, float(after) if after.isdecimal() else 0.0
+
+    def _parsed(self, content: bytes) -> dict[str, Any]:
+        if len(content) > _LARGEST:
+            self.failure(f"gave an answer of more than {_LARGEST >> 20} MiB", "CatalogAnswer")
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            self.failure("answered with no JSON object; check that `uri` is that of Unity Catalog", "CatalogAnswer")
+        return found
+
+    def _shown(self) -> str:
+        parts = urlsplit(self.uri)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def _without_token(self, text: str) -> str:
+        return text if self.token is None else text.replace(self.token, "…")
+
+
+def _opener() -> OpenerDirector:
+    """Opens addresses and follows no redirection, which would carry the token to another host."""
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class Stay(HTTPRedirectHandler):
+        def redirect_request(self, *_: Any, **__: Any) -> None:
+            return None
+
+    return build_opener(Stay())
+
+
+def _error(content: bytes) -> tuple[str, str]:
+    """The name of an error, and its words, in either of the forms that servers have."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return "", ""
+    inner = found.get("error") if isinstance(found, dict) else None
+    known = inner if isinstance(inner, dict) else found if isinstance(found, dict) else {}
+    kind = known.get("type") or known.get("error_code") or ""
+    said = known.get("message") or ""
+    return str(kind)[:_SHOWN], " ".join(str(said).split())[:_SHOWN]
+
+
+# What Unity Catalog says of one table, from either generation of its calls (frontier F4.5, F4.6).
+
+
+_MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
+_SUPPORTED = "supported"
+
+
+class Unclear(Exception):
+    """An answer lacks what it must say, or says what cannot be; its text says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEntry:
+    """A table as the catalog has it.
+
+    kind: such as MANAGED, EXTERNAL or VIEW. format: such as DELTA or ICEBERG; None: it has no files of its own.
+    location: its directory; None: the catalog does not say. id: by which older calls know it.
+    managed: whether the catalog alone knows its commits; the property says so, not `kind`.
+    sql: of a view, if it is said.
+    """
+
+    kind: str
+    format: str | None
+    location: str | None
+    id: str | None
+    managed: bool
+    sql: str | None = None
+
+
+def loaded_table(answer: Mapping[str, Any]) -> tuple[TableEntry, CatalogAnswer | None]:
+    """The table in an answer of `loadTable`, and its commits if the catalog manages it.
+
+    Raises:
+        Unclear: the answer cannot be one.
+    """
+    metadata = _of(answer, "metadata", dict)
+    managed = _is_managed(metadata.get("properties"))
+    entry = TableEntry(
+        kind=str(metadata.get("table-type") or ""),
+        format="DELTA",
+        location=_of(metadata, "location", str),
+        id=None,
+        managed=managed,
+    )
+    if not managed:
+        return entry, None
+    return entry, answered(_of(answer, "latest-table-version", int), _of(answer, "commits", list), "file-name")
+
+
+def listed_table(answer: Mapping[str, Any]) -> TableEntry:
+    """The table in an answer of `getTable`."""
+    location, format_, id_ = (answer.get(key) for key in ("storage_location", "data_source_format", "table_id"))
+    view = answer.get("view_definition")
+    return TableEntry(
+        kind=str(answer.get("table_type") or ""),
+        format=format_.upper() if isinstance(format_, str) else None,
+        location=location if isinstance(location, str) and location else None,
+        id=id_ if isinstance(id_, str) else None,
+        managed=_is_managed(answer.get("properties")),
+        sql=view if isinstance(view, str) else None,
+    )
+
+
+def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
+    """The catalog's answer about commits; a latest version below 0 says that there are none beside version 0.
+
+    name: the key of a commit's file name.
+
+    Raises:
+        Unclear: the answer cannot be one.
+    """
+    named = [(_of(commit, "version", int), _of(commit, name, str)) for commit in map(_object, commits)]
+    try:
+        found = catalog_answer(max(latest, 0), named)
+    except RequestError as error:
+        raise Unclear(error.message.removeprefix("Invalid option ")) from error
+    assert found is not None
+    return found
+
+
+def _is_managed(properties: Any) -> bool:
+    return isinstance(properties, dict) and any(properties.get(key) == _SUPPORTED for key in _MANAGED)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise Unclear(f"got {value!r:.80}, expected an object")
+    return value
+
+
+def _of(answer: Mapping[str, Any], key: str, kind: type) -> Any:
+    value = answer.get(key)
+    if type(value) is not kind:
+        raise Unclear(f"{key} is {value!r:.80}, expected {kind.__name__}")
+    return value

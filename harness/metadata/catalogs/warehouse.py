@@ -1,0 +1,151 @@
+"""A warehouse directory as a catalog: its tables are found by what lies there.
+
+    warehouse = open_warehouse("warehouse")
+    warehouse.tables(("db",))
+    harness.open_table("db.orders", catalog=warehouse)
+
+A directory with a `_delta_log`, or with a `metadata` that holds metadata files of Iceberg, is a table; every other one
+is a namespace. `sales.db`, as Hive and Spark call the directory of a database, is the namespace `sales`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import AmbiguousTableError, TableNotFoundError
+from harness.metadata.catalogs.catalog import Located, Name, absent, written
+from harness.storage.paths import is_local, join, local_path, place, shown
+from harness.storage.roots import Roots
+from harness.storage.stores import Storage
+
+_DATABASE = ".db"
+_DELTA, _ICEBERG = "_delta_log", "metadata"
+_METADATA_FILE = ".metadata.json"
+_HINT = "version-hint.text"
+_DEEPEST = 8
+"""Levels of namespaces that are looked through."""
+
+
+def open_warehouse(
+    location: str, *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Warehouse:
+    """The tables below a directory, by name: `open_table("db.orders", catalog=open_warehouse("warehouse"))`.
+
+    Args:
+        location: the directory, a local path or a URI.
+        name: what to call the catalog; None: the directory's own name.
+        storage_options: as for `open_table`; its tables are opened with them too.
+
+    Raises:
+        TableNotFoundError: there is no such directory.
+        StorageError: storage failed.
+    """
+    options = dict(storage_options or {})
+    stores = None if is_local(local_path(location)) else frozenset({place(location).store})
+    storage = Storage(options, stores=stores, roots=Roots.of(location))
+    if not storage.is_directory(location):
+        raise TableNotFoundError(
+            "Cannot open a warehouse: there is no such directory; check the path", table=shown(location)
+        )
+    own = local_path(location).rstrip("/").rpartition("/")[2]
+    return Warehouse(location=location, name=name or own or "warehouse", storage=storage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warehouse:
+    """A directory of tables, see `harness.metadata.catalogs.catalog.Catalog`."""
+
+    location: str
+    name: str
+    storage: Storage = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"Warehouse({shown(self.location)!r}, name={self.name!r})"
+
+    def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
+        """The directories in a namespace that are no table."""
+        if len(parent) >= _DEEPEST:
+            return ()
+        found = (
+            _namespace(folder)
+            for path in self._directories(parent)
+            for folder in self.storage.directories(path)
+            if _is_visible(folder) and self._format(join(path, folder)) is None
+        )
+        return tuple(sorted({(*parent, part) for part in found}))
+
+    def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
+        """The directories in a namespace that are tables."""
+        found = (
+            folder
+            for path in self._directories(namespace)
+            for folder in self.storage.directories(path)
+            if _is_visible(folder) and self._format(join(path, folder)) is not None
+        )
+        return tuple(sorted({(*namespace, part) for part in found}))
+
+    def locate(self, name: Name) -> Located:
+        """Where a table is.
+
+        Raises:
+            TableNotFoundError: there is none of that name; the message has the nearest names.
+            AmbiguousTableError: both `sales` and `sales.db` have it.
+        """
+        places = [join(path, name[-1]) for path in self._directories(name[:-1])] if name and _is_part(name[-1]) else []
+        found = {path: kind for path in places if (kind := self._format(path)) is not None}
+        if not found:
+            raise absent(self, name)
+        if len(found) > 1:
+            raise AmbiguousTableError(
+                f"Cannot tell which table is meant: {' and '.join(map(shown, found))} are both {written(name)}; "
+                "open one by its path",
+                table=written((self.name, *name)),
+            )
+        path, kind = found.popitem()
+        return Located(
+            catalog=self.name,
+            name=name,
+            location=path,
+            format=kind or None,
+            storage_options=self.storage.options,
+            within=self.location,
+        )
+
+    def _directories(self, namespace: Name) -> list[str]:
+        """The directories of a namespace; none: there is no such one."""
+        paths = [self.location]
+        for part in namespace:
+            candidates = [join(path, folder) for path in paths for folder in _folders(part)]
+            paths = [path for path in candidates if self.storage.is_directory(path)]
+        return paths
+
+    def _format(self, path: str) -> str | None:
+        """`iceberg`, `delta` or, of a table that is both, nothing; None: it is no table."""
+        inside = self.storage.directories(path)
+        is_delta = _DELTA in inside
+        is_iceberg = _ICEBERG in inside and any(
+            name == _HINT or _METADATA_FILE in name for name in self.storage.names(join(path, _ICEBERG))
+        )
+        if is_delta and is_iceberg:
+            return ""
+        return "delta" if is_delta else "iceberg" if is_iceberg else None
+
+
+def _is_visible(folder: str) -> bool:
+    """Whether a directory may be a table or a namespace: not a hidden one, and not one of a partition."""
+    return not folder.startswith((".", "_")) and "=" not in folder
+
+
+def _namespace(folder: str) -> str:
+    return folder.removesuffix(_DATABASE) or folder
+
+
+def _folders(part: str) -> tuple[str, ...]:
+    return (part, part + _DATABASE) if _is_part(part) else ()
+
+
+def _is_part(part: str) -> bool:
+    """Whether it is the name of a directory, and not a way out of one."""
+    return part not in ("", ".", "..") and not {"/", "\\", "\0"} & set(part)

@@ -1,0 +1,264 @@
+"""The change data feed: every row that a range of versions inserted, deleted or updated, as a `ScanPlan`.
+
+The plan reads each changed file once for each change of it, under the schema of the last version. What happened to the
+rows, and when, are constants of the file, as partition values are; only change files hold it row by row.
+
+Spec: Delta, "Change Data Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.errors import HarnessError, UnknownColumnError
+from harness.metadata.delta.actions import PARTITION_VALUES, Commit, DeletionVectorDescriptor, State
+from harness.metadata.delta.change_files import ChangedFile, changed_files, check_enabled, check_evolution, check_names
+from harness.metadata.delta.change_range import ChangeRequest, resolve_range
+from harness.metadata.delta.commit_times import CommitHistory
+from harness.metadata.delta.commits import CommitReader
+from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, make_loader, vector_path
+from harness.metadata.delta.partition_values import partition_tuples
+from harness.metadata.delta.protocol import check_protocol
+from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.segment import choose_segment
+from harness.metadata.delta.source import DeltaSource
+from harness.metadata.delta.types import DeltaSchema, table_schema
+from harness.metadata.filters.column_names import bind_columns
+from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
+from harness.metadata.plan.containment import within_roots
+from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDelete, PositionLoader, ScanPlan
+from harness.storage.threads import cached_property
+
+_OFFERED = ("_file", "_pos")
+
+
+def plan_changes(
+    source: DeltaSource, history: CommitHistory, request: ChangeRequest, *, columns: tuple[str, ...] | None
+) -> ScanPlan:
+    """The plan of a read of changes.
+
+    Args:
+        source: the table.
+        history: its log and the times of its versions.
+        request: the range.
+        columns: names of columns of the table, `_change_type`, `_commit_version`, `_commit_timestamp`, `_file` and
+            `_pos`, in the order wanted; None: the table's columns, then the three of the feed.
+
+    Raises:
+        RequestError: a bad range, no change data feed in the range, a schema that changed in it, an unknown column.
+        InvalidTableError, UnsupportedError, MissingFileError: a version of the range cannot be read.
+        OutsideTableError: a file may not be read.
+    """
+    source = replace(source, storage=source.storage.for_read())
+    try:
+        return within_roots(_Feed(source, history, resolve_range(request, history)).plan(columns))
+    except HarnessError as error:
+        raise error.within(table=source.location, format="delta") from error.__cause__
+
+
+@dataclass(frozen=True)
+class _Feed:
+    source: DeltaSource
+    history: CommitHistory
+    versions: range
+
+    def plan(self, columns: tuple[str, ...] | None) -> ScanPlan:
+        shown = self._columns()
+        fields = (*shown.schema.fields, *CHANGES.values())
+        schema = replace(shown.schema, fields=fields)
+        chosen = fields if columns is None else _bound(columns, schema)
+        locator = self.source.locator
+        changes = (changed_files(commit, locator, partial(self._before, commit)) for commit in self._commits)
+        files = [file for of_commit in changes for file in of_commit]
+        partitions, indexes = self._partitions(files, shown.partition_columns)
+        return ScanPlan(
+            table=self.source.location,
+            format="delta",
+            snapshot=self.versions[-1] if self.versions else self.history.listing.latest,
+            schema=schema,
+            columns=chosen,
+            filter=None,
+            files=_planned(files, indexes),
+            partitions=partitions,
+            equality_deletes=(),
+            delete_sets=((),),
+            position_deletes=tuple(self._position_deletes(files)),
+            load_positions=_loader(files, self.source),
+            name_mapping=None,
+            skipped=(),
+            counts=Counts(files=len(files)),
+            storage=self.source.storage,
+            lookup=shown.lookup,
+        )
+
+    @cached_property
+    def _commits(self) -> tuple[Commit, ...]:
+        """Those of the range; their other actions are not kept."""
+        reader = CommitReader.of(self.source.storage, self.source.root.path, path_map=self.source.path_map)
+        commits = self.history.listing.commits
+        return tuple(reader.read_commit(commits[version]) for version in self.versions)
+
+    def _columns(self) -> DeltaSchema:
+        """The schema of the last version, once all versions of the range are known to fit it."""
+        first = self.versions[0] if self.versions else self.history.listing.latest
+        state = self._state(first)
+        protocol, metadata = state.protocol, state.metadata
+        schemas: list[tuple[int, DeltaSchema]] = []
+        for version, commit in zip(self.versions or (first,), self._commits or (None,), strict=True):
+            changed = version == first
+            if commit is not None and version != first:
+                changed = commit.protocol is not None or commit.metadata is not None
+                protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
+            if changed:
+                check_protocol(protocol, metadata, table=self.source.location)
+                check_enabled(metadata, version=version)
+                schemas.append((version, table_schema(protocol, metadata)))
+                check_names(schemas[-1][1], version=version)
+        last = schemas[-1][1]
+        for version, schema in schemas[:-1]:
+            check_evolution(schema, last, version=version, end=self.versions[-1])
+        return last
+
+    def _state(self, version: int) -> State:
+        allowed = self.source.options.allow_checkpoint_only
+        segment = choose_segment(self.history.listing, version, allow_checkpoint_only=allowed)
+        root, path_map = self.source.root.path, self.source.path_map
+        return load_state(segment, self.source.storage, root, statistics="none", path_map=path_map)
+
+    def _before(self, commit: Commit) -> State:
+        if commit.version not in self._earlier:
+            self._earlier[commit.version] = self._state(commit.version - 1)
+        return self._earlier[commit.version]
+
+    @cached_property
+    def _earlier(self) -> dict[int, State]:
+        return {}
+
+    def _partitions(
+        self, files: Sequence[ChangedFile], columns: tuple[Field, ...]
+    ) -> tuple[tuple[Partition, ...], list[int]]:
+        """What is constant in a file (partition tuple, version, what happened to its rows), and per file an index."""
+        values = [list(file.partition_values.items()) for file in files]
+        paths = pa.array([file.path for file in files], pa.string())
+        recorded = pa.table({"path": paths, "partition_values": pa.array(values, PARTITION_VALUES)})
+        tuples = partition_tuples(recorded, columns)
+        times = self.history.times_of(sorted({file.version for file in files}))
+        found: dict[Hashable, int] = {}
+        partitions: list[Partition] = []
+        indexes: list[int] = []
+        for file, number in zip(files, tuples.indexes.tolist(), strict=True):
+            place = found.setdefault((number, file.version, file.change), len(partitions))
+            if place == len(partitions):
+                own = tuples.tuples[number]
+                partitions.append(Partition(spec_id=0, values=own, constants={**own, **_constants(file, times)}))
+            indexes.append(place)
+        return tuple(partitions), indexes
+
+    def _position_deletes(self, files: Sequence[ChangedFile]) -> list[PositionDelete]:
+        return [
+            PositionDelete(
+                kind="deletion vector",
+                path=vector_path(vector, self.source.root) or "inline",
+                offset=vector.offset,
+                length=vector.size,
+                record_count=vector.cardinality,
+                files=(ordinal,),
+            )
+            for ordinal, file in enumerate(files)
+            for vector in (file.hidden, file.shown)
+            if vector is not None
+        ]
+
+
+def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
+    fields = bind_columns(names, schema)
+    for f in fields:
+        if f.name not in _OFFERED and METADATA.get(f.name) == f:
+            raise UnknownColumnError(
+                f"Cannot read {f.name} of changes: the change data feed does not have it",
+                field=f.name,
+                rule="delta C12",
+            )
+    return fields
+
+
+def _constants(file: ChangedFile, times: Mapping[int, int]) -> dict[int, Any]:
+    constants: dict[int, Any] = {
+        CHANGES["_commit_version"].id: file.version,
+        CHANGES["_commit_timestamp"].id: times[file.version] * 1000,
+    }
+    if file.change is not None:
+        constants[CHANGES["_change_type"].id] = file.change
+    return constants
+
+
+def _planned(files: Sequence[ChangedFile], partitions: Sequence[int]) -> pa.Table:
+    rows = [
+        {
+            "path": file.path,
+            "physical": file.physical,
+            "format": "parquet",
+            "record_count": file.record_count,
+            "size": file.size,
+            "spec_id": 0,
+            "partition": partition,
+            "sequence_number": None,
+            "first_row_id": None,
+            "delete_set": 0,
+            "has_positions": file.hidden is not None or file.shown is not None,
+        }
+        for file, partition in zip(files, partitions, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=FILES)
+
+
+def _loader(files: Sequence[ChangedFile], source: DeltaSource) -> PositionLoader:
+    """Loads the rows of each file that did not change."""
+    targets: dict[int, DeletedFile] = {}
+    for ordinal, file in enumerate(files):
+        for offset, vector in enumerate((file.hidden, file.shown)):
+            if vector is not None:
+                targets[2 * ordinal + offset] = _target(file, vector)
+    load = make_loader(
+        targets, storage=source.storage, root=source.root, path_map=source.path_map, table=source.location
+    )
+    return _Loader(files, source, load).load
+
+
+def _target(file: ChangedFile, vector: DeletionVectorDescriptor) -> DeletedFile:
+    return DeletedFile(path=file.path, physical=file.physical, record_count=file.record_count, vector=vector)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    files: Sequence[ChangedFile]
+    source: DeltaSource
+    load_vectors: PositionLoader
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+        vectors = self.load_vectors([2 * ordinal + offset for ordinal in ordinals for offset in (0, 1)])
+        found = {ordinal: self._unchanged(ordinal, vectors) for ordinal in ordinals}
+        return {ordinal: positions for ordinal, positions in found.items() if positions}
+
+    def _unchanged(self, ordinal: int, vectors: Mapping[int, BitMap64]) -> BitMap64:
+        file = self.files[ordinal]
+        hidden = vectors.get(2 * ordinal, BitMap64())
+        if file.shown is None:
+            return hidden
+        changed = vectors.get(2 * ordinal + 1, BitMap64()) - hidden
+        everything = BitMap64()
+        everything.add_range(0, self._row_count(file))
+        return everything - changed
+
+    def _row_count(self, file: ChangedFile) -> int:
+        """As the footer says: rows beyond a recorded count that is too small would all be shown as changed."""
+        if file.physical not in self.rows:
+            self.rows[file.physical] = footer_rows(file.path, file.physical, self.source.storage)
+        return self.rows[file.physical]

@@ -1,0 +1,266 @@
+"""One Parquet file of a checkpoint: its actions, batch by batch (delta L17)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import CorruptFileError
+from harness.metadata.delta.action_lines import VECTOR_KEYS, Body
+from harness.metadata.delta.actions import ADDS
+from harness.metadata.delta.checkpoint_columns import (
+    BATCH_ROWS,
+    STATS_ROW,
+    STATS_STRUCT,
+    Room,
+    batches,
+    child,
+    children,
+    held,
+    leaves_of,
+    rows_held,
+)
+from harness.metadata.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
+from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.parquet import open_parquet, row_count
+from harness.metadata.model.arrow_values import from_numpy, plain, to_numpy
+from harness.storage.limits import Limits, contained
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+# That each row of a checkpoint in Parquet holds one action (delta L17).
+#
+# Rows are counted one by one and not in sum: else a row of two actions would hide one that lost its own.
+
+
+class ActionRows:
+    """How many actions each row of one file holds, as its columns are read."""
+
+    def __init__(self, rows: int) -> None:
+        self._held = np.zeros(rows, dtype=np.uint8)
+
+    def note(self, start: int, values: pa.Array | pa.ChunkedArray) -> None:
+        """`values` are the rows from `start` of a column of actions; null where there is none."""
+        self._held[start : start + len(values)] += _valid(values)
+
+    def check(self, parquet: pq.ParquetFile, file: str, *, others: list[str], batch_rows: int) -> None:
+        """Refuses rows of two actions, and rows of none, not even in the columns `others`, whose actions are unknown.
+
+        Raises:
+            CorruptFileError: columns of the file are lost, or hold what belongs to other rows. Rule: delta L17.
+        """
+        several = int((self._held > 1).sum())
+        if several:
+            raise _unreadable(f"{several} of its {len(self._held)} rows hold more than one action", file)
+        held = self._held > 0
+        if others and not held.all():
+            start = 0
+            for batch in parquet.iter_batches(batch_size=batch_rows, columns=others):
+                for values in batch.columns:
+                    held[start : start + len(values)] |= _valid(values)
+                start += batch.num_rows
+        lost = len(held) - int(held.sum())
+        if lost:
+            raise _unreadable(f"{lost} of its {len(held)} rows hold no action, so columns of it are lost", file)
+
+
+def _valid(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return to_numpy(pc.is_valid(values))
+
+
+def _unreadable(reason: str, file: str) -> CorruptFileError:
+    return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule="delta L17")
+
+
+Statistics: TypeAlias = Literal["none", "any", "all", "later"]
+"""Which statistics of files are read: none; JSON, and structs where JSON is missing; both wherever they are; or only
+those that are not in Parquet, where the others are found by the column `stats_row`."""
+
+_ONCE = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class FileActions:
+    """The actions of one file.
+
+    few: those of the kinds that a table has few of, by kind.
+    adds: tables of schema `ADDS`, perhaps with `stats_parsed`, or with `stats_row`, which counts the rows of this file.
+    remove_ids: of the files that the removes are about.
+    rows: of the file. has_adds: whether it has the column `add`, with or without any.
+    """
+
+    few: tuple[tuple[str, Body], ...]
+    adds: tuple[pa.Table, ...]
+    remove_ids: tuple[pa.Array, ...]
+    rows: int
+    has_adds: bool
+
+
+def read_file(data: bytes, file: str, locator: Locator, statistics: Statistics, limits: Limits) -> FileActions:
+    """The actions of the file with these bytes.
+
+    Raises:
+        CorruptFileError: it cannot be read, or columns of it are lost. Rules: delta L17, L19.
+        InvalidTableError, UnsupportedError: a path of it is none.
+        LimitError: it asks for more than the limits allow.
+    """
+    try:
+        with contained(file=file), open_parquet(pa.BufferReader(data)) as parquet:
+            count = row_count(parquet.metadata, file=file, cause="LogCorrupt")
+            limits.check("spare_records", count, "rows", file=file, allowed=len(data) + limits.spare_records)
+            _require_paths(parquet.schema_arrow, file)
+            _refuse_unknown_vectors(parquet, file)
+            rows = ActionRows(count)
+            room = Room.of(limits, file, len(data))
+            few = tuple(_actions(parquet, _ONCE, rows, room))
+            room.empty()
+            source = _Source(parquet, file, locator, statistics, room, rows)
+            adds, removes = tuple(source.adds()), tuple(source.remove_ids())
+            names = parquet.schema_arrow.names
+            others = [name for name in names if name not in {"add", "remove", *_ONCE}]
+            rows.check(parquet, file, others=others, batch_rows=BATCH_ROWS)
+            return FileActions(few, adds, removes, count, "add" in names)
+    except (pa.ArrowException, OSError, *DAMAGE) as error:
+        raise CorruptFileError(
+            f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    parquet: pq.ParquetFile
+    file: str
+    locator: Locator
+    statistics: Statistics
+    room: Room
+    rows: ActionRows
+
+    def adds(self) -> list[pa.Table]:
+        now = self.statistics in ("any", "all")
+        with_struct = now and STATS_STRUCT in children(self.parquet.schema_arrow, "add")
+        first = list(self._add_tables(self.rows, struct=with_struct and self.statistics == "all"))
+        if not with_struct or self.statistics == "all" or not any(t.column("stats").null_count for t in first):
+            return first
+        self.room.empty()
+        return list(self._add_tables(None, struct=True))
+
+    def _add_tables(self, rows: ActionRows | None, *, struct: bool) -> Iterator[pa.Table]:
+        leaves = leaves_of(name for name in ADDS.names if name != "stats" or self.statistics in ("any", "all"))
+        for start, batch in batches(self.parquet, "add", [*leaves, STATS_STRUCT] if struct else leaves):
+            if rows is not None:
+                rows.note(start, batch)
+            actions = held(batch)
+            if not len(actions):
+                continue
+            table = self._table(actions, ADDS)
+            parsed = child(actions, (STATS_STRUCT,)) if struct else None
+            if parsed is not None:
+                table = table.append_column(STATS_STRUCT, parsed)
+            if self.statistics == "later":
+                table = table.append_column(STATS_ROW, from_numpy(rows_held(start, batch)))
+            self.room.take(table.nbytes)
+            yield table
+
+    def remove_ids(self) -> Iterator[pa.Array]:
+        for start, batch in batches(self.parquet, "remove", leaves_of(REMOVED.names)):
+            self.rows.note(start, batch)
+            if len(actions := held(batch)):
+                ids = ids_of(self._table(actions, REMOVED))
+                self.room.take(ids.nbytes)
+                yield ids
+
+    def _table(self, actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
+        columns = {target.name: _column(actions, target) for target in schema if target.name != "key"}
+        for name, values in columns.items():
+            if values.null_count and not schema.field(name).nullable:
+                raise CorruptFileError(
+                    f"A file of the checkpoint has no {name}", cause="LogCorrupt", file=self.file, rule="delta L17"
+                )
+        columns["key"] = self.locator.locate(columns["path"], file=self.file)
+        table = pa.table([columns[name] for name in schema.names], schema=schema)
+        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
+        check_vectors(table, file=self.file)
+        return table
+
+
+def _actions(parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows, room: Room) -> Iterator[tuple[str, Body]]:
+    """The actions of the few kinds `names`."""
+    present = [name for name in names if name in parquet.schema_arrow.names]
+    start = 0
+    for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=present) if present else ():
+        for name in present:
+            column = batch.column(name)
+            rows.note(start, column)
+            held = plain(column).filter(pc.is_valid(column))
+            room.take(held.nbytes)
+            for row in held.to_pylist():
+                yield name, _plain(row)
+        start += batch.num_rows
+
+
+def _plain(row: Body) -> Body:
+    """`row` as it would be in JSON: maps as objects."""
+    configuration = row.get("configuration")
+    return {**row, "configuration": dict(configuration)} if isinstance(configuration, list) else row
+
+
+def _require_paths(schema: pa.Schema, file: str) -> None:
+    for name in ("add", "remove"):
+        if name in schema.names and "path" not in children(schema, name):
+            raise CorruptFileError(
+                f"Cannot read the checkpoint: its column {name} has no path",
+                cause="LogCorrupt",
+                file=file,
+                rule="delta L17",
+            )
+
+
+def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
+    """Descriptors without a column that they must have cannot be read, and are not none (delta D1)."""
+    for name in ("add", "remove"):
+        if "deletionVector" not in children(parquet.schema_arrow, name):
+            continue
+        type_ = parquet.schema_arrow.field(name).type.field("deletionVector").type
+        missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
+        if missing and _holds_anything(parquet, f"{name}.deletionVector"):
+            raise CorruptFileError(
+                f"Cannot read the checkpoint: deletionVector of its column {name} has no {missing[0]}",
+                cause="LogCorrupt",
+                file=file,
+                rule="delta D1",
+            )
+
+
+def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
+    """Whether a leaf of the struct's field `column` has a value."""
+    return any(_leaf_values(batch) for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]))
+
+
+def _leaf_values(batch: pa.RecordBatch) -> bool:
+    read = pa.table(batch).flatten()  # the struct's fields, of which one was read
+    while any(pa.types.is_struct(f.type) for f in read.schema):
+        read = read.flatten()
+    return any(values.null_count < len(values) for values in read.columns)
+
+
+def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
+    """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
+    values = child(actions, FIELDS[target.name])
+    if values is None or (values.null_count == len(values) and values.type == target.type):
+        return _nulls(target.type).slice(0, len(actions))
+    return values.cast(target.type)
+
+
+@functools.cache
+def _nulls(type_: pa.DataType) -> pa.Array:
+    """For a batch without values in the column: all of them share it."""
+    return pa.nulls(BATCH_ROWS, type_)

@@ -1,0 +1,240 @@
+"""Statistics in checkpoints, which are most of them: read once a plan asks, and for those files only that it needs.
+
+The checkpoint is held as it is stored, so that what is read later is of the file that gave the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import CorruptFileError, warn
+from harness.metadata.delta.checkpoint_columns import (
+    BATCH_ROWS,
+    STATS_ROW,
+    STATS_STRUCT,
+    Room,
+    Rows,
+    batches,
+    child,
+    children,
+)
+from harness.metadata.delta.statistics import FileStats, Leaf, read_statistics, record_counts
+from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.parquet import open_parquet
+from harness.metadata.model.arrow_values import from_numpy, plain, scalar_of, to_numpy
+from harness.storage.limits import Limits, contained
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+    from harness.metadata.delta.bases import KeptStatistics
+
+
+_FEW_ROWS = 8_192
+"""Texts of so many files take the memory of those before them, which is not returned and asked for again. Where most
+of them are parsed, larger batches are parsed by more threads."""
+StructPath: TypeAlias = tuple[str, ...]
+"""Names of fields, from `stats_parsed` down."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPart:
+    """A Parquet file of a checkpoint. first: the number of its first row among the rows of all parts."""
+
+    file: str
+    data: bytes = field(repr=False)
+    first: int
+    limits: Limits
+
+    def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Iterator[tuple[Rows, pa.Table]]:
+        """Statistics of some rows, ascending and counted in this file: places in `rows`, and what they have.
+
+        structs: what of `stats_parsed` to read where a file has no text.
+
+        Raises:
+            CorruptFileError: they are damaged. LimitError: they take more memory than the limits allow.
+        """
+        room = Room.of(self.limits, self.file, len(self.data))
+        try:
+            with contained(file=self.file), open_parquet(pa.BufferReader(self.data)) as parquet:
+                for group, bounds in _groups(parquet, rows):
+                    yield from _of_group(parquet, group, rows, bounds, structs, room)
+        except (pa.ArrowException, OSError, *DAMAGE) as error:
+            raise CorruptFileError(
+                f"Cannot read statistics in the checkpoint: {error}",
+                cause="LogCorrupt",
+                file=self.file,
+                rule="delta L19",
+            ) from error
+
+
+def _groups(parquet: pq.ParquetFile, rows: Rows) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The row groups that hold any of the rows, and from where to where in `rows` these are."""
+    sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
+    ends = np.searchsorted(rows, np.cumsum(sizes)).tolist()
+    for group, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        if start < end:
+            yield group, (start, end)
+
+
+def _of_group(
+    parquet: pq.ParquetFile, group: int, rows: Rows, bounds: tuple[int, int], structs: Sequence[StructPath], room: Room
+) -> Iterator[tuple[Rows, pa.Table]]:
+    fields = children(parquet.schema_arrow, "add")
+    parsed: pa.StructArray | None = None
+    begin: int | None = None
+    # A file without the text is gone through by its paths, which every action has.
+    column = "stats" if "stats" in fields else "path"
+    size = BATCH_ROWS if 4 * (bounds[1] - bounds[0]) > parquet.metadata.row_group(group).num_rows else _FEW_ROWS
+    for start, actions in batches(parquet, "add", [column], groups=[group], size=size):
+        begin = start if begin is None else begin
+        room.take(actions.nbytes)
+        first, last = (bounds[0] + np.searchsorted(rows[slice(*bounds)], [start, start + len(actions)])).tolist()
+        if first == last:
+            continue
+        own = from_numpy(rows[first:last] - start)
+        stats = child(actions.take(own), ("stats",)) if "stats" in fields else None
+        texts = pa.nulls(last - first, pa.string()) if stats is None else stats.cast(pa.string())
+        columns = {"stats": texts}
+        if texts.null_count and structs and STATS_STRUCT in fields:
+            if parsed is None:
+                parsed = _structs(parquet, group, structs)
+                room.take(parsed.nbytes)
+            columns[STATS_STRUCT] = parsed.take(from_numpy(rows[first:last] - begin))
+        table = pa.table(columns)
+        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
+        yield np.arange(first, last), table
+
+
+def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath]) -> pa.StructArray:
+    """`stats_parsed` of a row group, with the fields at some paths."""
+    if any("." in name for path in structs for name in path):  # which pyarrow takes for a path
+        structs = [()]
+    read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
+    found = child(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
+    return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStatistics:
+    """The statistics of all files of a checkpoint, by the number of their rows. kept: what was read of them before."""
+
+    parts: tuple[CheckpointPart, ...]
+    kept: KeptStatistics | None = None
+
+    def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Iterator[tuple[Rows, pa.Table]]:
+        """As `CheckpointPart.tables`, of rows of all parts."""
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        firsts = [part.first for part in self.parts]
+        ends = [*np.searchsorted(ascending, firsts[1:]).tolist(), len(rows)]
+        start = 0
+        for part, end in zip(self.parts, ends, strict=True):
+            for places, table in part.tables(ascending[start:end] - part.first, structs) if end > start else ():
+                yield order[start + places], table
+            start = end
+
+
+# Statistics of a version's files: those that replay has at hand, and those that are still in a checkpoint.
+
+
+COLUMNS = ("stats", STATS_STRUCT, STATS_ROW)
+"""The columns of `State.files` that say something of statistics."""
+_SLICE_ROWS = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class FilesStatistics:
+    """The statistics of the files of `State.files`, `later` those with a `stats_row`.
+
+    table: its location, for messages. strict: damaged statistics are an error; else they say nothing, with a warning.
+    """
+
+    files: pa.Table
+    later: CheckpointStatistics | None
+    table: str
+    strict: bool = False
+
+    def read(self, wanted: Sequence[Leaf], places: Rows) -> Iterator[tuple[Rows, FileStats]]:
+        """Row counts of files and bounds of the columns `wanted`, by the files' places, some at a time.
+
+        places: ascending.
+
+        Raises:
+            CorruptFileError: as said. LimitError: statistics take more memory than the limits allow.
+        """
+        yield from self._read(wanted, places, lambda table: read_statistics(table, wanted))
+
+    def record_counts(self, places: Rows | None = None) -> npt.NDArray[np.int64]:
+        """Physical rows of some files, None: of all; -1 is unknown. Raises as `read`."""
+        places = np.arange(self.files.num_rows) if places is None else places
+        counts = np.full(self.files.num_rows, -1, dtype=np.int64)
+        for found, statistics in self._read((), places, _counted):
+            counts[found] = to_numpy(pc.fill_null(statistics.rows, scalar_of(-1, pa.int64())))
+        return counts[places]
+
+    def _read(
+        self, wanted: Sequence[Leaf], places: Rows, parse: Callable[[pa.Table], FileStats]
+    ) -> Iterator[tuple[Rows, FileStats]]:
+        if self.later is None:
+            yield from ((found, parse(table)) for found, table in self._at_hand(places))
+            return
+        column = self.files.column(STATS_ROW)
+        rows = to_numpy(pc.fill_null(column, scalar_of(-1, pa.int64())))[places]
+        yield from ((found, parse(table)) for found, table in self._at_hand(places[rows < 0]))
+        places, rows = places[rows >= 0], rows[rows >= 0]
+        kept = self.later.kept
+        known = None if kept is None else kept.get(wanted, rows)
+        if known is not None:
+            yield places, known
+            return
+        parsed: list[tuple[Rows, FileStats]] = []
+        for found, table in self._still_there(self.later, rows, wanted):
+            statistics = parse(pa.table({"stats": pa.nulls(len(found), pa.string())}) if table is None else table)
+            arrays = None if kept is None or table is None else statistics.as_arrays(wanted)
+            if arrays is None:
+                kept = None
+            else:
+                parsed.append((rows[found], arrays))
+            yield places[found], statistics if arrays is None else arrays
+        if kept is not None:
+            kept.put(wanted, parsed)
+
+    def _at_hand(self, places: Rows) -> Iterator[tuple[Rows, pa.Table]]:
+        known = self.files.select([name for name in ("stats", STATS_STRUCT) if name in self.files.column_names])
+        for start in range(0, len(places), _SLICE_ROWS):
+            part = places[start : start + _SLICE_ROWS]
+            yield part, known.slice(start, len(part)) if len(places) == len(known) else known.take(from_numpy(part))
+
+    def _still_there(
+        self, later: CheckpointStatistics, rows: Rows, wanted: Sequence[Leaf]
+    ) -> Iterator[tuple[Rows, pa.Table | None]]:
+        """Places in `rows`, and what these have; None: it cannot be read."""
+        missing = np.ones(len(rows), dtype=np.bool_)
+        try:
+            for found, table in later.tables(rows, _paths(wanted)):
+                missing[found] = False
+                yield found, table
+        except CorruptFileError as error:
+            if self.strict:
+                raise
+            warn(f"Table {self.table}: {error.message}; files are not skipped by them ({error.file})")
+            yield np.flatnonzero(missing), None
+
+
+def _counted(files: pa.Table) -> FileStats:
+    counts = record_counts(files)
+    return FileStats(from_numpy(counts, missing=counts < 0), {})
+
+
+def _paths(wanted: Sequence[Leaf]) -> list[StructPath]:
+    kinds = ("minValues", "maxValues", "nullCount")
+    return [("numRecords",), *((kind, *leaf.path) for leaf in wanted for kind in kinds)]

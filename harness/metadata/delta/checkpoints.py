@@ -1,0 +1,231 @@
+"""Checkpoints: all actions that hold at one version, in one file, in parts, or with sidecars (delta L11 to L20).
+
+A checkpoint of a large table is a large file, so only the columns that a reader of snapshots needs are read, batch by
+batch, and rows are never looked at one by one. Which layout a file has is told by its content, never by its name or by
+hints (delta L10, L13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
+from harness.metadata.delta.action_lines import ParsedActions, collect, parse_actions
+from harness.metadata.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
+from harness.metadata.delta.checkpoint_columns import STATS_ROW
+from harness.metadata.delta.checkpoint_files import Statistics, read_file
+from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
+from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of
+from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, LogFile
+from harness.metadata.delta.paths import decode
+from harness.metadata.model.arrow_values import first_repeated, scalar_of
+from harness.storage.gate import IRREGULAR
+from harness.storage.paths import join
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointContent:
+    """What a checkpoint says.
+
+    adds: tables of schema `ADDS`, some perhaps with `stats_parsed`; keys are unique over all of them.
+    actions: how many there are, tombstones too; None in a V2 checkpoint, whose writers count them differently.
+    sidecars: how many other files it is spread over.
+    statistics: what the column `stats_row` of `adds` leads to; None: they have no such column.
+    """
+
+    protocol: Protocol | None
+    metadata: Metadata | None
+    adds: tuple[pa.Table, ...]
+    transactions: tuple[Transaction, ...] = ()
+    domains: tuple[DomainMetadata, ...] = ()
+    actions: int | None = None
+    sidecars: int = 0
+    statistics: CheckpointStatistics | None = None
+
+    @property
+    def files(self) -> int:
+        """How many live files there are."""
+        return sum(table.num_rows for table in self.adds)
+
+    @property
+    def size(self) -> int:
+        """The memory that it takes, about, in bytes."""
+        parts = () if self.statistics is None else self.statistics.parts
+        return sum(int(table.get_total_buffer_size()) for table in self.adds) + sum(len(part.data) for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCheckpoint:
+    """A checkpoint that cannot be read, while the log may still be sound: another base must do (delta L15, L19).
+
+    error: to raise if there is no other.
+    """
+
+    error: HarnessError
+
+
+def read_checkpoint(
+    checkpoint: Checkpoint, storage: Storage, locator: Locator, *, statistics: Statistics = "any"
+) -> CheckpointContent | UnreadableCheckpoint:
+    """What `checkpoint` says, or why it cannot be read: damaged, incomplete, gone, or with such sidecars.
+
+    Raises:
+        InvalidTableError: it can be read and contradicts itself. Rules: delta L14, L18.
+        UnsupportedError: it names files that cannot be opened.
+        LimitError: a file of it asks for more than the limits of the storage allow.
+    """
+    reader = _Reader(storage, locator, statistics, ParsedActions(checkpoint.files[0].path))
+    try:
+        for file in checkpoint.files:
+            reader.read_top(file)
+        reader.read_sidecars(checkpoint)
+        content = reader.content(checkpoint)
+    except (CorruptFileError, MissingFileError) as error:
+        if error.cause == IRREGULAR:
+            raise
+        return UnreadableCheckpoint(error)
+    return content
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Collects the actions of the files of one checkpoint."""
+
+    storage: Storage
+    locator: Locator
+    statistics: Statistics
+    few: ParsedActions
+    adds: list[pa.Table] = field(default_factory=list)
+    remove_ids: list[pa.Array] = field(default_factory=list)
+    rows: int = 0
+    parts: list[CheckpointPart] = field(default_factory=list)
+    has_adds: bool = False
+
+    def read_top(self, file: LogFile) -> None:
+        if file.name.endswith(".json"):
+            self._read_json(self.storage.read(file.path), file.path)
+        else:
+            self._read_parquet(self.storage.read(file.path), file.path)
+
+    def read_sidecars(self, checkpoint: Checkpoint) -> None:
+        top = checkpoint.files[0].path
+        self._check_layout(checkpoint, top)
+        if self.few.sidecars:
+            self.has_adds = False  # the files are in the sidecars
+        for sidecar in self.few.sidecars:
+            path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
+            if type(path) is not str:
+                raise CorruptFileError("A sidecar of the checkpoint has no path", cause="LogCorrupt", file=top)
+            physical = self._sidecar_path(path, top)
+            data = self.storage.read(physical)
+            if type(size) is int and len(data) < size:
+                raise CorruptFileError(
+                    f"A sidecar of the checkpoint is cut short: {len(data)} bytes, expected {size}",
+                    cause="LogCorrupt",
+                    file=physical,
+                    rule="delta L15",
+                )
+            self._read_parquet(data, physical, is_sidecar=True)
+
+    def content(self, checkpoint: Checkpoint) -> CheckpointContent:
+        self._refuse_repeats(checkpoint.files[0].path)
+        content = CheckpointContent(
+            protocol=self.few.protocol,
+            metadata=self.few.only_metadata,
+            adds=tuple(self.adds),
+            transactions=tuple(self.few.transactions),
+            domains=tuple(self.few.domains),
+            actions=None if self.few.checkpoint_metadata else self.rows,
+            sidecars=len(self.few.sidecars),
+            statistics=CheckpointStatistics(tuple(self.parts)) if self.parts else None,
+        )
+        self._require_adds(checkpoint.files[0].path)
+        return content
+
+    def _read_json(self, data: bytes, file: str) -> None:
+        parsed = self.few = parse_actions(data, file=file, limits=self.storage.limits)
+        self.has_adds = True  # lines have no columns to lose
+        if parsed.adds:
+            self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=file))
+        if parsed.removes:
+            self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=file)))
+
+    def _read_parquet(self, data: bytes, file: str, *, is_sidecar: bool = False) -> None:
+        actions = read_file(data, file, self.locator, self.statistics, self.storage.limits)
+        for name, body in () if is_sidecar else actions.few:
+            collect(self.few, name, body, place="of the checkpoint")
+        if self.statistics == "later" and actions.adds:
+            self.parts.append(CheckpointPart(file, data, self.rows, self.storage.limits))
+        self.adds += [_counted_from(self.rows, table) for table in actions.adds]
+        self.remove_ids += actions.remove_ids
+        self.rows += actions.rows
+        self.has_adds |= actions.has_adds
+
+    def _sidecar_path(self, recorded: str, top: str) -> str:
+        try:
+            if recorded.startswith("/") or ":" in recorded.split("/", 1)[0]:
+                return self.locator.path_map.physical(self.locator.root.canonical(recorded))
+            return join(self.locator.root.log, "_sidecars", decode(recorded))
+        except HarnessError as error:
+            raise error.within(file=top) from None
+
+    def _check_layout(self, checkpoint: Checkpoint, top: str) -> None:
+        """delta L14."""
+        marks = self.few.checkpoint_metadata
+        if len(marks) > 1:
+            raise _malformed(f"it has {len(marks)} checkpointMetadata actions, expected one", top)
+        if not marks and checkpoint.kind is CheckpointKind.UUID:
+            raise _malformed("it has no checkpointMetadata action, as its name says that it must", top)
+        if not marks and self.few.sidecars:
+            raise _malformed("it has sidecars, but no checkpointMetadata action", top)
+        if marks and marks[0].get("version") != checkpoint.version:
+            version = marks[0].get("version")
+            raise _malformed(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
+
+    def _require_adds(self, top: str) -> None:
+        """Against delta L17, the column `add` may not be missing from all files that could list live files.
+
+        Every writer makes it, and without it the table would have no rows, as if none were meant. Of several files
+        some may hold nothing but other actions.
+        """
+        if not self.has_adds:
+            raise CorruptFileError(
+                "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
+                cause="LogCorrupt",
+                file=top,
+                rule="delta L17",
+            )
+
+    def _refuse_repeats(self, top: str) -> None:
+        """delta L18."""
+        keys = pa.chunked_array([chunk for table in self.adds for chunk in table.column("key").chunks], pa.string())
+        repeated = first_repeated(keys)
+        if repeated is not None:
+            raise _malformed(f"it holds the file {repeated} twice", top, rule="delta L18")
+        removed = pa.chunked_array(self.remove_ids, pa.string())
+        if not len(removed):
+            return
+        for table in self.adds:
+            ids = ids_of(table)
+            both = ids.filter(pc.is_in(ids, value_set=removed))
+            if len(both):
+                path = both[0].as_py().partition("\x00")[0]
+                raise _malformed(f"it holds the file {path} both as added and as removed", top, rule="delta L18")
+
+
+def _counted_from(first: int, table: pa.Table) -> pa.Table:
+    """The table with rows that are counted over all files."""
+    place = table.schema.get_field_index(STATS_ROW)
+    if place < 0 or not first:
+        return table
+    rows = pc.add(table.column(place), scalar_of(first, pa.int64()))
+    return table.set_column(place, table.schema.field(place), rows)
+
+
+def _malformed(reason: str, file: str, *, rule: str = "delta L14") -> InvalidTableError:
+    return InvalidTableError(f"The checkpoint is malformed: {reason}", cause="LogCorrupt", file=file, rule=rule)

@@ -1,0 +1,298 @@
+"""Commits: what one JSON file of the log says, with its file actions as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import CorruptFileError, HarnessError, InvalidTableError
+from harness.metadata.delta.action_lines import Body, ParsedActions, parse_actions
+from harness.metadata.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit, CommitInfo
+from harness.metadata.delta.log_files import LogFile
+from harness.metadata.delta.paths import TableRoot, canonical_of, file_ids, keys_of
+from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.storage.limits import DEFAULT, Limits, contained
+from harness.storage.paths import PathMap
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "path": ("path",),
+    "partition_values": ("partitionValues",),
+    "size": ("size",),
+    "modification_time": ("modificationTime",),
+    "deletion_time": ("deletionTimestamp",),
+    "data_change": ("dataChange",),
+    "extended_file_metadata": ("extendedFileMetadata",),
+    "stats": ("stats",),
+    "dv_storage_type": ("deletionVector", "storageType"),
+    "dv_path_or_inline": ("deletionVector", "pathOrInlineDv"),
+    "dv_offset": ("deletionVector", "offset"),
+    "dv_size": ("deletionVector", "sizeInBytes"),
+    "dv_cardinality": ("deletionVector", "cardinality"),
+    "base_row_id": ("baseRowId",),
+    "default_row_commit_version": ("defaultRowCommitVersion",),
+}
+"""Where a column of `ADDS` or `REMOVES` is in the action; the others are made of these."""
+
+REMOVED = pa.schema([REMOVES.field(name) for name in ("path", "key")] + [*DELETION_VECTOR])
+"""The columns of `REMOVES` that tell which logical file ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """Tells where files are.
+
+    root: the table's.
+    path_map: where the files of a copied table are. Keys follow it, so that a file has one key however it is recorded.
+    """
+
+    root: TableRoot
+    path_map: PathMap = field(default_factory=PathMap)
+
+    def locate(self, recorded: pa.Array, *, file: str | None) -> pa.Array:
+        """The key of every path recorded in the log file `file`; with a path map, the physical path."""
+        try:
+            keys = keys_of(recorded, self.root)
+        except HarnessError as error:
+            raise error.within(file=file) from None
+        if not self.path_map.prefixes:
+            return keys
+        paths = canonical_of(keys, self.root).to_pylist()
+        return pa.array([self.path_map.physical(path) for path in paths], pa.string())
+
+    def physical(self, keys: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+        """Where the bytes are of the files with these keys: for local files a plain decoded path."""
+        pieces = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
+        if not self.path_map.prefixes:
+            pieces = [canonical_of(piece, self.root) for piece in pieces]
+        return pa.chunked_array(pieces, pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReader:
+    """Reads commits of one table, each whole: for change data feeds, history and commit times.
+
+    Replay reads many commits at once instead, see `harness.metadata.delta.replay`.
+    """
+
+    storage: Storage
+    locator: Locator
+
+    @staticmethod
+    def of(storage: Storage, root: str, *, path_map: PathMap | None = None) -> CommitReader:
+        """The reader of the table at `root`, a physical path."""
+        return CommitReader(storage, Locator(TableRoot.of(root), path_map or PathMap()))
+
+    def read_commit(self, file: LogFile) -> Commit:
+        """All that `file` says.
+
+        Raises:
+            CorruptFileError: it cannot be parsed, or is empty. Rules: delta L3, L24.
+            InvalidTableError: it contradicts itself. Rule: delta L25.
+            MissingFileError: it is gone.
+            LimitError: it has more actions than the limits of the storage allow.
+        """
+        data, limits = read_log_file(file, self.storage), self.storage.limits
+        with contained(file=file.path):
+            return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
+
+    def read_info(self, file: LogFile) -> CommitInfo | None:
+        """What `file` says of its commit; None: nothing. Its file actions are read, and not made into tables.
+
+        Raises:
+            CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
+        """
+        data, limits = read_log_file(file, self.storage), self.storage.limits
+        with contained(file=file.path):
+            return parse_actions(data, file=file.path, drain=_forget, limits=limits).info
+
+
+def _forget(parsed: ParsedActions) -> None:
+    parsed.adds.clear()
+    parsed.removes.clear()
+
+
+def read_log_file(file: LogFile, storage: Storage) -> bytes:
+    """The bytes of a commit or a compacted commit.
+
+    Raises:
+        CorruptFileError: there are none: a write was torn. Rule: delta L3.
+        MissingFileError: it is gone.
+    """
+    data = storage.read(file.path) if file.content is None else file.content
+    if not data:
+        raise CorruptFileError(
+            "Cannot read the log: the commit is an empty file. Its writer may have been interrupted",
+            cause="LogCorrupt",
+            file=file.path,
+            rule="delta L3",
+        )
+    return data
+
+
+def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limits: Limits = DEFAULT) -> Commit:
+    """The commit in `data`.
+
+    Raises:
+        CorruptFileError, InvalidTableError, LimitError: as for `CommitReader.read_commit`.
+    """
+    parsed = parse_actions(data, file=file, limits=limits)
+    adds = file_actions(parsed.adds, ADDS, locator=locator, file=file)
+    removes = file_actions(parsed.removes, REMOVES, locator=locator, file=file)
+    ranks = np.zeros(adds.num_rows + removes.num_rows, dtype=np.int64)
+    refuse_repeats(pa.concat_arrays([ids_of(adds), ids_of(removes)]), ranks, adds.num_rows, files=[file])
+    return Commit(
+        version=version,
+        file=file,
+        protocol=parsed.protocol,
+        metadata=parsed.only_metadata,
+        info=parsed.info,
+        adds=adds,
+        removes=removes,
+        cdc=_cdc(parsed, locator),
+        transactions=tuple(parsed.transactions),
+        domains=tuple(parsed.domains),
+    )
+
+
+def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator, file: str | None) -> pa.Table:
+    """Parsed add or remove actions as a table.
+
+    Args:
+        bodies: the actions, checked by `parse_actions`.
+        schema: `ADDS`, `REMOVES`, or some columns of these, among them those of location and deletion vector.
+        locator: tells where the files are.
+        file: the log file, for errors.
+
+    Raises:
+        CorruptFileError: a field has another type than it must have, or a deletion vector is incomplete.
+        InvalidTableError: a path cannot be decoded. Rule: delta L38.
+    """
+    columns: dict[str, pa.Array] = {}
+    for target in schema:
+        place = FIELDS.get(target.name)
+        if place is not None:
+            columns[target.name] = _array(_at(bodies, place), target.type, ".".join(place), file)
+    columns["key"] = locator.locate(columns["path"], file=file)
+    table = pa.table([columns[name] for name in schema.names], schema=schema)
+    check_vectors(table, file=file)
+    return table
+
+
+def ids_of(files: pa.Table) -> pa.Array:
+    """What identifies each row of `ADDS` or `REMOVES` in replay, see `harness.metadata.delta.paths.file_ids`."""
+    columns = ("key", "dv_storage_type", "dv_path_or_inline", "dv_offset")
+    return file_ids(*(_flat(files.column(name)) for name in columns))
+
+
+def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, files: Sequence[str]) -> None:
+    """Refuses commits that add a file twice, or both add and remove it.
+
+    Args:
+        ids: of all adds, then of all removes.
+        ranks: per id, the index into `files` of the commit that it is from.
+        adds: how many of `ids` are adds.
+        files: the commits.
+
+    Raises:
+        InvalidTableError: names the file and the commit. Rule: delta L25.
+    """
+    codes = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
+    place = codes * len(files) + ranks
+    order = np.argsort(place, kind="stable")  # of equal places, adds come first
+    repeated = (place[order][1:] == place[order][:-1]) & (order[:-1] < adds)
+    if not repeated.any():
+        return
+    first, second = order[:-1][repeated][0], order[1:][repeated][0]
+    deed = "adds the same file twice" if second < adds else "both adds and removes the same file"
+    path = ids[int(first)].as_py().partition("\x00")[0]
+    raise InvalidTableError(
+        f"A commit {deed}: {path}. Which of the two holds is not defined",
+        cause="LogCorrupt",
+        file=files[int(ranks[first])],
+        rule="delta L25",
+    )
+
+
+def check_vectors(files: pa.Table, *, file: str | None) -> None:
+    """Refuses deletion vectors that lack a field (delta D1).
+
+    Raises:
+        CorruptFileError: names `file`.
+    """
+    is_absent = pc.is_null(files.column("dv_storage_type"))
+    for name in ("dv_path_or_inline", "dv_size", "dv_cardinality", "dv_offset"):
+        given = pc.is_valid(files.column(name))
+        # An offset may be missing, but not stand alone.
+        wrong = pc.and_(is_absent, given) if name == "dv_offset" else pc.equal(is_absent, given)
+        if pc.any(wrong).as_py():
+            path = files.column("path").filter(wrong)[0].as_py()
+            raise CorruptFileError(
+                f"The deletion vector of {path} is incomplete: storageType or {FIELDS[name][-1]} is missing",
+                cause="LogCorrupt",
+                file=file,
+                rule="delta D1",
+            )
+
+
+def _at(bodies: Sequence[Body], place: tuple[str, ...]) -> list[Any]:
+    """The field at `place` in each of `bodies`; what stands where an object should be is refused with its column."""
+    first, *rest = place
+    values = [body.get(first) for body in bodies]
+    for name in rest:
+        if any(value is not None for value in values):
+            values = [value.get(name) if isinstance(value, dict) else value for value in values]
+    return values
+
+
+def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -> pa.Array:
+    if type_ == PARTITION_VALUES:
+        values = [None if value is None else list(value.items()) for value in values]
+    elif not {type(value) for value in values} <= {_PYTHON[type_], NoneType}:
+        value = next(value for value in values if value is not None and type(value) is not _PYTHON[type_])
+        raise _mistyped(value, type_, name, file)
+    try:
+        return array_of(values, type_)
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
+        raise CorruptFileError(
+            f"Cannot read the log: a field {name} holds what is no {type_}: {error}",
+            cause="LogCorrupt",
+            file=file,
+            rule="delta L24",
+        ) from error
+
+
+_PYTHON = {pa.int64(): int, pa.string(): str, pa.bool_(): bool}
+
+
+def _mistyped(value: Any, type_: pa.DataType, name: str, file: str | None) -> CorruptFileError:
+    return CorruptFileError(
+        f"Cannot read the log: a field {name} is {value!r}, expected {type_}",
+        cause="LogCorrupt",
+        file=file,
+        rule="delta L24",
+    )
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _cdc(parsed: ParsedActions, locator: Locator) -> tuple[AddCdc, ...]:
+    if not parsed.cdc:
+        return ()
+    paths = _array([body["path"] for body in parsed.cdc], pa.string(), "path", parsed.file)
+    sizes = _array([body["size"] for body in parsed.cdc], pa.int64(), "size", parsed.file).to_pylist()
+    physical = locator.physical(locator.locate(paths, file=parsed.file)).to_pylist()
+    return tuple(
+        AddCdc(path=body["path"], physical=path, partition_values=dict(body["partitionValues"]), size=size)
+        for body, path, size in zip(parsed.cdc, physical, sizes, strict=True)
+    )

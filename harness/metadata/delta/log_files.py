@@ -1,0 +1,227 @@
+"""What lies in `_delta_log`: files by kind and version, told apart by their names alone (delta L1 to L5, L11, L12).
+
+A listing is taken once per table version and never changed: all later work uses it, so files that others write or
+clean up meanwhile cannot mix two states (delta L44, L46).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import TypeAlias
+
+from harness.errors import TableNotFoundError
+from harness.metadata.files.documents import HEAD, kind_of
+from harness.storage.listings import UNREADABLE, Entry
+from harness.storage.paths import join
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+LOG_DIRECTORY = "_delta_log"
+HINT = "_last_checkpoint"
+
+_VERSION = r"[0-9]{20}"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_COMMIT = re.compile(rf"(?P<version>{_VERSION})\.json")
+_CLASSIC = re.compile(rf"(?P<version>{_VERSION})\.checkpoint\.parquet")
+_PART = re.compile(rf"(?P<version>{_VERSION})\.checkpoint\.(?P<part>[0-9]{{10}})\.(?P<parts>[0-9]{{10}})\.parquet")
+_NAMED = re.compile(rf"(?P<version>{_VERSION})\.checkpoint\.{_UUID}\.(?:json|parquet)")
+_COMPACTION = re.compile(rf"(?P<version>{_VERSION})\.(?P<last>{_VERSION})\.compacted\.json")
+_CHECKSUM = re.compile(rf"(?P<version>{_VERSION})\.crc")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of the log.
+
+    path: physical.
+    version: the (first) version in its name.
+    size: in bytes; `harness.storage.listings.UNREADABLE` of what is no regular file.
+    modified_ms: last modification, milliseconds since 1970-01-01 UTC; None where the storage does not tell.
+    content: of a commit that only the table's catalog holds; None: it is to be read.
+    """
+
+    path: str
+    version: int
+    size: int
+    modified_ms: int | None
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its directory."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+class CheckpointKind(enum.IntEnum):
+    """How a checkpoint is named, in ascending preference at equal versions (delta L11). It says nothing of V1 or V2."""
+
+    CLASSIC = 0
+    MULTI_PART = 1
+    UUID = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint (delta L12).
+
+    files: the parts in order; one file unless the kind is MULTI_PART. A UUID checkpoint ends with .json or .parquet.
+    """
+
+    version: int
+    kind: CheckpointKind
+    files: tuple[LogFile, ...]
+
+    @property
+    def preference(self) -> tuple[int, CheckpointKind, int, str]:
+        """Sorts checkpoints, best last (delta L11)."""
+        return self.version, self.kind, len(self.files), self.files[-1].name
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A file that holds the reconciled actions of the commits first..last, both inclusive (delta L27)."""
+
+    first: int
+    last: int
+    file: LogFile
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What `_last_checkpoint` says: that there was a checkpoint of `version`.
+
+    files: live files in it; None: not recorded. actions: all actions in it, tombstones too; None: not recorded.
+    """
+
+    version: int
+    files: int | None = None
+    actions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogListing:
+    """The files of a log at one moment.
+
+    root: the table's directory, physical.
+    commits: the JSON files by version, in ascending order; empty files too.
+    checkpoints: the complete ones, ascending by preference; without empty files (delta L3, L12).
+    compactions: ascending; without empty files (delta L3).
+    checksums: the .crc files by version.
+    hinted: whether there is a `_last_checkpoint`.
+    hint: what `_last_checkpoint` said at that moment; None: nothing sound.
+    ceiling: the latest version where the files do not tell it, because a catalog does; None: they do.
+    notes: what a user should know about the ceiling, one sentence each.
+    """
+
+    root: str
+    commits: Mapping[int, LogFile]
+    checkpoints: tuple[Checkpoint, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
+    checksums: Mapping[int, LogFile] = field(default_factory=dict)
+    hinted: bool = False
+    hint: Hint | None = None
+    ceiling: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def directory(self) -> str:
+        """The log's directory, physical."""
+        return join(self.root, LOG_DIRECTORY)
+
+    @property
+    def latest(self) -> int:
+        """The ceiling, or the greatest version of any commit, complete checkpoint or compaction; -1: there is none."""
+        if self.ceiling is not None:
+            return self.ceiling
+        commit = max(self.commits, default=-1)
+        checkpoint = max((c.version for c in self.checkpoints), default=-1)
+        return max(commit, checkpoint, max((c.last for c in self.compactions), default=-1))
+
+
+def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = None) -> LogListing:
+    """The log of the table at `root`, a physical path. listed: what was listed of its directory just now.
+
+    Raises:
+        TableNotFoundError: no directory, no log in it, or a log without commits and checkpoints (delta L4).
+    """
+    directory = join(root, LOG_DIRECTORY)
+    entries = storage.entries(directory) if listed is None else listed
+    listing = arrange(root, entries)
+    if listing.latest < 0:
+        raise _not_found(storage, root, directory, entries)
+    return listing
+
+
+_Parts: TypeAlias = dict[tuple[int, int], dict[int, LogFile]]
+
+
+def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
+    """The log files among `entries`, which may come in any order; other names are ignored (delta L1, L2)."""
+    directory = join(root, LOG_DIRECTORY)
+    commits: dict[int, LogFile] = {}
+    checksums: dict[int, LogFile] = {}
+    checkpoints: list[Checkpoint] = []
+    compactions: list[Compaction] = []
+    parts: _Parts = {}
+    hinted = False
+    for entry in entries:
+        hinted = hinted or entry.name == HINT
+        version = _version(entry.name)
+        if version is None:
+            continue
+        file = LogFile(join(directory, entry.name), version, entry.size, entry.modified_ms)
+        if _COMMIT.fullmatch(entry.name):
+            commits[version] = file
+        elif _CHECKSUM.fullmatch(entry.name):
+            checksums[version] = file
+        elif entry.size == 0:
+            continue  # a torn checkpoint or compaction: as if it were absent (delta L3)
+        elif _CLASSIC.fullmatch(entry.name):
+            checkpoints.append(Checkpoint(version, CheckpointKind.CLASSIC, (file,)))
+        elif _NAMED.fullmatch(entry.name):
+            checkpoints.append(Checkpoint(version, CheckpointKind.UUID, (file,)))
+        elif match := _PART.fullmatch(entry.name):
+            parts.setdefault((version, int(match["parts"])), {})[int(match["part"])] = file
+        elif (match := _COMPACTION.fullmatch(entry.name)) and int(match["last"]) > version:
+            compactions.append(Compaction(version, int(match["last"]), file))
+    checkpoints += _complete(parts)
+    return LogListing(
+        root,
+        dict(sorted(commits.items())),
+        tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.preference)),
+        tuple(sorted(compactions, key=lambda compaction: (compaction.first, compaction.last))),
+        dict(sorted(checksums.items())),
+        hinted,
+    )
+
+
+def _version(name: str) -> int | None:
+    """The number that a name of the log starts with; None if it starts otherwise."""
+    digits, dot, _ = name.partition(".")
+    return int(digits) if dot and re.fullmatch(_VERSION, digits) else None
+
+
+def _complete(parts: _Parts) -> Iterable[Checkpoint]:
+    """The multi-part checkpoints of which all parts 1..n of the same n are there (delta L12)."""
+    for (version, count), files in parts.items():
+        found = {number: file for number, file in files.items() if 1 <= number <= count}
+        if count >= 1 and len(found) == count:
+            yield Checkpoint(version, CheckpointKind.MULTI_PART, tuple(found[number] for number in sorted(found)))
+
+
+def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry, ...]) -> TableNotFoundError:
+    if storage.exists(root):
+        kind = kind_of(storage.read(root, length=HEAD), root)
+        reason = f"it is {kind}; give the directory that contains {LOG_DIRECTORY}"
+    elif not storage.is_directory(root):
+        reason = "there is no such directory"
+    elif not storage.is_directory(directory):
+        reason = f"it has no directory {LOG_DIRECTORY}; give the directory that contains it"
+    elif all(entry.size == UNREADABLE for entry in entries):
+        reason = f"its {LOG_DIRECTORY} is empty"
+    else:
+        reason = f"its {LOG_DIRECTORY} has neither a commit nor a complete checkpoint"
+    return TableNotFoundError(f"Cannot find a Delta table: {reason}", table=root, rule="delta L4")

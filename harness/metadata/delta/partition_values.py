@@ -1,0 +1,388 @@
+"""Partition values of the log, which are text whatever the column's type, to internal values (delta V1 to V9).
+
+The log is the truth: folder names mean nothing, and no value is taken for null because of how it reads, but the empty
+text where it cannot be a value (V2, V3). Timestamps without a zone are UTC, as the log does not say which zone its
+writer lived in (V5).
+
+Spec: Delta, "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+import struct
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import field
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import InvalidTableError, UnsupportedError
+from harness.metadata.model.arrow_values import from_numpy, offsets_of, to_numpy
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    Type,
+    UnknownType,
+)
+from harness.metadata.plan.projection import stored_name
+from harness.storage.records import dataclass
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_DATE = re.compile(r"([+-]?[0-9]{1,7})-([0-9]{1,2})-([0-9]{1,2})", re.ASCII)
+_TIME = re.compile(
+    r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+    r" ?(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2}){0,2})?",
+    re.ASCII,
+)
+_EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_DAYS_IN_400_YEARS = 146_097
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+
+
+def parse_partition_value(
+    text: str | None, type_: Type, *, column: str | None = None, file: str | None = None, table: str | None = None
+) -> Any:
+    """The value as internal values (see `harness.metadata.model.schema`); None for null.
+
+    Null is what the log says is null, and the empty text for every type but string and binary (delta V2). Equal texts
+    are parsed once.
+
+    Args:
+        text: as in the log; None: null, or the key is missing.
+        type_: the column's type in the version that is read, which may be wider than when the text was written (T24).
+        column, file, table: for messages, where the caller does not fill them in.
+
+    Raises:
+        InvalidTableError: the text is no value of the type (`PartitionValueError`).
+        UnsupportedError: no partition column can have that type, or harness does not read it (V7, T28).
+    """
+    if text is None:
+        return None
+    try:
+        return _parse(text, type_)
+    except _NoValueError as error:
+        raise InvalidTableError(
+            f"Invalid partition value: got {_show(text)}, expected {error}",
+            cause="PartitionValueError",
+            table=table,
+            file=file,
+            field=column,
+            rule=error.rule,
+        ) from None
+    except UnsupportedError as error:
+        error.field = column
+        raise error.within(table=table, file=file) from None
+
+
+class _NoValueError(Exception):
+    """A text that is no value; its own text says what was expected."""
+
+    def __init__(self, expected: str, rule: str = "delta V4") -> None:
+        super().__init__(expected)
+        self.rule = rule
+
+
+@lru_cache(maxsize=1 << 16)
+def _parse(text: str, type_: Type) -> Any:
+    match type_:
+        case StringType():
+            return text
+        case BinaryType():
+            return text.encode("utf-8", "surrogatepass")
+        case UnknownType():
+            return None
+        case _ if text == "":
+            return None
+        case BooleanType():
+            return _boolean(text)
+        case IntegerType(bits=bits):
+            return _integer(text, type_, bits)
+        case FloatType(bits=bits):
+            return _float(text, type_, bits)
+        case DecimalType():
+            return _decimal(text, type_)
+        case DateType():
+            return _date(text)
+        case TimestampType(utc=utc):
+            return _instant(text) if utc else _wall_clock(text)
+        case _:
+            raise UnsupportedError(
+                f"Cannot read partition values of type {type_}", cause="UnsupportedType", rule="delta V7"
+            )
+
+
+def _boolean(text: str) -> bool:
+    match text.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise _NoValueError("true or false")
+
+
+def _integer(text: str, type_: Type, bits: int) -> int:
+    value = int(text) if _INTEGER.fullmatch(text) else None
+    if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise _NoValueError(f"an integer of type {type_}")
+    return value
+
+
+def _float(text: str, type_: Type, bits: int) -> float:
+    special = _SPECIAL.get(text.lstrip("+-").lower()) if len(text) - len(text.lstrip("+-")) < 2 else None
+    if special is not None:
+        return -special if text.startswith("-") and not math.isnan(special) else special
+    if not _NUMBER.fullmatch(text):
+        raise _NoValueError(f"a number of type {type_}")
+    value = float(text)
+    try:
+        value = struct.unpack(">f", struct.pack(">f", value))[0] if bits == 32 else value
+    except OverflowError:
+        value = math.inf
+    if math.isinf(value):
+        raise _NoValueError(f"a number in the range of {type_}")
+    return value
+
+
+def _decimal(text: str, type_: DecimalType) -> Decimal:
+    expected = f"a number that {type_} holds exactly"
+    if not _NUMBER.fullmatch(text):
+        raise _NoValueError(expected)
+    try:
+        value = Decimal(text).quantize(Decimal(1).scaleb(-type_.scale), context=_EXACT)
+    except decimal.DecimalException:
+        raise _NoValueError(expected) from None
+    if len(value.as_tuple().digits) > type_.precision and value != 0:
+        raise _NoValueError(expected)
+    return value.copy_abs() if value == 0 else value
+
+
+def _date(text: str) -> int:
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise _NoValueError("a date such as 2024-12-31")
+    days = _days(int(match[1]), int(match[2]), int(match[3]))
+    if not -(1 << 31) <= days < 1 << 31:
+        raise _NoValueError("a date in the range of 32 bits of days")
+    return days
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar, whose years repeat every 400."""
+    cycles, in_cycle = divmod(year, 400)
+    try:
+        ordinal = datetime.date(400 + in_cycle, month, day).toordinal()
+    except ValueError:
+        raise _NoValueError("a day that exists") from None
+    return ordinal - _EPOCH_DAY + (cycles - 1) * _DAYS_IN_400_YEARS
+
+
+def _instant(text: str) -> int:
+    micros, zone = _timestamp(text)
+    return micros - _offset_us(zone)
+
+
+def _wall_clock(text: str) -> int:
+    micros, zone = _timestamp(text)
+    if zone not in (None, "Z"):
+        raise _NoValueError("a timestamp without an offset", "delta V6")
+    return micros
+
+
+def _timestamp(text: str) -> tuple[int, str | None]:
+    """Micros of the clock that the text shows, and its zone; a date alone is midnight (a widened column, T24)."""
+    day, separator, time = text.partition("T" if "T" in text else " ")
+    if not separator:
+        return _in_range(_date(day) * _DAY), None
+    match = _TIME.fullmatch(time)
+    if match is None:
+        raise _NoValueError("a timestamp such as 2024-12-31 23:59:59.123456 or 2024-12-31T23:59:59Z", "delta V5")
+    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+    fraction = (match["fraction"] or "").ljust(6, "0")
+    if hour > 23 or minute > 59 or second > 59:
+        raise _NoValueError("a time of day that exists", "delta V5")
+    if fraction[6:].strip("0"):
+        raise _NoValueError("at most 6 digits after the second", "delta V5")
+    micros = ((hour * 60 + minute) * 60 + second) * _SECOND + int(fraction[:6])
+    return _in_range(_date(day) * _DAY + micros), match["zone"]
+
+
+def _offset_us(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    digits = zone[1:].replace(":", "").ljust(6, "0")
+    hours, minutes, seconds = (int(digits[i : i + 2]) for i in (0, 2, 4))
+    offset = (hours * 60 + minutes) * 60 + seconds
+    if minutes > 59 or seconds > 59 or offset > 18 * 3600:
+        raise _NoValueError("an offset of at most 18 hours", "delta V5")
+    return (-offset if zone[0] == "-" else offset) * _SECOND
+
+
+def _in_range(micros: int) -> int:
+    if not -(1 << 63) <= micros < 1 << 63:
+        raise _NoValueError("a timestamp in the range of 64 bits of microseconds", "delta V5")
+    return micros
+
+
+def _show(text: str) -> str:
+    return repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
+
+
+# The partition tuples of a snapshot's files: each distinct tuple typed once, and per file the number of its tuple.
+#
+# The log gives every file a map of texts. A table has few values and many files, so the maps are taken apart column by
+# column, and each distinct text is looked at once.
+#
+# Spec: Delta, "Partition Value Serialization".
+
+
+_Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTuples:
+    """The partition tuples of many files.
+
+    tuples: the distinct tuples, in the order of their first files: internal values by field id. Two spellings of a
+        value are one (delta V5), 0.0 and -0.0 are two.
+    indexes: per file, an index into `tuples`.
+    """
+
+    tuples: tuple[Mapping[int, Any], ...]
+    indexes: npt.NDArray[np.int32]
+
+
+def partition_tuples(files: pa.Table, columns: Sequence[Field]) -> PartitionTuples:
+    """The tuples of a `FILES_STATE` table. A value that a file does not record is null (delta V2).
+
+    Args:
+        files: with columns `path` and `partition_values`.
+        columns: the partition columns; a key in another letter case counts where the exact one is missing (V8).
+
+    Raises:
+        InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
+    """
+    size = files.num_rows
+    encoded = _encoded(files.column("partition_values"), columns)
+    typed = [_typed(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
+    combined: _Codes = np.zeros(size, dtype=np.int64)
+    for codes, distinct in typed:
+        combined = _numbered(combined * len(distinct) + codes)
+    firsts = _firsts(combined, int(combined.max(initial=-1)) + 1)
+    tuples = tuple(
+        {column.id: distinct[int(codes[file])] for column, (codes, distinct) in zip(columns, typed, strict=True)}
+        for file in firsts.tolist()
+    )
+    return PartitionTuples(tuples=tuples, indexes=combined.astype(np.int32))
+
+
+def _numbered(codes: _Codes) -> _Codes:
+    """Numbers for distinct codes, in the order in which these come."""
+    found: _Codes = to_numpy(pc.dictionary_encode(from_numpy(codes)).indices).astype(np.int64)
+    return found
+
+
+def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
+    """Of each number below `count`, the first place."""
+    firsts = np.zeros(count, dtype=np.int64)
+    firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return firsts
+
+
+@dataclass(slots=True)
+class _Encoded:
+    """What the files have for one column. codes: per file the number of its text, chunk by chunk. texts: by number,
+    with the first file that has it; null is a text, too."""
+
+    codes: list[_Codes] = field(default_factory=list)
+    texts: dict[str | None, int] = field(default_factory=dict)
+    firsts: list[int] = field(default_factory=list)
+
+    def append(self, texts: pa.Array, start: int) -> None:
+        """The texts of the next files, the first of which has the number `start`."""
+        encoded = pc.dictionary_encode(texts, null_encoding="encode")
+        own = to_numpy(encoded.indices)
+        distinct = encoded.dictionary.to_pylist()
+        firsts = start + _firsts(own, len(distinct))
+        renumbered = np.zeros(len(distinct), dtype=np.int64)
+        for place, text in enumerate(distinct):
+            if text not in self.texts:
+                self.texts[text] = len(self.texts)
+                self.firsts.append(int(firsts[place]))
+            renumbered[place] = self.texts[text]
+        self.codes.append(renumbered[own])
+
+
+def _encoded(values: pa.ChunkedArray, columns: Sequence[Field]) -> list[_Encoded]:
+    """Per column. Chunk by chunk, as arrays of all files cost more to make room for than to fill."""
+    found = [_Encoded() for _ in columns]
+    start = 0
+    for maps in values.chunks:
+        for encoded, texts in zip(found, _texts(maps, columns), strict=True):
+            encoded.append(texts, start)
+        start += len(maps)
+    return found
+
+
+def _texts(maps: pa.MapArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
+    """Per column, the text that each map gives it; null where it gives none."""
+    offsets = to_numpy(offsets_of(maps))
+    start, stop = int(offsets[0]), int(offsets[-1])
+    keys, texts = maps.keys.slice(start, stop - start).dictionary_encode(), maps.items.slice(start, stop - start)
+    names = keys.dictionary.to_pylist()
+    codes = to_numpy(keys.indices)
+    owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
+    for column in columns:
+        name = stored_name(column)
+        alike = [i for i, key in enumerate(names) if key.lower() == name.lower()]
+        places = np.full(len(maps), -1, dtype=np.int64)
+        # The exact name wins, and of others the last that a map has (V8).
+        for wanted in ([i for i in alike if names[i] != name], [i for i in alike if names[i] == name]):
+            if wanted:
+                is_wanted = np.zeros(len(names), dtype=np.bool_)
+                is_wanted[wanted] = True
+                hits = np.flatnonzero(is_wanted[codes])
+                places[owners[hits]] = hits
+        yield texts.take(from_numpy(places, missing=places < 0))
+
+
+def _typed(encoded: _Encoded, column: Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:
+    """Per file a code, and the distinct values by code."""
+    numbers: dict[Hashable, int] = {}
+    distinct: list[Any] = []
+    renumbered = []
+    for text, first in zip(encoded.texts, encoded.firsts, strict=True):
+        value = parse_partition_value(text, column.type, column=column.name, file=paths[first].as_py())
+        number = numbers.setdefault(_identity(value), len(distinct))
+        if number == len(distinct):
+            distinct.append(value)
+        renumbered.append(number)
+    codes = np.concatenate(encoded.codes) if encoded.codes else np.zeros(0, dtype=np.int64)
+    return np.array(renumbered, dtype=np.int64)[codes], distinct
+
+
+def _identity(value: Any) -> Hashable:
+    """Equal for values that are one partition: floats by bits, NaN as one."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else struct.pack(">d", value)
+    return (value,)

@@ -1,0 +1,257 @@
+"""Paths in the log: URI references, and the files that they name.
+
+The same file may be recorded as `a%20b`, `a b`, `/table/a%20b` or `file:///table/a%20b`, and a remove must cancel the
+add that spells it differently. So each path has a *canonical* form, decoded and absolute, which is (before `PathMap`)
+the place of the bytes: a plain path for local files, a URI without escapes for others. The *key* of replay is that
+form, or what of it follows the table's folder, where that is plain. So the keys of most tables are the recorded paths
+themselves, of which a million take 100 MB.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import InvalidTableError, RequestError, UnsupportedError
+from harness.metadata.model.arrow_values import array_of, scalar_of, text_bytes
+from harness.storage.paths import is_local, join, local_path
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
+_LOCAL_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNORECASE)
+_BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
+_BEGINS_WITH_SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:"
+_ABSOLUTE = rf"{_BEGINS_WITH_SCHEME}|^/"
+# What one concatenation cannot resolve: escapes, schemes, absolute paths, empty and dot segments, NUL.
+_INTRICATE = rf"[%\x00]|{_ABSOLUTE}|(^|/)\.{{0,2}}(/|$)"
+_PERCENT, _NUL, _COLON, _SLASH, _DOT = b"%\x00:/."
+
+
+@dataclass(frozen=True, slots=True)
+class TableRoot:
+    """The folder that relative paths are relative to.
+
+    path: canonical, without a slash at the end (but for the root of the local file system).
+    """
+
+    path: str
+
+    @staticmethod
+    def of(location: str) -> TableRoot:
+        """The root at `location`, a physical path: nothing in it is an escape (delta L39)."""
+        if is_local(location):
+            return TableRoot(_local_normal(os.path.abspath(local_path(location))))
+        return TableRoot(location.rstrip("/"))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the table is on the local file system."""
+        return is_local(self.path)
+
+    @property
+    def prefix(self) -> str:
+        """What relative paths are put behind."""
+        return self.path if self.path.endswith("/") else self.path + "/"
+
+    @property
+    def log(self) -> str:
+        """The folder of the log."""
+        return join(self.path, "_delta_log")
+
+    def canonical(self, recorded: str) -> str:
+        """The file that `recorded` names: see the module. Relative paths start at this folder.
+
+        Raises:
+            InvalidTableError: a path that is empty, or has an escape that is none. Rules: delta L25, L38.
+            UnsupportedError: a `file:` URI of another host. Rule: delta L41.
+        """
+        if recorded == "":
+            raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
+        if _LOCAL_URI.match(recorded) is not None:
+            return _local_normal(decode(_LOCAL_URI.sub("", recorded, count=1)))
+        scheme = _SCHEME.match(recorded)
+        if scheme is not None:
+            if scheme.group().lower() == "file":
+                raise UnsupportedError(f"Cannot open {recorded}: it is not a path of this host", rule="delta L41")
+            return _remote_normal(scheme.group().lower() + decode(recorded[scheme.end() :]))
+        path = decode(recorded)
+        if self.is_local:
+            return _local_normal(path if recorded.startswith("/") else join(self.path, path))
+        if recorded.startswith("/"):  # absolute within the store of the table
+            base = _BASE.match(self.path)
+            assert base is not None
+            return _remote_normal(base.group() + path)
+        return _remote_normal(join(self.path, path))
+
+
+def decode(recorded: str) -> str:
+    """`recorded` with its percent-escapes decoded, once, as UTF-8; a plus stays a plus (delta L38).
+
+    Raises:
+        InvalidTableError: an escape without two hexadecimal digits, or bytes that are not UTF-8.
+    """
+    if "\x00" in recorded or "%00" in recorded:
+        raise _bad_path(recorded, "it holds a NUL character")
+    if "%" not in recorded:
+        return recorded
+    if _BAD_ESCAPE.search(recorded) is not None:
+        raise _bad_path(recorded, "a percent sign is not followed by two hexadecimal digits")
+    try:
+        return unquote_to_bytes(recorded).decode("utf-8")
+    except UnicodeError:
+        raise _bad_path(recorded, "its escapes are not UTF-8") from None
+
+
+def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
+    """The key of every path of a string array without nulls, see the module: equal for paths of one canonical form.
+
+    Plain relative names are their own keys; of the others, each folder is resolved once.
+
+    Raises:
+        InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
+    """
+    if _all_plain(recorded):
+        return recorded
+    intricate = pc.match_substring_regex(recorded, _INTRICATE)
+    if not pc.any(intricate).as_py():
+        return recorded
+    folders = _Folders(root, {})
+    resolved = array_of([folders.canonical(path) for path in recorded.filter(intricate).to_pylist()], pa.string())
+    return pc.replace_with_mask(recorded, intricate, _shortened(resolved, root))
+
+
+def canonical_of(keys: pa.Array, root: TableRoot) -> pa.Array:
+    """The canonical path of every key."""
+    paths = pc.binary_join_element_wise(scalar_of(root.prefix, pa.string()), keys, scalar_of("", pa.string()))
+    if _all_plain(keys):
+        return paths
+    return pc.if_else(pc.match_substring_regex(keys, _ABSOLUTE), keys, paths)
+
+
+def _shortened(canonical: pa.Array, root: TableRoot) -> pa.Array:
+    """The keys of canonical paths."""
+    within = pc.starts_with(canonical, root.prefix)
+    rest = pc.utf8_slice_codeunits(canonical, len(root.prefix))
+    return pc.if_else(pc.and_(within, pc.invert(pc.match_substring_regex(rest, _INTRICATE))), rest, canonical)
+
+
+def _all_plain(paths: pa.Array) -> bool:
+    """Whether none is intricate, as bytes that are looked at together tell; False: some may be."""
+    if not len(paths):
+        return True
+    data, offsets = text_bytes(paths)
+    if any((data == byte).any() for byte in (_PERCENT, _NUL, _COLON)):
+        return False
+    first, last = offsets[:-1], offsets[1:] - 1
+    if (last < first).any() or _is_slash_or_dot(data[first]).any() or (data[last] == _SLASH).any():
+        return False
+    return not _is_slash_or_dot(data[1:][data[:-1] == _SLASH]).any()
+
+
+def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (data == _SLASH) | (data == _DOT)
+    return found
+
+
+def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:
+    """What identifies logical files in replay: canonical path and deletion vector (delta R1).
+
+    The arrays are columns `key`, `dv_storage_type`, `dv_path_or_inline` and `dv_offset` of one table. Files without a
+    deletion vector are identified by their key alone.
+    """
+    if storage_type.null_count == len(storage_type):
+        return keys
+    at_sign, nothing, end = (scalar_of(text, pa.string()) for text in ("@", "", "\x00"))
+    at = pc.binary_join_element_wise(at_sign, pc.cast(offset, pa.string()), nothing)
+    vector = pc.binary_join_element_wise(storage_type, path_or_inline, pc.fill_null(at, nothing), nothing)
+    return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
+
+
+def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
+    """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
+
+    Raises:
+        UnsupportedError: names the scheme. Rule: delta L41.
+    """
+    own = _SCHEME.match(root.path)
+    foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
+    if own is not None:
+        foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own.group() + "://")))
+    prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
+    for scheme in pc.unique(prefixes).to_pylist():
+        example = foreign.filter(pc.starts_with(foreign, scheme))[0].as_py()
+        if not _is_served(scheme, example, storage):
+            raise UnsupportedError(
+                f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
+                file=example,
+                rule="delta L41",
+            )
+
+
+def _with_scheme(keys: pa.Array) -> pa.Array:
+    if not (text_bytes(keys)[0] == _COLON).any():
+        return keys.slice(0, 0)
+    return keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
+
+
+def _is_served(prefix: str, example: str, storage: Storage) -> bool:
+    try:
+        storage.client(example)
+    except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
+        return False
+    return prefix.endswith("://")  # without, `storage` would take it for a local path
+
+
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """Resolves paths, folders only once."""
+
+    root: TableRoot
+    known: dict[str, str]
+
+    def canonical(self, recorded: str) -> str:
+        folder, slash, name = recorded.rpartition("/")
+        if slash == "" or "%" in name or "\x00" in name or name in ("", ".", ".."):
+            return self.root.canonical(recorded)
+        found = self.known.get(folder)
+        if found is None:
+            found = self.known[folder] = self.root.canonical(folder + "/x")[:-1]
+        return found + name
+
+
+def _local_normal(path: str) -> str:
+    normal = posixpath.normpath(path)
+    return normal[1:] if normal.startswith("//") else normal
+
+
+def _remote_normal(uri: str) -> str:
+    """`uri` without `.` and `..`; empty segments stay, they are part of an object's name."""
+    if _DOTS.search(uri) is None:
+        return uri
+    base = _BASE.match(uri)
+    start = base.end() if base is not None else uri.index(":") + 1
+    segments: list[str] = []
+    for segment in uri[start:].split("/"):
+        if segment == "..":
+            del segments[max(1, len(segments) - 1) :]  # the first is what stands before the first slash
+        elif segment != ".":
+            segments.append(segment)
+    return uri[:start] + "/".join(segments)
+
+
+def _bad_path(recorded: str, reason: str) -> InvalidTableError:
+    return InvalidTableError(
+        f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded",
+        cause="LogCorrupt",
+        rule="delta L38",
+    )

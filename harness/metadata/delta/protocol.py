@@ -1,0 +1,377 @@
+"""Whether harness may read a table at all, and which parts of its metadata are in force (delta section 3, R12).
+
+A table names what its readers must know. Harness either does all of it or refuses the table by the names of what it
+does not do, before it looks at a single file. What only writers must know never stops a read.
+
+A feature of readers and writers belongs into both lists. Where a writer left it out of one, the table is read with it,
+and its reader is told: to go by the other list alone would give nulls for every mapped column. This overrules delta P1
+and P4, which refuse a feature that only the list of readers has and ignore one that only the list of writers has.
+
+Spec: Delta, "Table Features", "Protocol Evolution", "Valid Feature Names in Table Features".
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from harness.errors import HarnessError, InvalidTableError, RequestError, UnsupportedError
+from harness.metadata.delta.actions import Metadata, Protocol
+from harness.metadata.delta.paths import TableRoot
+from harness.metadata.plan.read_options import ReadOptions
+
+# Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
+#
+# Delta on Spark keeps the redirection in table properties and sets them without the features of the same names, so
+# it is # the properties that count. Harness never follows a redirection: which of two tables is meant is the user's
+# to say.
+
+
+_READER_WRITER = ("delta.redirectReaderWriter-preview", "delta.redirectReaderWriter")
+_WRITER_ONLY = ("delta.redirectWriterOnly-preview", "delta.redirectWriterOnly")
+_READY = "REDIRECT-READY"
+_IN_PROGRESS = ("ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS")
+_NONE = "NO-REDIRECT"
+
+
+def check_redirect(configuration: Mapping[str, str], *, table: str | None = None) -> None:
+    """Returns if the rows of the table are its own, whatever features its protocol has.
+
+    The log of a redirected table is copied with its property, so the table at the place that the property names is the
+    one to read. table: where this one is; None: not known, so another place is meant.
+
+    Raises:
+        UnsupportedError: reads of the table belong to another place; says which.
+        InvalidTableError: the property cannot be understood, so whose the rows are is not known.
+    """
+    for name in _READER_WRITER:
+        text = configuration.get(name)
+        if text is None:
+            continue
+        document = _document(text)
+        state = document.get("state")
+        if state == _READY and not _is_at(table, document):
+            raise UnsupportedError(
+                f"Cannot read a redirected table: its data is at {_place(document)}; read the table there",
+                cause="UnsupportedFeature",
+                field=name,
+                rule="frontier F5.3",
+            )
+        if state not in (_READY, *_IN_PROGRESS, _NONE):
+            raise InvalidTableError(
+                f"Invalid table property {name}: got {text!r}, expected a JSON object with the state {_READY}, "
+                f"{' or '.join(_IN_PROGRESS)}",
+                cause="InvalidProperty",
+                field=name,
+                rule="frontier F5.3",
+            )
+
+
+def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[str, ...]:
+    """What a reader of a table that is moving should know, one sentence each; `check_redirect` lets it be read.
+
+    A redirection of writers alone leaves the table to readers that do not follow it, which may then see an old version.
+    """
+    found = []
+    for name in (*_READER_WRITER, *_WRITER_ONLY):
+        document = _document(configuration.get(name, ""))
+        state = document.get("state")
+        if state in _IN_PROGRESS:
+            found.append(
+                f"The table is being redirected to {_place(document)} or back ({state}); its own rows are read"
+            )
+        elif state == _READY and not _is_at(table, document):
+            found.append(f"Writers of the table write to {_place(document)}: this may be an older version of it")
+    return tuple(found)
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    """The object in a text; empty where there is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _is_at(table: str | None, document: Mapping[str, Any]) -> bool:
+    """Whether the redirection leads to the table at this location."""
+    place = _destination(document)
+    return table is not None and place is not None and TableRoot.of(table).path == TableRoot.of(place).path
+
+
+def _place(document: Mapping[str, Any]) -> str:
+    place = _destination(document)
+    return "a place that its property does not name" if place is None else place
+
+
+def _destination(document: Mapping[str, Any]) -> str | None:
+    """Where the data is, as far as the property says; `spec` is a text with JSON, or an object."""
+    spec = document.get("spec")
+    inner = _document(spec) if isinstance(spec, str) else spec if isinstance(spec, dict) else {}
+    place = inner.get("destPath")
+    return place if isinstance(place, str) and place else None
+
+
+COLUMN_MAPPING = "columnMapping"
+DELETION_VECTORS = "deletionVectors"
+CATALOG_MANAGED = "catalogManaged"
+TYPE_WIDENING = "typeWidening"
+
+_READ: tuple[str, ...] = (
+    COLUMN_MAPPING,
+    DELETION_VECTORS,
+    "timestampNtz",
+    TYPE_WIDENING,
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+    "variantShredding",
+    CATALOG_MANAGED,  # with its catalog's answer, see `check_catalog`
+    "geospatial",  # its columns are refused one by one, when they are read (delta T28)
+)
+
+_ALIASES: dict[str, str] = {
+    "timestampWithoutTimezone": "timestampNtz",
+    "typeWidening-preview": TYPE_WIDENING,
+    "variantType-preview": "variantType",
+    "variantShredding-preview": "variantShredding",
+    "geospatial-dev": "geospatial",
+    "catalogOwned-preview": CATALOG_MANAGED,
+}
+"""Older names of features, which mean the same to a reader."""
+
+_REFUSED: dict[str, str] = {
+    "adaptiveMetadata-preview": "its files are listed in metadata of another kind",
+    "redirectReaderWriter-preview": "its data is at another place",
+    "timestampNanos": "its timestamps have nanoseconds",
+    "intervalType": "it has interval columns",
+}
+"""Reader features that are known and not read, with the reason."""
+
+_CANONICAL = {name.lower(): name for name in (*_READ, *_REFUSED)} | {
+    alias.lower(): name for alias, name in _ALIASES.items()
+}
+
+_NEWEST_READER_VERSION = 3
+
+
+class MappingMode(enum.Enum):
+    """How the columns of a data file are found: by display name, by physical name, or by field id (delta T10)."""
+
+    NONE = "none"
+    NAME = "name"
+    ID = "id"
+
+
+def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> None:
+    """Returns if harness can read a table with this protocol and metadata, whatever its writers must know.
+
+    Raises:
+        UnsupportedError: the reader version is above 3 (delta P1), reader features that harness does not have, all of
+            them named (P2, P5), in whatever list they are, data files that are not Parquet (R12), or rows at another
+            place (frontier F5.3).
+        InvalidTableError: there is no list of reader features with version 3, or one with another version (P1), or the
+            mode of column mapping is none that exists (P4).
+    """
+    try:
+        _check_version(protocol)
+        _check_features(protocol)
+        _check_provider(metadata)
+        check_redirect(metadata.configuration, table=table)
+        mapping_mode(metadata, protocol)
+    except HarnessError as error:
+        raise error.within(table=table) from None
+
+
+def is_catalog_managed(protocol: Protocol) -> bool:
+    """Whether the table's catalog alone knows which commits are of the table (frontier F4)."""
+    return CATALOG_MANAGED in features(protocol)
+
+
+def check_catalog(protocol: Protocol, options: ReadOptions) -> None:
+    """Returns if what is known of the table's catalog is enough to read the latest version (frontier F4.3, F4.4).
+
+    Raises:
+        UnsupportedError: a catalog manages the table, and nobody asked it.
+        RequestError: there is a catalog's answer about a table that no catalog manages.
+    """
+    if is_catalog_managed(protocol):
+        if options.answer is None and not options.published_only:
+            raise UnsupportedError(
+                f"Cannot read a table that its catalog manages (feature {CATALOG_MANAGED!r}) without the catalog, "
+                "which alone knows its newest commits: open it by its name in the catalog, or give the catalog's "
+                "answer, max_version and ratified; published_only reads what is published, which may be older",
+                cause="CatalogManaged",
+                rule="frontier F4.3",
+                options=("max_version", "ratified", "published_only"),
+            )
+    elif options.answer is not None:
+        raise RequestError(
+            "Cannot read by a catalog's answer: no catalog manages the table, so its log alone says its commits; leave "
+            "max_version and ratified out",
+            cause="CatalogAnswer",
+            rule="frontier F4.5",
+            options=("max_version", "ratified"),
+        )
+
+
+def features(protocol: Protocol) -> frozenset[str]:
+    """The reader features of a table, in the newest spelling of their names; reader version 2 means column mapping.
+
+    A feature that readers must know counts too if it is among the writers' only. Not so column mapping under reader
+    version 1: writer version 5 means it as well, so a table that was upgraded from there names it and never used it.
+    A feature says what may occur in the table, not that it does (delta P3).
+    """
+    known = {_canonical(name) for name in protocol.writer_features or ()} & set(_READ)
+    match protocol.min_reader_version:
+        case 1:
+            return frozenset(known - {COLUMN_MAPPING})
+        case 2:
+            return frozenset(known | {COLUMN_MAPPING})
+        case _:
+            return frozenset(known | {_canonical(name) for name in protocol.reader_features or ()})
+
+
+def has_writer_feature(protocol: Protocol, name: str) -> bool:
+    """Whether the list of writer features has `name`, in any letter case (delta P7)."""
+    return name.lower() in _lowered(protocol.writer_features or ())
+
+
+def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
+    """The mode of column mapping in force: NONE unless the protocol has column mapping, whatever properties say (P4).
+
+    See `features` for where the protocol must have it.
+
+    Raises:
+        InvalidTableError: the property has a mode that does not exist, in force or not.
+    """
+    text = metadata.configuration.get("delta.columnMapping.mode", "none")
+    try:
+        mode = MappingMode(text.lower())
+    except ValueError:
+        raise InvalidTableError(
+            f"Invalid table property delta.columnMapping.mode: got {text!r}, expected none, name or id",
+            cause="UnsupportedFeature",
+            rule="delta P4",
+        ) from None
+    return mode if COLUMN_MAPPING in features(protocol) else MappingMode.NONE
+
+
+def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
+    """Whether the table property `key` (exact spelling) is true; false where it is not set (delta R12).
+
+    Raises:
+        InvalidTableError: it is set to something else than true or false, in any letter case.
+    """
+    text = configuration.get(key)
+    match None if text is None else text.lower():
+        case None | "false":
+            return False
+        case "true":
+            return True
+        case _:
+            raise InvalidTableError(
+                f"Invalid table property {key}: got {text!r}, expected true or false",
+                cause="InvalidProperty",
+                rule="delta R12",
+            )
+
+
+def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
+    """What a reader of the log alone should know about such a table, one sentence each (delta P6)."""
+    if not has_writer_feature(protocol, "coordinatedCommits-preview"):
+        return ()
+    return (
+        "The table's commits are coordinated by a service: the newest of them may not be in its log yet, so this may "
+        "be an older version of the table (delta P6)",
+    )
+
+
+def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...]:
+    """Features that are not in the lists where they belong, one sentence each; the table is read with them.
+
+    has_vectors: whether a live file has a deletion vector, which is applied in any case (delta P3).
+    """
+    found = [
+        f"The protocol has feature {name!r} among {has} only, expected it among {lacks} too; the table is read with it "
+        "(delta P1)"
+        for name, has, lacks in _one_sided(protocol)
+    ]
+    if has_vectors and DELETION_VECTORS not in features(protocol):
+        found.append(
+            f"Data files have deletion vectors, and the protocol has feature {DELETION_VECTORS!r} neither among "
+            "readerFeatures nor among writerFeatures; the vectors are applied (delta P3)"
+        )
+    return tuple(found)
+
+
+def _one_sided(protocol: Protocol) -> Iterator[tuple[str, str, str]]:
+    """Features of readers and writers that only one list has: name, that list, the other one."""
+    lists = {"readerFeatures": protocol.reader_features or (), "writerFeatures": protocol.writer_features or ()}
+    names = {label: {_canonical(name) for name in listed} for label, listed in lists.items()}
+    if protocol.min_reader_version < _NEWEST_READER_VERSION:  # which means column mapping, or that it is not used
+        names["readerFeatures"].add(COLUMN_MAPPING)
+        names["writerFeatures"].add(COLUMN_MAPPING)
+    for has, lacks in itertools.permutations(lists):
+        for name in lists[has]:
+            if _canonical(name) in _READ and _canonical(name) not in names[lacks]:
+                yield name, has, lacks
+
+
+def _check_version(protocol: Protocol) -> None:
+    version = protocol.min_reader_version
+    if version > _NEWEST_READER_VERSION:
+        named = f" and has the reader features {_listed(protocol.reader_features)}" if protocol.reader_features else ""
+        raise UnsupportedError(
+            f"Cannot read a table that needs reader version {version}{named}; harness reads versions 1 to "
+            f"{_NEWEST_READER_VERSION}",
+            cause="UnsupportedProtocol",
+            rule="delta P1",
+        )
+    if version < 1:
+        raise _malformed(f"got minReaderVersion {version}, expected 1, 2 or 3")
+    listed = protocol.reader_features is not None
+    if listed != (version == _NEWEST_READER_VERSION):
+        state = f"a list of readerFeatures with minReaderVersion {version}" if listed else "no list of readerFeatures"
+        raise _malformed(f"got {state}, expected the list with version {_NEWEST_READER_VERSION} and only there")
+
+
+def _check_features(protocol: Protocol) -> None:
+    unread = [name for name in protocol.reader_features or () if _canonical(name) not in _READ]
+    unread += [name for name in protocol.writer_features or () if _canonical(name) in _REFUSED and name not in unread]
+    if unread:
+        reasons = [f"{name!r} ({_REFUSED.get(_canonical(name), 'unknown')})" for name in unread]
+        raise UnsupportedError(
+            f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them",
+            cause="UnsupportedFeature",
+            rule="delta P2",
+        )
+
+
+def _check_provider(metadata: Metadata) -> None:
+    if metadata.provider.lower() != "parquet":
+        raise UnsupportedError(
+            f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet",
+            cause="UnsupportedFeature",
+            rule="delta R12",
+        )
+
+
+def _malformed(reason: str) -> InvalidTableError:
+    return InvalidTableError(f"Invalid protocol: {reason}", cause="LogCorrupt", rule="delta P1")
+
+
+def _canonical(name: str) -> str:
+    return _CANONICAL.get(name.lower(), name)
+
+
+def _lowered(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)

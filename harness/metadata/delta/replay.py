@@ -1,0 +1,386 @@
+"""Replaying the log: from the files of a segment to the state of the table at its version (delta section 2).
+
+The newest action on a logical file wins, and nothing is skipped by statistics or partition before that is settled,
+because an old add must not come back when the newer one is skipped (delta R5). Files are identified by numbers, one
+per distinct identity, so that reconciling is a few passes over arrays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import CorruptFileError, HarnessError, InvalidTableError, LimitError, MissingFileError, distrusted
+from harness.metadata.delta.action_lines import Body, ParsedActions, parse_actions
+from harness.metadata.delta.actions import (
+    ADDS,
+    FILES_STATE,
+    PARTITION_VALUES,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    State,
+    Transaction,
+)
+from harness.metadata.delta.checkpoint_columns import concat_files
+from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
+from harness.metadata.delta.log_files import Compaction
+from harness.metadata.delta.paths import TableRoot, require_readable
+from harness.metadata.delta.segment import LogSegment
+from harness.metadata.files.documents import check_document
+from harness.metadata.model.arrow_values import array_of, first_repeated, from_numpy, scalar_of, to_numpy
+from harness.storage.decoded import Cache
+from harness.storage.gate import IRREGULAR
+from harness.storage.limits import DEFAULT, Limits, contained
+from harness.storage.paths import PathMap
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+if TYPE_CHECKING:
+    from harness.metadata.delta.checkpoint_files import Statistics
+    from harness.metadata.delta.checkpoint_statistics import CheckpointStatistics
+    from harness.metadata.delta.checkpoints import CheckpointContent
+
+
+# Checksum files `N.crc`: what a writer believes that version N holds (delta L28).
+#
+# They are optional, and were stale or malformed in real tables, so they never override replay. Where one contradicts
+# the # state, its reader is told.
+
+
+def cross_check(state: State, data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[str, ...]:
+    """One warning per field of the checksum in `data` that contradicts `state`, or one if it cannot be read.
+
+    `file` is the checksum's, for the text. Fields that are absent, or of an unexpected type, say nothing.
+    """
+    try:
+        check_document(data, file=file, limits=limits)
+        said = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError, LimitError):
+        said = None
+    name = file.rsplit("/", 1)[-1]
+    if not isinstance(said, dict):
+        return (f"The checksum file {name} is malformed and was not used",)
+    said = {key: len(value) if key == "allFiles" and isinstance(value, list) else value for key, value in said.items()}
+    return tuple(
+        f"The checksum file {name} says {key} {said[key]}, the log says {value}"
+        for key, value in _facts(state)
+        if type(said.get(key)) is int and said[key] != value
+    )
+
+
+def _facts(state: State) -> Iterator[tuple[str, int]]:
+    files = state.files
+    yield "numFiles", files.num_rows
+    yield "tableSizeBytes", pc.sum(files.column("size"), min_count=0).as_py()
+    yield "numProtocol", 1
+    yield "numMetadata", 1
+    vectors = files.column("dv_cardinality")
+    yield "numDeletionVectorsOpt", len(vectors) - vectors.null_count
+    yield "numDeletedRecordsOpt", pc.sum(vectors, min_count=0).as_py()
+    yield "allFiles", files.num_rows
+
+
+Ranks: TypeAlias = npt.NDArray[np.int64]
+
+_CHUNK = 16_384  # file actions that are held as parsed JSON at a time
+_PARALLEL_READS = 32
+
+
+def load_state(
+    segment: LogSegment,
+    storage: Storage,
+    root: str,
+    *,
+    statistics: Statistics = "any",
+    path_map: PathMap | None = None,
+    cache: Cache | None = None,
+) -> State:
+    """The table at the version of `segment`.
+
+    Args:
+        segment: what to read. A checkpoint that cannot be read is replaced by the segment's next base.
+        storage: reads the log.
+        root: the table's folder, a physical path.
+        statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
+            `stats_parsed` only where a checkpoint holds files without JSON statistics.
+        path_map: where files with absolute paths are, for tables that were copied.
+        cache: of what was decoded of checkpoints before.
+
+    Raises:
+        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24. A
+            compacted file that cannot is passed over with a warning, as is one that the checksum file gives the lie.
+        InvalidTableError: the log contradicts itself, or has no protocol or metadata; or, of an untrusted table, its
+            checksum file. Rules: delta L14, L18, L20, L25,
+            R3, R13.
+        MissingFileError: a file of the log is gone.
+        UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
+    """
+    load = partial(_load, storage=storage, root=root, statistics=statistics, path_map=path_map, cache=cache)
+    while True:
+        try:
+            state = load(segment)
+            break
+        except (CorruptFileError, InvalidTableError, MissingFileError) as error:
+            if not segment.compactions or error.cause == IRREGULAR:
+                raise
+            named = [compaction for compaction in segment.compactions if compaction.file.path == error.file]
+            segment = segment.without(named or segment.compactions, error.message)
+    doubts = _doubts(state, segment, storage)
+    if doubts and segment.compactions:
+        plain = segment.without(segment.listing.compactions, doubts[0])
+        certain = load(plain)
+        settled = _doubts(certain, plain, storage)
+        state, doubts = (state, doubts) if settled == doubts else (certain, settled)
+    if doubts and storage.untrusted:
+        raise distrusted(doubts[0], root)
+    return replace(state, warnings=(*state.warnings, *doubts))
+
+
+def _load(
+    segment: LogSegment,
+    *,
+    storage: Storage,
+    root: str,
+    statistics: Statistics,
+    path_map: PathMap | None,
+    cache: Cache | None,
+) -> State:
+    locator = Locator(TableRoot.of(root), path_map or PathMap())
+    base: CheckpointContent | None = None
+    if segment.checkpoint is not None:
+        from harness.metadata.delta.bases import read_base
+
+        segment, base = read_base(segment, storage, locator, statistics, cache)
+    replay = _Replay(
+        limits=storage.limits,
+        adds=_Pending(ADDS, locator, frozenset({"stats"} if statistics == "none" else ())),
+        removes=_Pending(REMOVED, locator),
+    )
+    if base is not None:
+        replay.start(base)
+    for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
+        with contained(file=file):
+            replay.step(data, file=file, version=version, number=number)
+    state = replay.state(segment.version, segment.warnings, root)
+    require_readable(state.files.column("key"), locator.root, storage)
+    return state
+
+
+def _read_steps(segment: LogSegment, storage: Storage, root: TableRoot) -> Iterator[tuple[str, int, bytes]]:
+    """Path, (last) version and bytes of what follows the base, ascending."""
+    steps = [(step.file, step.last) if isinstance(step, Compaction) else (step, step.version) for step in segment.steps]
+    if root.is_local or len(steps) < 2:
+        for file, version in steps:
+            yield file.path, version, read_log_file(file, storage)
+        return
+    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+        read = pool.map(lambda step: read_log_file(step[0], storage), steps)
+        for (file, version), data in zip(steps, read, strict=True):
+            yield file.path, version, data
+
+
+@dataclass(slots=True)
+class _Replay:
+    """Reconciles a base and the commits after it, in ascending order of versions."""
+
+    limits: Limits
+    adds: _Pending
+    removes: _Pending
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    base: tuple[pa.Table, ...] = ()
+    statistics: CheckpointStatistics | None = None
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+
+    def start(self, base: CheckpointContent) -> None:
+        self.protocol, self.metadata, self.base = base.protocol, base.metadata, base.adds
+        self.statistics = base.statistics
+        self._latest(base.transactions, base.domains)
+
+    def step(self, data: bytes, *, file: str, version: int, number: int) -> None:
+        def drain(parsed: ParsedActions) -> None:
+            self.adds.extend(parsed.adds, number, self.files)
+            self.removes.extend(parsed.removes, number, self.files)
+            parsed.adds.clear()
+            parsed.removes.clear()
+
+        self.files.append(file)
+        parsed = parse_actions(data, file=file, drain=drain, limits=self.limits)
+        drain(parsed)
+        protocol, metadata = parsed.protocol, parsed.only_metadata
+        self.protocol = self.protocol if protocol is None else protocol
+        self.metadata = self.metadata if metadata is None else metadata
+        self._latest(parsed.transactions, parsed.domains)
+
+    def state(self, version: int, warnings: tuple[str, ...], table: str) -> State:
+        if self.protocol is None or self.metadata is None:
+            missing = "protocol" if self.protocol is None else "metaData"
+            raise InvalidTableError(
+                f"The log has no {missing} action up to version {version}, so the table cannot be read",
+                cause="LogCorrupt",
+                table=table,
+                snapshot=version,
+                rule="delta L20",
+            )
+        files = self._live_files()
+        _refuse_two_vectors(files)
+        return State(
+            version=version,
+            protocol=self.protocol,
+            metadata=self.metadata,
+            files=_checked(files, self.metadata),
+            statistics=self.statistics,
+            transactions=self.transactions,
+            domains={name: domain for name, domain in self.domains.items() if not domain.removed},
+            warnings=warnings,
+        )
+
+    def _latest(self, transactions: Iterable[Transaction], domains: Iterable[DomainMetadata]) -> None:
+        self.transactions.update((transaction.app_id, transaction) for transaction in transactions)
+        self.domains.update((domain.domain, domain) for domain in domains)
+
+    def _live_files(self) -> pa.Table:
+        """The adds that no later action on the same logical file follows (delta R1 to R5)."""
+        adds, add_ranks = self.adds.finish(self.files)
+        removes, remove_ranks = self.removes.finish(self.files)
+        if not len(add_ranks) and not len(remove_ranks):
+            return concat_files(self.base)
+        ids = pa.concat_arrays([ids_of(adds), ids_of(removes)])
+        ranks = np.concatenate([add_ranks, remove_ranks])
+        refuse_repeats(ids, ranks, len(add_ranks), files=self.files)
+        newest = _newest(ids, ranks)
+        live = adds.take(from_numpy(np.sort(newest[newest < len(add_ranks)])))
+        return concat_files((*_without(self.base, ids), live))
+
+
+@dataclass(slots=True)
+class _Pending:
+    """File actions of many commits, which become tables in large pieces. Ranks are the numbers of the steps."""
+
+    schema: pa.Schema
+    locator: Locator
+    unwanted: AbstractSet[str] = frozenset()
+    bodies: list[Body] = field(default_factory=list)
+    body_ranks: list[int] = field(default_factory=list)
+    tables: list[pa.Table] = field(default_factory=list)
+    ranks: list[Ranks] = field(default_factory=list)
+
+    def extend(self, bodies: list[Body], rank: int, files: list[str]) -> None:
+        for start in range(0, len(bodies), _CHUNK):
+            piece = bodies[start : start + _CHUNK]
+            self.bodies += piece
+            self.body_ranks += [rank] * len(piece)
+            if len(self.bodies) >= _CHUNK:
+                self._flush(files)
+
+    def finish(self, files: list[str]) -> tuple[pa.Table, Ranks]:
+        """All actions, and the rank of each."""
+        self._flush(files)
+        table = pa.concat_tables(self.tables).combine_chunks()
+        return table, np.concatenate(self.ranks)
+
+    def _flush(self, files: list[str]) -> None:
+        try:
+            table = file_actions(self.bodies, self.schema, locator=self.locator, file=None)
+        except HarnessError as error:
+            raise self._placed(error, files) from error.__cause__
+        for name in self.unwanted:
+            index = self.schema.get_field_index(name)
+            table = table.set_column(
+                index, self.schema.field(index), pa.nulls(table.num_rows, self.schema.types[index])
+            )
+        self.tables.append(table)
+        self.ranks.append(np.array(self.body_ranks, dtype=np.int64))
+        self.bodies, self.body_ranks = [], []
+
+    def _placed(self, error: HarnessError, files: list[str]) -> HarnessError:
+        """The same error, with the commit that it is from."""
+        for rank in sorted(set(self.body_ranks)):
+            bodies = [body for body, own in zip(self.bodies, self.body_ranks, strict=True) if own == rank]
+            try:
+                file_actions(bodies, self.schema, locator=self.locator, file=files[rank])
+            except HarnessError as placed:
+                return placed
+        return error
+
+
+def _newest(ids: pa.Array, ranks: Ranks) -> Ranks:
+    """Of each distinct id, the index with the greatest rank."""
+    codes: Ranks = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
+    order = np.lexsort((ranks, codes)).astype(np.int64)
+    last = np.ones(len(order), dtype=np.bool_)
+    last[:-1] = codes[order][1:] != codes[order][:-1]
+    newest: Ranks = order[last]
+    return newest
+
+
+def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
+    """`tables` without the files that `ids` identify."""
+    replaced = pc.unique(ids)
+    for table in tables:
+        kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))
+        yield table if pc.all(kept).as_py() else table.filter(kept)
+
+
+def _refuse_two_vectors(files: pa.Table) -> None:
+    """A file that is live twice would be read twice (delta R3)."""
+    vectors = files.column("dv_storage_type")
+    if vectors.null_count == len(vectors):
+        return  # then keys are what replay told files apart by
+    repeated = first_repeated(files.column("key"))
+    if repeated is None:
+        return
+    raise InvalidTableError(
+        f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing the file "
+        "as it was. Which rows are deleted is not defined",
+        cause="LogCorrupt",
+        file=repeated,
+        rule="delta R3",
+    )
+
+
+def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
+    """`files`, all with partition values; refuses what cannot be (delta R13)."""
+    negative = files.filter(pc.less(files.column("size"), scalar_of(0, pa.int64())))
+    if negative.num_rows:
+        path, size = negative.column("path")[0], negative.column("size")[0]
+        raise InvalidTableError(f"The size of {path} is {size} bytes", cause="LogCorrupt", rule="delta R13")
+    values = files.column("partition_values")
+    if not values.null_count:
+        return files
+    if metadata.partition_columns:
+        path = files.filter(pc.is_null(values)).column("path")[0]
+        raise InvalidTableError(
+            f"The table is partitioned, and the log has no partition values for {path}",
+            cause="LogCorrupt",
+            rule="delta L25",
+        )
+    empty = array_of([()] * files.num_rows, PARTITION_VALUES)
+    index = files.schema.get_field_index("partition_values")
+    return files.set_column(index, FILES_STATE.field("partition_values"), empty)
+
+
+def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
+    """What the checksum file of the version says otherwise (delta L28)."""
+    if segment.checksum is None:
+        return ()
+    try:
+        data = storage.read(segment.checksum.path)
+    except MissingFileError as error:
+        if error.cause == IRREGULAR:
+            raise
+        return ()
+    return cross_check(state, data, file=segment.checksum.path, limits=storage.limits)

@@ -1,0 +1,318 @@
+"""Plans a read of a Delta snapshot: the state of a version to a `ScanPlan` (delta sections 5 to 7 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
+from harness.metadata.delta.actions import DeletionVectorDescriptor
+from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
+from harness.metadata.delta.commits import Locator
+from harness.metadata.delta.partition_values import PartitionTuples
+from harness.metadata.delta.protocol import is_enabled
+from harness.metadata.delta.source import DeltaSnapshot, DeltaSource
+from harness.metadata.delta.statistics import leaves
+from harness.metadata.delta.types import materialized_columns
+from harness.metadata.filters.column_names import bind_columns
+from harness.metadata.filters.parsed import filter_for
+from harness.metadata.filters.predicate import Filter, opposite
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
+from harness.metadata.plan.containment import within_roots
+from harness.metadata.plan.read_options import Prune
+from harness.metadata.plan.scan_plan import (
+    FILES,
+    KEPT,
+    Counts,
+    Partition,
+    PositionDelete,
+    PositionLoader,
+    ScanPlan,
+    SkippedFiles,
+    Verdicts,
+    trusted_of_files,
+)
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+    from harness.metadata.delta.deletion_vectors import DeletedFile
+
+
+# The live files of a scan as the columns of a `ScanPlan`.
+
+
+def planned_files(
+    files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int32]
+) -> pa.Table:
+    """`FILES` rows for a `FILES_STATE` table.
+
+    Args:
+        files: the files to read. locator: tells where they are.
+        counts: their physical rows, -1 is unknown.
+        partitions: the index of each file's partition tuple.
+    """
+    size = files.num_rows
+    zeros = from_numpy(np.zeros(size, dtype=np.int32))
+    columns = {
+        "path": files.column("path"),
+        "physical": locator.physical(files.column("key")),
+        "format": pa.repeat(scalar_of("parquet", pa.string()), size),
+        "record_count": from_numpy(counts, missing=counts < 0),
+        "size": files.column("size"),
+        "spec_id": zeros,
+        "partition": from_numpy(partitions),
+        "sequence_number": pa.nulls(size, pa.int64()),
+        "first_row_id": files.column("base_row_id"),
+        "delete_set": zeros,
+        # Whatever its cardinality says: a count may be wrong, and the vector is read (against delta D9).
+        "has_positions": pc.is_valid(files.column("dv_storage_type")),
+    }
+    return pa.table([columns[name] for name in FILES.names], schema=FILES)
+
+
+def skipped_files(statistics: FilesStatistics, locator: Locator, verdicts: Verdicts) -> SkippedFiles:
+    """Those files that the verdicts leave out."""
+    places = np.flatnonzero(verdicts != KEPT)
+
+    def load() -> pa.Table:
+        known = statistics.record_counts(places)
+        files = statistics.files.select(["path", "size", "key"]).take(from_numpy(places))
+        columns = {"path": files.column("path"), "size": files.column("size")}
+        columns["physical"] = locator.physical(files.column("key"))
+        return pa.table({**columns, "record_count": from_numpy(known, missing=known < 0)})
+
+    return SkippedFiles.of(verdicts[places], load)
+
+
+_ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
+_ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("default_row_commit_version",) * 2}
+
+
+def plan_scan(
+    source: DeltaSource, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
+) -> ScanPlan:
+    """The plan of a read.
+
+    Args:
+        source: the table.
+        snapshot: its version.
+        columns: names in the order wanted; None: all columns of the schema.
+        where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
+
+    Raises:
+        RequestError: a column is unknown or not to be had, or `where` cannot be parsed or is for another schema.
+        InvalidTableError, UnsupportedError: as the message says; it names the table, the version and the file.
+        OutsideTableError: a file may not be read.
+    """
+    source = replace(source, storage=source.storage.for_read())
+    try:
+        return within_roots(_Scan(source, snapshot).plan(columns, where))
+    except HarnessError as error:
+        error.within(table=source.location, snapshot=snapshot.id, format="delta")
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    source: DeltaSource
+    snapshot: DeltaSnapshot
+
+    def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+        schema, state = self.snapshot.columns.schema, self.snapshot.state
+        chosen = schema.fields if columns is None else bind_columns(columns, schema)
+        condition = None if where is None else filter_for(where, schema)
+        used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
+        self._check_metadata_columns(used)
+        for text in self.snapshot.feature_warnings:
+            warn(f"Table {self.source.location}: {text}")
+        statistics = FilesStatistics(
+            state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
+        )
+        verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)
+        kept = np.flatnonzero(verdicts == KEPT)
+        counts = statistics.record_counts(kept)
+        files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
+        # `take` would first put all files into one piece, and a mask passes over piece by piece.
+        files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
+        targets = _deleted_files(files, self.source.locator, counts)
+        self._check_row_tracking(files, used)
+        skipped = skipped_files(statistics, self.source.locator, verdicts)
+        names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
+        return ScanPlan(
+            table=self.source.location,
+            format="delta",
+            snapshot=self.snapshot.id,
+            schema=schema,
+            columns=tuple(self._typed(f) for f in chosen),
+            filter=condition,
+            files=planned_files(files, self.source.locator, counts, self.snapshot.partitions.indexes[kept]),
+            partitions=tuple(
+                Partition(spec_id=0, values=values, constants=values, names=names)
+                for values in self.snapshot.partitions.tuples
+            ),
+            equality_deletes=(),
+            delete_sets=((),),
+            position_deletes=self._position_deletes(targets),
+            load_positions=self._loader(targets),
+            name_mapping=None,
+            skipped=skipped,
+            counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
+            storage=self.source.storage,
+            warnings=self.snapshot.feature_warnings,
+            trusted=trusted_of_files(skipped, condition),
+            lookup=self.snapshot.columns.lookup,
+            materialized=self._materialized(used),
+            row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
+            kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
+            bounds=partial(self._bounds, replace(statistics, strict=True), kept),
+        )
+
+    def _kept_whole(
+        self, condition: Filter, statistics: FilesStatistics, kept: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        partitions = replace(self.snapshot.partitions, indexes=self.snapshot.partitions.indexes[kept])
+        planned = replace(statistics, files=statistics.files.take(from_numpy(kept)))
+        verdicts = self._verdicts(opposite(condition), planned, partitions)
+        return np.not_equal(verdicts, KEPT)
+
+    def _bounds(
+        self, statistics: FilesStatistics, kept: npt.NDArray[np.int64], columns: Sequence[Field]
+    ) -> Mapping[int, ColumnBounds]:
+        """The log's bounds of columns in the kept files; none where a part of the log cannot be read."""
+        if self.source.options.prune is Prune.OFF:
+            return {}
+        wanted = leaves(self.snapshot.columns.schema, (f.id for f in columns))
+        try:
+            parts = list(statistics.read(wanted, kept)) if wanted else []
+        except HarnessError:
+            return {}
+        order = np.argsort(np.concatenate([found for found, _ in parts])) if parts else np.zeros(0, dtype=np.int64)
+        return {
+            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order)
+            for leaf in wanted
+            if parts
+        }
+
+    def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
+        """What the filter says of each file.
+
+        Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
+        because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.
+        """
+        if condition is None or self.source.options.prune is Prune.OFF:
+            return np.zeros(statistics.files.num_rows, dtype=np.int8)
+        from harness.metadata.delta.skipping import skip_files
+
+        return skip_files(statistics, partitions, self.snapshot.columns.schema, condition.predicate)
+
+    def _check_metadata_columns(self, used: set[str]) -> None:
+        if "_last_updated_sequence_number" in used:
+            raise UnknownColumnError(
+                "Cannot read _last_updated_sequence_number: Delta tables have no sequence numbers; "
+                "read _row_commit_version",
+                field="_last_updated_sequence_number",
+            )
+        wanted = sorted(used & _ROW_TRACKING.keys())
+        if wanted and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
+            raise RequestError(
+                f"Cannot read {wanted[0]}: row tracking is not enabled on this version of the table",
+                cause="RowTrackingDisabled",
+                field=wanted[0],
+                rule="delta W4",
+            )
+
+    def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
+        """Every planned file must have what row ids and row commit versions are derived from (delta W4)."""
+        for name in sorted(used & _ROW_TRACKING.keys()):
+            column, recorded = _ROW_TRACKING[name]
+            values = files.column(column)
+            if values.null_count:
+                path = files.column("path").filter(pc.is_null(values))[0].as_py()
+                raise InvalidTableError(
+                    f"Cannot read {name}: row tracking is enabled, and a file has no {recorded} in the log; "
+                    "leave the column out",
+                    cause="LogCorrupt",
+                    file=path,
+                    field=name,
+                    rule="delta W4",
+                )
+
+    def _materialized(self, used: set[str]) -> dict[str, str]:
+        names = materialized_columns(self.snapshot.state.metadata.configuration)
+        known = {_ROW_ID: names.row_id, _ROW_COMMIT_VERSION: names.row_commit_version}
+        return {column: name for column, name in known.items() if name is not None and column in used}
+
+    def _typed(self, column: Field) -> Field:
+        """`_partition` as a struct of the partition columns; null if there are none."""
+        if column.id != METADATA["_partition"].id:
+            return column
+        parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
+        return replace(column, type=StructType(parts) if parts else UnknownType())
+
+    def _loader(self, targets: dict[int, DeletedFile]) -> PositionLoader:
+        if not targets:
+            return _no_positions
+        from harness.metadata.delta.deletion_vectors import make_loader
+
+        return make_loader(
+            targets,
+            storage=self.source.storage,
+            root=self.source.root,
+            path_map=self.source.path_map,
+            table=self.source.location,
+        )
+
+    def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
+        return tuple(self._position_delete(ordinal, target.vector) for ordinal, target in targets.items())
+
+    def _position_delete(self, ordinal: int, vector: DeletionVectorDescriptor) -> PositionDelete:
+        from harness.metadata.delta.deletion_vectors import vector_path
+
+        path = vector_path(vector, self.source.root)
+        return PositionDelete(
+            kind="deletion vector",
+            path="inline" if path is None else path,
+            offset=vector.offset,
+            length=vector.size,
+            record_count=vector.cardinality,
+            files=(ordinal,),
+            physical=None if path is None else self.source.path_map.physical(path),
+        )
+
+
+def _no_positions(ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+    return {}
+
+
+def _is_metadata(field: Field) -> bool:
+    return field.name in METADATA and METADATA[field.name].id == field.id
+
+
+def _deleted_files(files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:
+    """The files that have a deletion vector, by their place."""
+    places = np.flatnonzero(to_numpy(pc.is_valid(files.column("dv_storage_type"))))
+    if not len(places):
+        return {}
+    from harness.metadata.delta.deletion_vectors import DeletedFile
+
+    with_vector = files.take(from_numpy(places)).drop_columns(["partition_values"])
+    rows: list[dict[str, Any]] = with_vector.to_pylist()
+    physical = locator.physical(with_vector.column("key")).to_pylist()
+    found: dict[int, DeletedFile] = {}
+    for place, row, where in zip(places.tolist(), rows, physical, strict=True):
+        vector = DeletionVectorDescriptor.of(row)
+        if vector is not None:
+            rows_known = None if counts[place] < 0 else int(counts[place])
+            found[place] = DeletedFile(path=row["path"], physical=where, record_count=rows_known, vector=vector)
+    return found

@@ -1,0 +1,351 @@
+"""Which files of the log make a version: one checkpoint or none, and every commit after it (delta L8 to L29).
+
+Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
+`LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
+The listing knows better than `_last_checkpoint`, so a hint at another version is only warned of (delta L6).
+What a catalog knows of the table is in the listing already, or not at all (delta L30, L31).
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field, replace
+from typing import Literal, TypeAlias, TypeVar
+
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    InvalidTableError,
+    MissingFileError,
+    RequestError,
+    SnapshotNotFoundError,
+    without_secrets,
+)
+from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogFile, LogListing, list_log
+from harness.storage.listings import Entry
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+Base: TypeAlias = Literal["newest", "none"] | Checkpoint
+T = TypeVar("T")
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSegment:
+    """The files that make one version of a table.
+
+    version: of the table.
+    checkpoint: the base; None if the commits start at 0.
+    commits: all JSON files after the base, up to `version`, ascending and without holes.
+    compactions: those to read in place of the commits that they cover; ascending, they cover no version twice.
+    alternatives: the bases to try if `checkpoint` is unreadable, best first; a last None stands for no checkpoint.
+    warnings: what a user should know about the choice.
+    listing: where all this was chosen from.
+    """
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[LogFile, ...]
+    compactions: tuple[Compaction, ...] = ()
+    alternatives: tuple[Checkpoint | None, ...] = ()
+    warnings: tuple[str, ...] = ()
+    listing: LogListing = field(repr=False)
+
+    @property
+    def root(self) -> str:
+        """The table's directory, physical."""
+        return self.listing.root
+
+    @property
+    def steps(self) -> tuple[LogFile | Compaction, ...]:
+        """What to replay on top of the base, ascending: compactions, and the commits that none of them covers."""
+        kept: list[LogFile | Compaction] = []
+        covered = -1
+        waiting = list(reversed(self.compactions))
+        for commit in self.commits:
+            if waiting and waiting[-1].first == commit.version:
+                compaction = waiting.pop()
+                kept.append(compaction)
+                covered = compaction.last
+            elif commit.version > covered:
+                kept.append(commit)
+        return tuple(kept)
+
+    @property
+    def checksum(self) -> LogFile | None:
+        """The .crc file of the version, which may only cross-check what the other files say (delta L28)."""
+        return self.listing.checksums.get(self.version)
+
+    @property
+    def hint(self) -> Hint | None:
+        """What `_last_checkpoint` says of the base; None if it is about another checkpoint, or not there."""
+        hint = self.listing.hint
+        return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
+
+    def fallback(self, reason: str) -> LogSegment | None:
+        """The same version on the next base; None if none is left (delta L9, L15, L19). Forced bases have none.
+
+        reason: what is wrong with this one, for a warning.
+        """
+        if not self.alternatives:
+            return None
+        base, *rest = self.alternatives
+        first = 0 if base is None else base.version + 1
+        commits = tuple(_commits(self.listing, first, self.version))
+        compactions = _pick(self.listing, first, self.version) if self.compactions else ()
+        note = f"Cannot use {_show(self.checkpoint)}: {reason}. Version {self.version} is read from {_show(base)}"
+        return replace(
+            self,
+            checkpoint=base,
+            commits=commits,
+            compactions=compactions,
+            alternatives=tuple(rest),
+            warnings=(*self.warnings, note),
+        )
+
+    def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
+        """The same version with the commits, or other compactions, in place of these, which no one must have (L27).
+
+        reason: what is wrong with them, for a warning.
+        """
+        dropped = tuple(compactions)
+        left = tuple(c for c in self.listing.compactions if c not in dropped)
+        first = 0 if self.checkpoint is None else self.checkpoint.version + 1
+        listing = replace(self.listing, compactions=left)
+        names = ", ".join(compaction.file.name for compaction in dropped)
+        note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
+        return replace(
+            self,
+            listing=listing,
+            compactions=_pick(listing, first, self.version),
+            warnings=(*self.warnings, note),
+        )
+
+
+def choose_segment(
+    listing: LogListing,
+    version: int | None = None,
+    *,
+    base: Base = "newest",
+    use_compactions: bool = True,
+    allow_checkpoint_only: bool = False,
+) -> LogSegment:
+    """The files that make `version`, or the latest version if that is None.
+
+    Args:
+        listing: the log.
+        version: of the table.
+        base: `newest` complete checkpoint up to the version; `none`, so that all commits are replayed; or this
+            checkpoint. Bases other than `newest` have no fallback.
+        use_compactions: read compacted files in place of the commits that they cover (delta L27).
+        allow_checkpoint_only: accept a checkpoint whose version has no JSON file (delta L23).
+
+    Raises:
+        SnapshotNotFoundError: the log holds no such version (any more); says which ones it holds (delta L32).
+        InvalidTableError: files are missing; lists the versions (delta L21 to L23).
+        CorruptFileError: a needed commit is an empty file (delta L3).
+        RequestError: the forced base is no checkpoint of the log, or newer than the version.
+    """
+    readable = readable_ranges(listing, allow_checkpoint_only=allow_checkpoint_only)
+    target = listing.latest if version is None else version
+    if not 0 <= target <= listing.latest or (readable and target < readable[0].start):
+        raise _no_such_version(listing, target, readable)
+    candidates = [c for c in reversed(listing.checkpoints) if c.version <= target]
+    checkpoint = _base(listing, target, base, candidates)
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    _check_chain(listing, first, target, readable)
+    if checkpoint is not None and not allow_checkpoint_only:
+        _check_own_commit(listing, checkpoint, target)
+    others = candidates[1:] if base == "newest" else []
+    return LogSegment(
+        version=target,
+        checkpoint=checkpoint,
+        commits=tuple(_commits(listing, first, target)),
+        compactions=_pick(listing, first, target) if use_compactions else (),
+        alternatives=_alternatives(
+            listing,
+            target,
+            others,
+            or_none=base == "newest" and checkpoint is not None,
+            allow_checkpoint_only=allow_checkpoint_only,
+        ),
+        warnings=_hint_warnings(listing.hint, listing, target, checkpoint, newest=version is None),
+        listing=listing,
+    )
+
+
+def readable_ranges(listing: LogListing, *, allow_checkpoint_only: bool = False) -> tuple[range, ...]:
+    """The versions that the log still holds all files of, as ascending ranges that do not touch (delta L29)."""
+    runs = tuple(_runs(listing))
+    starts = [run.start for run in runs]
+    found = [run for run in runs if run.start == 0]
+    for checkpoint in listing.checkpoints:
+        version = checkpoint.version
+        if allow_checkpoint_only or version in listing.commits:
+            index = bisect.bisect_right(starts, version + 1) - 1
+            stop = max(version + 1, runs[index].stop) if index >= 0 and version + 1 in runs[index] else version + 1
+            found.append(range(version, stop))
+    merged: list[range] = []
+    for part in sorted(found, key=lambda part: (part.start, part.stop)):
+        if merged and part.start <= merged[-1].stop:
+            merged[-1] = range(merged[-1].start, max(merged[-1].stop, part.stop))
+        else:
+            merged.append(part)
+    return tuple(merged)
+
+
+def show_ranges(ranges: tuple[range, ...]) -> str:
+    """Versions for a message, such as `0 to 3, 10`; long lists are cut."""
+    shown = [
+        str(part.start) if part.stop - part.start == 1 else f"{part.start} to {part.stop - 1}"
+        for part in ranges[:_SHOWN]
+    ]
+    return ", ".join((*shown, "…") if len(ranges) > _SHOWN else shown)
+
+
+def with_listing(
+    storage: Storage, root: str, use: Callable[[LogListing], T], *, listed: tuple[Entry, ...] | None = None
+) -> T:
+    """What `use` makes of the table's log; it is listed again, once, if `use` finds that files are missing.
+
+    A listing taken while others write can show a commit without the one before (delta L44), and a file can be cleaned
+    up between its listing and its reading (delta L45). `use` must do all its reading of the log before it returns.
+    listed: what was listed just now; None: it is listed here.
+
+    Raises:
+        TableNotFoundError: there is no log.
+        HarnessError: whatever `use` raises, on the second try for missing log files.
+    """
+    listing = list_log(storage, root, listed)
+    try:
+        return use(listing)
+    except (InvalidTableError, MissingFileError) as error:
+        if not _is_missing_log_file(error, listing):
+            raise
+    return use(list_log(storage, root))
+
+
+def _is_missing_log_file(error: HarnessError, listing: LogListing) -> bool:
+    match error:
+        case MissingFileError():
+            return error.file is not None and error.file.startswith(without_secrets(listing.directory))
+        case _:
+            return error.cause in ("LogGap", "LogTruncated")
+
+
+def _runs(listing: LogListing) -> Iterator[range]:
+    """The ranges of versions whose commits are all there and not empty, ascending."""
+    start = stop = -1
+    for version, file in listing.commits.items():
+        if file.size == 0:
+            continue
+        if version == stop:
+            stop = version + 1
+            continue
+        if start < stop:
+            yield range(start, stop)
+        start, stop = version, version + 1
+    if start < stop:
+        yield range(start, stop)
+
+
+def _commits(listing: LogListing, first: int, last: int) -> Iterator[LogFile]:
+    """The commits first..last, which must all be there."""
+    return (listing.commits[version] for version in range(first, last + 1))
+
+
+def _base(listing: LogListing, target: int, base: Base, candidates: list[Checkpoint]) -> Checkpoint | None:
+    match base:
+        case "newest":
+            return candidates[0] if candidates else None
+        case "none":
+            return None
+        case Checkpoint() if base in candidates:
+            return base
+        case Checkpoint():
+            message = f"Cannot read version {target} from checkpoint {base.version}: the log has no such checkpoint"
+            raise RequestError(f"{message} up to that version", table=listing.root, rule="delta L11")
+
+
+def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[range, ...]) -> None:
+    """The commits first..target must all be there (delta L21, L22) and hold something (delta L3)."""
+    there = [version for version in listing.commits if first <= version <= target]
+    if len(there) == target - first + 1:
+        empty = next((listing.commits[version] for version in there if listing.commits[version].size == 0), None)
+        if empty is not None:
+            message = f"Cannot read version {target}: commit {empty.version} is an empty file, the rest of it was lost"
+            raise CorruptFileError(message, cause="LogCorrupt", table=listing.root, file=empty.path, rule="delta L3")
+        return
+    bounds = zip((first - 1, *there), (*there, target + 1), strict=True)
+    gaps = tuple(range(low + 1, high) for low, high in bounds if high > low + 1)
+    available = f"readable versions: {show_ranges(readable) or 'none'}"
+    if first == 0 and gaps[0].start == 0:
+        oldest = next(iter(listing.commits), None)
+        start = "there are no commits" if oldest is None else f"the oldest commit is {oldest}"
+        message = f"Cannot read version {target}: no complete checkpoint up to it, and {start}; {available}"
+        raise InvalidTableError(message, cause="LogTruncated", table=listing.root, rule="delta L22")
+    again = "" if listing.ceiling is None else "; ask the catalog for its commits again"
+    message = f"Cannot read version {target}: the log lacks the commits of {show_ranges(gaps)}; {available}{again}"
+    raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L21")
+
+
+def _check_own_commit(listing: LogListing, checkpoint: Checkpoint, target: int) -> None:
+    if checkpoint.version not in listing.commits:
+        message = (
+            f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
+            "so it may be a partial copy; allow_checkpoint_only reads it all the same"
+        )
+        options = ("allow_checkpoint_only",)
+        raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L23", options=options)
+
+
+def _no_such_version(listing: LogListing, target: int, readable: tuple[range, ...]) -> SnapshotNotFoundError:
+    reason = f"the log holds {show_ranges(readable)}" if readable else "the log holds no version as a whole"
+    if listing.ceiling is not None:
+        reason += f", and {listing.ceiling} is the latest that is known of its catalog"
+    return SnapshotNotFoundError(
+        f"Cannot find version {target}: {reason}", cause="VersionNotFound", table=listing.root, rule="delta L32"
+    )
+
+
+def _pick(listing: LogListing, first: int, last: int) -> tuple[Compaction, ...]:
+    """Compactions within first..last, greedily the longest at each place, that overlap nowhere (delta L27)."""
+    picked: list[Compaction] = []
+    free = first
+    for compaction in sorted(listing.compactions, key=lambda compaction: (compaction.first, -compaction.last)):
+        if compaction.first >= free and compaction.last <= last:
+            picked.append(compaction)
+            free = compaction.last + 1
+    return tuple(picked)
+
+
+def _alternatives(
+    listing: LogListing, target: int, others: list[Checkpoint], *, or_none: bool, allow_checkpoint_only: bool
+) -> tuple[Checkpoint | None, ...]:
+    """Those bases from which a whole chain of commits leads to `target`."""
+    chain = next((run.start for run in _runs(listing) if target in run), target + 1)
+    bases: list[Checkpoint | None] = [
+        c for c in others if c.version >= chain - 1 and (allow_checkpoint_only or c.version in listing.commits)
+    ]
+    return (*bases, None) if or_none and chain == 0 else tuple(bases)
+
+
+def _hint_warnings(
+    hint: Hint | None, listing: LogListing, target: int, checkpoint: Checkpoint | None, *, newest: bool
+) -> tuple[str, ...]:
+    """What a hint that the listing contradicts may mean. A hint that merely lags is normal (delta L8, L9)."""
+    if hint is None:
+        return ()
+    if hint.version > listing.latest:
+        lost = f"_last_checkpoint names version {hint.version}, but the newest in the log is {listing.latest}"
+        return (f"{lost}: newer files may be lost",) if newest else ()
+    if hint.version <= target and (checkpoint is None or checkpoint.version < hint.version):
+        named = f"_last_checkpoint names checkpoint {hint.version}, which is not there as a whole"
+        return (f"{named}: version {target} is read from {_show(checkpoint)}",)
+    return ()
+
+
+def _show(base: Checkpoint | None) -> str:
+    return "commit 0" if base is None else base.files[0].name

@@ -1,0 +1,360 @@
+"""An opened Delta table: its log, the versions that the log still gives, and the facts that `harness info` shows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow.compute as pc
+
+from harness.errors import HarnessError, InvalidTableError, MissingFileError, RequestError, UnsupportedError, warn
+from harness.metadata.delta.commit_times import (
+    ENABLED,
+    CommitHistory,
+    CommitTime,
+    check_retention,
+    in_commit_timestamps,
+)
+from harness.metadata.delta.commits import CommitReader
+from harness.metadata.delta.last_checkpoint import read_hint
+from harness.metadata.delta.log_files import LogListing, list_log
+from harness.metadata.delta.paths import TableRoot
+from harness.metadata.delta.protocol import (
+    check_catalog,
+    check_protocol,
+    is_catalog_managed,
+    protocol_warnings,
+    redirect_warnings,
+)
+from harness.metadata.delta.ratified import published, with_answer
+from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.scan import plan_scan
+from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
+from harness.metadata.delta.source import DeltaSnapshot, DeltaSource
+from harness.metadata.delta.types import table_schema
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.schema import Field, Schema, check_nesting, children
+from harness.metadata.model.times import timestamp_ms
+from harness.metadata.plan.read_options import ReadOptions
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.gate import IRREGULAR
+from harness.storage.listings import Entry
+from harness.storage.paths import shown
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+if TYPE_CHECKING:
+    from harness.metadata.delta.change_range import ChangeRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A version of the table, and the schema that it had."""
+
+    snapshot: DeltaSnapshot
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the version."""
+        return self.snapshot.columns.schema
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaTable:
+    """A table as its log was when it was opened.
+
+    location: as the user gave it.
+    latest: the latest version.
+    """
+
+    location: str = field(repr=False)
+    source: DeltaSource = field(repr=False)
+    log: LogListing = field(repr=False)
+    latest: DeltaSnapshot = field(repr=False)
+    format: Literal["delta"] = field(default="delta", init=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the latest version."""
+        return self.latest.columns.schema
+
+    @property
+    def current(self) -> DeltaSnapshot:
+        """The latest version."""
+        return self.latest
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the log but harmless to a reader, one sentence each."""
+        state = self.latest.state
+        return (
+            *self.log.notes,
+            *state.warnings,
+            *protocol_warnings(state.protocol),
+            *redirect_warnings(state.metadata.configuration, table=self.location),
+            *self.latest.feature_warnings,
+        )
+
+    def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
+        """The asked version (delta L32 to L36); the latest one without a selector.
+
+        Raises:
+            RequestError: two selectors, a `ref` (Delta has none), or a text that is no time.
+            SnapshotNotFoundError: the log does not hold such a version; says what it holds.
+            InvalidTableError, UnsupportedError: the version cannot be read.
+        """
+        try:
+            return Selection(self._snapshot(self._version(version, timestamp, ref)))
+        except HarnessError as error:
+            raise error.within(table=self.location, format="delta") from error.__cause__
+
+    def newest(self) -> int:
+        """The latest version that the log has now. Raises TableNotFoundError if it has none.
+
+        Of a table that its catalog manages, that is the newest that is published, or was known when it was opened.
+        """
+        newest = list_log(self.source.storage, self.source.root.path).latest
+        return newest if self.log.ceiling is None else max(newest, self.log.ceiling)
+
+    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+        """The plan of a read, see `harness.metadata.delta.scan.plan_scan`."""
+        return plan_scan(self.source, selection.snapshot, columns=columns, where=where)
+
+    def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
+        """The plan of a read of changes, see `harness.metadata.delta.changes.plan_changes`."""
+        from harness.metadata.delta.changes import plan_changes
+
+        return plan_changes(self.source, self._commit_history(), request, columns=columns)
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
+
+        Raises:
+            CorruptFileError, InvalidTableError: a commit cannot be read.
+        """
+        versions = [version for part in self.readable() for version in part]
+        return [self._history_entry(version) for version in versions]
+
+    def refs(self) -> dict[str, dict[str, Any]]:
+        """Branches and tags: Delta has none."""
+        return {}
+
+    def describe(self) -> dict[str, Any]:
+        """What the log says of the latest version, as plain values: for `harness info`."""
+        state, columns = self.latest.state, self.latest.columns
+        files, metadata, protocol = state.files, state.metadata, state.protocol
+        return {
+            "format": self.format,
+            "location": shown(self.location),
+            "version": state.version,
+            "readable_versions": [[part.start, part.stop - 1] for part in self.readable()],
+            "timestamp_ms": self.latest.timestamp_ms,
+            "uuid": metadata.id,
+            "name": metadata.name,
+            "description": metadata.description,
+            "created_time_ms": metadata.created_time_ms,
+            "protocol": {
+                "min_reader_version": protocol.min_reader_version,
+                "min_writer_version": protocol.min_writer_version,
+                "reader_features": None if protocol.reader_features is None else list(protocol.reader_features),
+                "writer_features": None if protocol.writer_features is None else list(protocol.writer_features),
+            },
+            "column_mapping_mode": columns.mode.value,
+            "schema": [_field(f) for f in columns.schema.fields],
+            "partition_columns": [f.name for f in columns.partition_columns],
+            "files": files.num_rows,
+            "bytes": pc.sum(files.column("size")).as_py() or 0,
+            "files_with_deletion_vectors": files.num_rows - files.column("dv_storage_type").null_count,
+            "transactions": {t.app_id: t.version for t in state.transactions.values()},
+            "domains": {d.domain: d.configuration for d in state.domains.values()},
+            "history": self.snapshots(),
+            "properties": dict(metadata.configuration),
+            "warnings": list(self.warnings),
+        }
+
+    def readable(self) -> tuple[range, ...]:
+        """The ranges of versions that the log still gives, ascending."""
+        return readable_ranges(self.log, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
+
+    def _version(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> int:
+        if ref is not None:
+            raise RequestError(
+                f"Cannot select {ref!r}: Delta tables have no branches and tags; give a version or a timestamp"
+            )
+        if version is not None and timestamp is not None:
+            raise RequestError(
+                "Cannot select by version and timestamp at once: give one of them",
+                cause="ExclusiveSelectors",
+                options=("version", "timestamp"),
+            )
+        if timestamp is None:
+            return self.latest.id if version is None else version
+        return self._commit_history().version_at(timestamp_ms(timestamp))
+
+    def _commit_history(self) -> CommitHistory:
+        in_commit = in_commit_timestamps(self.latest.state.metadata.configuration)
+        if in_commit is None and is_catalog_managed(self.latest.state.protocol):
+            raise InvalidTableError(
+                "Cannot tell the times of the versions: the table's catalog publishes commits later, so the times of "
+                f"their files mean nothing, and {ENABLED} is not true as it must be; give a version",
+                cause="NoInCommitTimestamps",
+                table=self.location,
+                rule="frontier F4.7",
+            )
+        return CommitHistory(
+            listing=self.log,
+            in_commit=in_commit,
+            read_in_commit_timestamp=self._in_commit_timestamp,
+            allow_checkpoint_only=self.source.options.allow_checkpoint_only,
+        )
+
+    def _snapshot(self, version: int) -> DeltaSnapshot:
+        if version == self.latest.id:
+            return self.latest
+        segment = choose_segment(self.log, version, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
+        if self.source.options.enforce_retention:
+            self._check_retention(version)
+        return read_snapshot(self.source, segment)
+
+    def _check_retention(self, version: int) -> None:
+        if version not in self.log.commits:
+            raise UnsupportedError(
+                f"Cannot tell how old version {version} is: the log has its checkpoint but not its commit; "
+                "to read it all the same, leave enforce_retention out",
+                rule="delta L37",
+                options=("enforce_retention",),
+            )
+        committed = CommitTime(version, self._commit_history().times_of([version])[version])
+        configuration = self.latest.state.metadata.configuration
+        check_retention(committed, self.log, configuration, now_ms=time.time_ns() // 1_000_000)
+
+    def _in_commit_timestamp(self, version: int) -> int | None:
+        return in_commit_timestamp(self.source, self.log, version)
+
+    def _history_entry(self, version: int) -> dict[str, Any]:
+        file = self.log.commits.get(version)
+        entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
+        if file is None:
+            return entry | {"timestamp_ms": None, "operation": None, "commit_info": {}}
+        info = reader_of(self.source).read_info(file)
+        time_ms = file.modified_ms if info is None or not info.is_first else info.in_commit_timestamp_ms
+        return entry | {
+            "timestamp_ms": time_ms if time_ms is not None else file.modified_ms,
+            "operation": None if info is None else info.operation,
+            "commit_info": {} if info is None else dict(info.values),
+        }
+
+
+def load(
+    location: str, storage: Storage, options: ReadOptions, *, listed: tuple[Entry, ...] | None = None
+) -> DeltaTable:
+    """The Delta table at a location, see `harness.table.open_table` for the options.
+
+    listed: what is in its log, listed just now; None: it is listed here.
+
+    Raises:
+        TableNotFoundError: there is no log, or an empty one (delta L4).
+        InvalidTableError, UnsupportedError: the latest version cannot be read.
+    """
+    root = TableRoot.of(location)
+    source = DeltaSource(location=location, root=root, storage=storage, options=options)
+
+    def opened(listing: LogListing) -> DeltaTable:
+        if listing.hinted:
+            listing = replace(listing, hint=read_hint(storage, root.path))
+        table = _at_latest(source, _known(listing, source))
+        if options.published_only and not is_catalog_managed(table.latest.state.protocol):
+            table = _at_latest(source, listing)  # all that its log has is of the table
+        check_catalog(table.latest.state.protocol, options)
+        return table
+
+    try:
+        table = with_listing(storage, root.path, opened, listed=listed)
+    except HarnessError as error:
+        raise error.within(table=location, format="delta") from error.__cause__
+    for note in table.log.notes:
+        warn(f"Table {shown(location)}: {note}")
+    return table
+
+
+def _known(listing: LogListing, source: DeltaSource) -> LogListing:
+    """The log as far as it is known which of its commits are of the table."""
+    options = source.options
+    if options.answer is not None:
+        return with_answer(listing, options.answer, source.storage)
+    if options.published_only:
+        return published(listing, allow_checkpoint_only=options.allow_checkpoint_only)
+    return listing
+
+
+def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
+    options = source.options
+    segment = choose_segment(listing, options.pinned_version, allow_checkpoint_only=options.allow_checkpoint_only)
+    return DeltaTable(source.location, source, listing, read_snapshot(source, segment))
+
+
+def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
+    """The version that a segment makes, once its protocol is known to be readable (delta P2).
+
+    Raises:
+        InvalidTableError, UnsupportedError, MissingFileError: it cannot be read.
+    """
+    try:
+        state = load_state(
+            segment,
+            source.storage,
+            source.root.path,
+            statistics="later",
+            path_map=source.path_map,
+            cache=source.options.cache,
+        )
+        check_protocol(state.protocol, state.metadata, table=source.location)
+        columns = table_schema(state.protocol, state.metadata, table=source.location)
+        check_nesting(columns.schema.fields, source.storage.limits)
+        in_commit = in_commit_timestamps(state.metadata.configuration, table=source.location)
+    except HarnessError as error:
+        raise error.within(table=source.location, snapshot=segment.version) from error.__cause__
+    for sentence in state.warnings:
+        warn(f"Table {shown(source.location)}: {sentence}")
+    file = segment.listing.commits.get(segment.version)
+    time_ms: int | None = None
+    if file is not None:
+        time_ms = file.modified_ms
+        if in_commit is not None and segment.version >= in_commit.version:
+            time_ms = in_commit_timestamp(source, segment.listing, segment.version)
+        elif in_commit is None and is_catalog_managed(state.protocol):
+            time_ms = None  # when it was published is not when it was committed (frontier F4.7)
+    return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
+
+
+def reader_of(source: DeltaSource) -> CommitReader:
+    """The reader of single commits of a table."""
+    return CommitReader.of(source.storage, source.root.path, path_map=source.path_map)
+
+
+def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> int | None:
+    """The timestamp in the commit of a version; None if it has none, or not in a first action (delta L35)."""
+    try:
+        info = reader_of(source).read_info(log.commits[version])
+    except MissingFileError as error:
+        if error.cause == IRREGULAR:
+            raise
+        return None
+    return None if info is None or not info.is_first else info.in_commit_timestamp_ms
+
+
+def _field(field_: Field) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "id": field_.id,
+        "name": field_.name,
+        "type": str(field_.type),
+        "required": field_.required,
+    }
+    if field_.physical_name is not None:
+        described["physical_name"] = field_.physical_name
+    if field_.doc is not None:
+        described["doc"] = field_.doc
+    parts = children(field_.type)
+    return described | ({"fields": [_field(part) for part in parts]} if parts else {})

@@ -1,0 +1,444 @@
+"""A Delta table's schema string to `harness.metadata.model.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
+
+No reader enforces what a schema promises (delta T3): files may hold nulls in fields that are not nullable. So only
+top-level columns carry the promise on, as information; below them every field may be null.
+
+Spec: Delta, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field
+from typing import Any, TypeAlias
+
+from harness.errors import HarnessError, InvalidTableError, UnsupportedError
+from harness.metadata.delta.actions import Metadata, Protocol
+from harness.metadata.delta.protocol import TYPE_WIDENING, MappingMode, features, mapping_mode
+from harness.metadata.model.file_schema import widens
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    PrimitiveType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    VariantType,
+)
+from harness.metadata.plan.projection import ColumnLookup, stored_name
+from harness.storage.records import dataclass
+
+# Recorded changes of a column's type, which a reader must know before it reads older files (delta T22, T23).
+#
+# Spec: Delta, "Type Widening", "Type Change Metadata".
+
+
+TYPE_CHANGES = "delta.typeChanges"
+
+
+def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Type | None], *, field: str) -> None:
+    """Returns if every change that the field's metadata lists is a widening that harness reads.
+
+    Args:
+        annotations: the field's metadata.
+        parse: a type's name to the type; None for an unknown one.
+        field: dotted path of the field, for messages.
+
+    Raises:
+        InvalidTableError: the list is malformed.
+        UnsupportedError: a change is none of delta T22.
+    """
+    changes = annotations.get(TYPE_CHANGES)
+    if changes is None:
+        return
+    for change in changes if isinstance(changes, list) else [changes]:
+        before, after, inner = (
+            (change.get("fromType"), change.get("toType"), change.get("fieldPath"))
+            if isinstance(change, dict)
+            else (None, None, None)
+        )
+        path = field if inner is None else f"{field}.{inner}"
+        if not isinstance(before, str) or not isinstance(after, str):
+            raise InvalidTableError(
+                f"Invalid schema: got {TYPE_CHANGES} {change!r}, expected an object with fromType and toType",
+                cause="SchemaError",
+                field=path,
+                rule="delta T23",
+            )
+        old, new = parse(before), parse(after)
+        if old is None or new is None or not (old == new or widens(old, new)):
+            raise UnsupportedError(
+                f"Cannot read a table with a column that changed from {before} to {after}: that is no widening",
+                cause="UnsupportedType",
+                field=path,
+                rule="delta T23",
+            )
+
+
+# Ids and physical names of a Delta table's columns, as column mapping records them or as harness gives them.
+#
+# With column mapping, a schema annotates every struct field with an id and a physical name (delta T10 to T13); elements
+# of arrays, keys and values of maps have neither, since files hold them by position. Harness needs an id for every
+# field # all the same, so it numbers what the table does not.
+#
+# Spec: Delta, "Column Mapping", "Reader Requirements for Column Mapping".
+
+
+ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+_LARGEST_ID = 2147483447
+"""Ids above it are those of harness's own metadata columns."""
+
+
+@dataclass(slots=True)
+class PositionalIds:
+    """Ids 1, 2, 3, … in the order of the schema, parents first: for tables without column mapping."""
+
+    _next: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def identify(self, annotations: Mapping[str, Any], path: str) -> tuple[int, str | None]:
+        """Id and physical name of a struct field; annotations of a mode that is not in force mean nothing (P4)."""
+        return next(self._next), None
+
+    def part(self) -> int:
+        """The id of an element, a key or a value."""
+        return next(self._next)
+
+
+@dataclass(slots=True)
+class MappedIds:
+    """Ids and physical names as annotated; parts of arrays and maps are numbered above the largest annotated id."""
+
+    _next: Iterator[int]
+    _seen: dict[int, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(schema: Any) -> MappedIds:
+        """For the schema with this JSON."""
+        return MappedIds(itertools.count(max(_annotated_ids(schema), default=0) + 1))
+
+    def identify(self, annotations: Mapping[str, Any], path: str) -> tuple[int, str | None]:
+        """Id and physical name of a struct field.
+
+        Raises:
+            InvalidTableError: one of them is missing, or the id is out of range or another field's (delta T13).
+        """
+        id_, name = annotations.get(ID), annotations.get(PHYSICAL_NAME)
+        if not isinstance(id_, int) or isinstance(id_, bool):
+            raise _invalid_mapping(f"got {ID} {id_!r}, expected an integer, because column mapping is in force", path)
+        if not isinstance(name, str) or not name:
+            raise _invalid_mapping(
+                f"got {PHYSICAL_NAME} {name!r}, expected a name, because column mapping is in force", path
+            )
+        if not 0 <= id_ <= _LARGEST_ID:
+            raise _invalid_mapping(f"got {ID} {id_}, expected 0 to {_LARGEST_ID}", path)
+        if id_ in self._seen:
+            raise _invalid_mapping(
+                f"got {ID} {id_}, which column {self._seen[id_]!r} has too; expected unique ids", path
+            )
+        self._seen[id_] = path
+        return id_, name
+
+    def part(self) -> int:
+        """The id of an element, a key or a value."""
+        return next(self._next)
+
+
+Ids: TypeAlias = PositionalIds | MappedIds
+
+
+def ids_for(mode: MappingMode, schema: Any) -> Ids:
+    """Where the ids of the schema with this JSON come from."""
+    return PositionalIds() if mode is MappingMode.NONE else MappedIds.of(schema)
+
+
+def lookup_of(mode: MappingMode) -> ColumnLookup:
+    """How the columns of data files are found in this mode (delta T10)."""
+    return ColumnLookup.DELTA_ID if mode is MappingMode.ID else ColumnLookup.DELTA_NAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterializedColumns:
+    """Physical names of the columns outside the schema that hold row ids and row commit versions (delta W2, W3, W5).
+
+    None: the table names no such column. They are found by name in every mode, and a file may lack them.
+    """
+
+    row_id: str | None
+    row_commit_version: str | None
+
+
+def materialized_columns(configuration: Mapping[str, str]) -> MaterializedColumns:
+    """The materialised columns that the table's properties name."""
+    return MaterializedColumns(
+        row_id=configuration.get("delta.rowTracking.materializedRowIdColumnName"),
+        row_commit_version=configuration.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
+    )
+
+
+def _annotated_ids(json: Any) -> Iterator[int]:
+    """Every annotated id in a schema's JSON."""
+    if isinstance(json, dict):
+        for key, value in json.items():
+            if key == ID and isinstance(value, int):
+                yield value
+            else:
+                yield from _annotated_ids(value)
+    elif isinstance(json, list):
+        for item in json:
+            yield from _annotated_ids(item)
+
+
+def _invalid_mapping(reason: str, path: str) -> InvalidTableError:
+    return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=path, rule="delta T13")
+
+
+_NAMED: dict[str, PrimitiveType] = {
+    "byte": IntegerType(8),
+    "short": IntegerType(16),
+    "integer": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "boolean": BooleanType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp": TimestampType(utc=True),
+    "timestamp_ntz": TimestampType(),
+    "variant": VariantType(),
+    "void": UnknownType(),
+    "null": UnknownType(),  # how Spark wrote void before 3.1
+    "decimal": DecimalType(10, 0),
+}
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
+# Schemas say `string` and keep lengths and collations in metadata (delta T4, T27); some writers say it here instead.
+_TEXT = re.compile(r"(?:char|varchar)\(\s*[0-9]{1,10}\s*\)|string collate [\w.]+", re.IGNORECASE)
+_OPAQUE = re.compile(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSchema:
+    """A table's columns at one version.
+
+    schema: columns in the table's order, partition columns in their places (delta T2). Field ids are those of column
+        mapping where it is in force, else positions; physical names are set only where it is in force.
+    partition_columns: the partition columns, in partition order.
+    mode: the mode of column mapping in force.
+    """
+
+    schema: Schema
+    partition_columns: tuple[Field, ...] = ()
+    mode: MappingMode = MappingMode.NONE
+
+    @property
+    def lookup(self) -> ColumnLookup:
+        """How columns are found in the table's data files (delta T10)."""
+        return lookup_of(self.mode)
+
+
+def table_schema(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> DeltaSchema:
+    """The schema that a protocol and a metadata action give, after `check_protocol`.
+
+    Raises:
+        InvalidTableError, UnsupportedError: as `parse_schema`.
+    """
+    try:
+        return parse_schema(
+            metadata.schema_string,
+            partition_columns=metadata.partition_columns,
+            mode=mapping_mode(metadata, protocol),
+            features=features(protocol),
+        )
+    except HarnessError as error:
+        raise error.within(table=table) from error.__cause__
+
+
+def parse_schema(
+    text: str | None,
+    *,
+    partition_columns: Iterable[str] = (),
+    mode: MappingMode = MappingMode.NONE,
+    features: frozenset[str] = frozenset(),
+) -> DeltaSchema:
+    """The schema of a schema string.
+
+    Args:
+        text: JSON of a struct; empty or None where the metadata has none.
+        partition_columns: their logical names, in any letter case (delta V8).
+        mode: the mode of column mapping in force.
+        features: the table's reader features; with `typeWidening`, recorded type changes are checked (delta T23).
+
+    Raises:
+        InvalidTableError: no schema, no JSON, a part is missing or of the wrong kind, names that differ in letter case
+            at most (delta T1), broken column mapping (T13), an unknown partition column (V8), or a nested one (V7).
+        UnsupportedError: a type whose name is not known (T1), or a change of type that no reader knows (T23).
+    """
+    document = _load(text)
+    parser = _Parser(ids_for(mode, document), TYPE_WIDENING in features)
+    try:
+        fields = parser.fields(document, ())
+    except RecursionError:
+        raise _invalid("it nests too deeply", ()) from None
+    if not fields:
+        raise _invalid("it has no columns; write data to the table first", ())
+    schema = Schema(fields=fields)
+    return DeltaSchema(schema=schema, partition_columns=_partition_columns(fields, partition_columns), mode=mode)
+
+
+def parse_type_name(text: str) -> PrimitiveType | None:
+    """The primitive type called `text`; None if no such type is known.
+
+    Intervals and geometries become an `OpaqueType`, so that only a read of the column is refused (delta T28).
+    """
+    known = _NAMED.get(text)
+    if known is not None:
+        return known
+    if match := _DECIMAL.fullmatch(text):
+        precision, scale = int(match[1]), int(match[2])
+        return DecimalType(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+    if _TEXT.fullmatch(text):
+        return StringType()
+    return OpaqueType(text) if _OPAQUE.fullmatch(text) else None
+
+
+def _load(text: str | None) -> Any:
+    if text is None or not text.strip():
+        raise _invalid("the metadata has no schema string", ())
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"its text is no JSON ({error})", ()) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    """Goes through a schema's JSON in its order; `ids` gives every field its id, so each is asked once."""
+
+    ids: Ids
+    check_changes: bool
+
+    def fields(self, document: Any, path: tuple[str, ...]) -> tuple[Field, ...]:
+        """The fields of a struct's JSON."""
+        if not isinstance(document, dict) or document.get("type") != "struct":
+            raise _invalid(f"got {_show(document)}, expected a struct", path)
+        listed = document.get("fields")
+        if not isinstance(listed, list):
+            raise _invalid(f"got fields {_show(listed)}, expected a list", path)
+        fields = tuple(self.field(item, path) for item in listed)
+        _check_names((f.name for f in fields), "columns", path, "delta T1")
+        # Columns whose names are equal but for letter case cannot be told apart in files that others wrote.
+        _check_names(map(stored_name, fields), "physical names", path, "delta T12")
+        return fields
+
+    def field(self, document: Any, parent: tuple[str, ...]) -> Field:
+        if not isinstance(document, dict) or not isinstance(document.get("name"), str):
+            raise _invalid(f"got {_show(document)}, expected a field with a name", parent)
+        path = (*parent, document["name"])
+        annotations = {} if document.get("metadata") is None else document["metadata"]
+        if not isinstance(annotations, dict):
+            raise _invalid(f"got metadata {_show(annotations)}, expected an object", path)
+        nullable = _flag(document, "nullable", path)
+        id_, physical_name = self.ids.identify(annotations, ".".join(path))
+        type_ = self.type(document.get("type"), path)
+        if self.check_changes:
+            check_type_changes(annotations, parse_type_name, field=".".join(path))
+        comment = annotations.get("comment")
+        return Field(
+            id=id_,
+            name=document["name"],
+            type=type_,
+            required=not nullable and not parent,
+            physical_name=physical_name,
+            doc=comment if isinstance(comment, str) else None,
+        )
+
+    def type(self, document: Any, path: tuple[str, ...]) -> Type:
+        if isinstance(document, str):
+            known = parse_type_name(document)
+            if known is None:
+                raise _unknown_type(document, path)
+            return known
+        match document.get("type") if isinstance(document, dict) else None:
+            case "struct":
+                return StructType(self.fields(document, path))
+            case "array":
+                _flag(document, "containsNull", path)
+                return ListType(self.part("element", document.get("elementType"), path))
+            case "map":
+                _flag(document, "valueContainsNull", path)
+                key = self.part("key", document.get("keyType"), path)
+                return MapType(key, self.part("value", document.get("valueType"), path))
+            case str(kind):
+                raise _unknown_type(kind, path)
+            case _:
+                raise _invalid(f"got type {_show(document)}, expected a name or an object", path)
+
+    def part(self, name: str, document: Any, parent: tuple[str, ...]) -> Field:
+        id_ = self.ids.part()
+        return Field(id=id_, name=name, type=self.type(document, (*parent, name)), required=name == "key")
+
+
+def _flag(document: Mapping[str, Any], key: str, path: tuple[str, ...]) -> bool:
+    """A promise about nulls, which may be missing: then there is none."""
+    value = document.get(key, True)
+    if not isinstance(value, bool):
+        raise _invalid(f"got {key} {_show(value)}, expected true or false", path)
+    return value
+
+
+def _check_names(names: Iterable[str], what: str, path: tuple[str, ...], rule: str) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            alike = f"{seen[name.lower()]!r} and {name!r}"
+            raise _invalid(f"got {what} {alike}, expected names that differ in more than letter case", path, rule)
+        seen[name.lower()] = name
+
+
+def _partition_columns(fields: tuple[Field, ...], names: Iterable[str]) -> tuple[Field, ...]:
+    by_name = {f.name.lower(): f for f in fields}
+    found: dict[str, Field] = {}
+    for name in names:
+        column = by_name.get(name.lower())
+        if column is None:
+            raise _invalid("a partition column is not in the schema", (name,), "delta V8")
+        if column.name in found:
+            raise _invalid("a partition column is named twice", (name,), "delta V8")
+        if isinstance(column.type, StructType | ListType | MapType | VariantType):
+            raise _invalid(f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7")
+        found[column.name] = column
+    return tuple(found.values())
+
+
+def _unknown_type(text: str, path: tuple[str, ...]) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot read a table with a column of type {text!r}, which is not known",
+        cause="UnsupportedType",
+        field=".".join(path),
+        rule="delta T1",
+    )
+
+
+def _invalid(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> InvalidTableError:
+    return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=".".join(path) or None, rule=rule)
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,303 @@
+"""An Avro writer's schema as a tree that says, per value: stored type, Arrow type, and how it is encoded.
+
+Logical types are interpreted exactly and for any year, and names may be such that Avro forbids (iceberg 2.16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.ocf import corrupt
+from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    arrow_type,
+)
+from harness.storage.limits import DEFAULT, Limits
+
+Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
+"""How values come: `enum` as an index, `map` as pairs of text and value, `pairs` as records of key and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One value of the schema.
+
+    type: the stored type; a nested one gives only its kind.
+    plain: the Avro type that its bytes are of, where `shape` does not say it; of `size` bytes if it is `fixed`.
+    null_branch: where null stands in that union; `none`: the value is never null.
+    children, names, ids: record fields; or the element; or key and value.
+    symbols: of an enum, by index.
+    """
+
+    type: Type
+    plain: str
+    size: int = 0
+    shape: Shape = "value"
+    null_branch: Literal["none", "first", "last"] = "none"
+    children: tuple[Node, ...] = ()
+    names: tuple[str, ...] = ()
+    ids: tuple[int | None, ...] = ()
+    symbols: tuple[str, ...] = ()
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of the values; every field may be null, whatever the file says."""
+        fields = [pa.field(name, child.arrow) for name, child in zip(self.names, self.children, strict=True)]
+        match self.shape:
+            case "struct":
+                return pa.struct(fields)
+            case "list":
+                return pa.list_(fields[0])
+            case "map" | "pairs":
+                return pa.map_(fields[0].type, fields[1].type)
+            case _:
+                return pa.null() if isinstance(self.type, UnknownType) else arrow_type(self.type)
+
+    def physical(self, name: str, id_: int | None) -> PhysicalField:
+        """The node as a stored field."""
+        return PhysicalField(name=name, id=id_, type=self.type, children=self.fields())
+
+    def fields(self) -> tuple[PhysicalField, ...]:
+        """The children as stored fields."""
+        return tuple(c.physical(n, i) for c, n, i in zip(self.children, self.names, self.ids, strict=True))
+
+
+def parse_writer_schema(schema: Any, *, file: str, limits: Limits = DEFAULT) -> Node:
+    """The tree of a file's schema; its root is a struct.
+
+    Raises:
+        UnsupportedError: a union other than of null and one type, a type that contains itself, a root that is no record
+            (iceberg 7.3).
+        CorruptFileError: not an Avro schema.
+        LimitError: it has more types, a named one counted at each use, or more levels than `limits` allow.
+    """
+    try:
+        root = _Parser(file, limits).node(schema, "", ())
+    except DAMAGE as error:
+        raise _corrupt(f"its schema is not Avro: {error}", file) from error
+    if root.shape != "struct" or root.null_branch != "none":
+        raise _unsupported("its root is not a record", file)
+    return root
+
+
+_PRIMITIVES: dict[str, Type] = {
+    "null": UnknownType(),
+    "boolean": BooleanType(),
+    "int": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "bytes": BinaryType(),
+    "string": StringType(),
+}
+
+
+_Path: TypeAlias = tuple[str, ...]
+_FullName: TypeAlias = tuple[str, str]
+"""Namespace and name of a type."""
+
+_MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Paths are names from the root, for messages.
+
+    They and full names, of namespace and name, stay in parts: put together, a long name would be copied for each of the
+    many types within it.
+    """
+
+    file: str
+    limits: Limits
+    types: int = 0
+    depth: int = 0
+    named: dict[_FullName, Mapping[str, Any]] = field(default_factory=dict)
+    enums: dict[int, Node] = field(default_factory=dict)
+    inside: list[_FullName] = field(default_factory=list)
+
+    def node(self, schema: Any, namespace: str, path: _Path) -> Node:
+        # Counted at each use: a chain of types that each hold the next one twice is short, and means millions.
+        self.types += 1
+        self.limits.check("schema_types", self.types, "types in its schema", file=self.file)
+        self.depth += 1
+        self.limits.check("nesting", self.depth, "levels of types", file=self.file)
+        node = self.type_of(schema, namespace, path)
+        self.depth -= 1
+        return node
+
+    def type_of(self, schema: Any, namespace: str, path: _Path) -> Node:
+        match schema:
+            case list():
+                return self.union(schema, namespace, path)
+            case str():
+                return self.named_type(schema, namespace, path)
+            case {"type": "record" | "error" | "enum" | "fixed" as kind, "name": str(name)}:
+                full = _full_name(name, str(schema.get("namespace") or namespace))
+                self.named[full] = schema
+                return self.declared(kind, schema, full, path)
+            case {"type": "array", "items": items}:
+                return self.array(schema, items, namespace, path)
+            case {"type": "map", "values": values}:
+                value = self.node(values, namespace, (*path, "value"))
+                key = Node(type=StringType(), plain="string")
+                ids = (_id(schema, "key-id"), _id(schema, "value-id"))
+                return Node(
+                    type=STORED_MAP, plain="map", shape="map", children=(key, value), names=("key", "value"), ids=ids
+                )
+            case {"type": str(name)} if name in _PRIMITIVES:
+                return _with_logical_type(Node(type=_PRIMITIVES[name], plain=name), schema)
+            case {"type": inner}:
+                return self.node(inner, namespace, path)
+            case _:
+                raise _corrupt(f"its schema has something that is no Avro type at {_shown(path)}", self.file)
+
+    def union(self, branches: list[Any], namespace: str, path: _Path) -> Node:
+        if len(branches) == 1:
+            return self.node(branches[0], namespace, path)
+        nodes = [self.node(branch, namespace, path) for branch in branches]
+        nulls = [isinstance(node.type, UnknownType) for node in nodes]
+        if nulls == [True, False]:
+            return replace(nodes[1], null_branch="first")
+        if nulls == [False, True]:
+            return replace(nodes[0], null_branch="last")
+        raise _unsupported(
+            f"column {_shown(path)} is a union of {len(branches)} types, expected null and one other", self.file
+        )
+
+    def named_type(self, name: str, namespace: str, path: _Path) -> Node:
+        if name in _PRIMITIVES:
+            return Node(type=_PRIMITIVES[name], plain=name)
+        for full in (_full_name(name, namespace), _full_name(name, "")):
+            if full in self.named:
+                schema = self.named[full]
+                return self.declared(schema["type"], schema, full, path)
+        raise _corrupt(f"its schema names an unknown type {name!r} at {_shown(path)}", self.file)
+
+    def declared(self, kind: str, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
+        match kind:
+            case "enum":
+                return self.enum(schema)
+            case "fixed":
+                return self.fixed(schema, path)
+            case _:
+                return self.record(schema, full, path)
+
+    def enum(self, schema: Mapping[str, Any]) -> Node:
+        node = self.enums.get(id(schema))
+        if node is None:
+            symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
+            node = self.enums[id(schema)] = Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
+        return node
+
+    def fixed(self, schema: Mapping[str, Any], path: _Path) -> Node:
+        size = schema.get("size")
+        if not isinstance(size, int) or not 0 <= size <= _MAX_FIXED:
+            raise _corrupt(f"its schema has a fixed type of size {size!r} at {_shown(path)}", self.file)
+        return _with_logical_type(Node(type=FixedType(size), plain="fixed", size=size), schema)
+
+    def record(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
+        if full in self.inside:
+            name = ".".join(filter(None, full))
+            raise _unsupported(f"the record {name} at {_shown(path)} contains itself", self.file)
+        fields = schema.get("fields")
+        if not isinstance(fields, list) or not all(
+            isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
+        ):
+            raise _corrupt(f"its schema has a record without proper fields at {_shown(path)}", self.file)
+        names = tuple(str(f["name"]) for f in fields)
+        if len(set(names)) < len(names):
+            raise _corrupt(f"its schema has two fields of one name at {_shown(path)}", self.file)
+        self.inside.append(full)
+        nodes = tuple(self.node(f["type"], full[0], (*path, str(f["name"]))) for f in fields)
+        self.inside.pop()
+        ids = tuple(_id(f, "field-id") for f in fields)
+        return Node(type=STORED_STRUCT, plain="record", shape="struct", children=nodes, names=names, ids=ids)
+
+    def array(self, schema: Mapping[str, Any], items: Any, namespace: str, path: _Path) -> Node:
+        element = self.node(items, namespace, (*path, "element"))
+        if schema.get("logicalType") != "map":
+            ids = (_id(schema, "element-id"),)
+            return Node(type=STORED_LIST, plain="array", shape="list", children=(element,), names=("element",), ids=ids)
+        if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
+            raise _corrupt(f"column {_shown(path)} is a map whose items are not records of key and value", self.file)
+        return replace(element, type=STORED_MAP, plain="array", shape="pairs", names=("key", "value"))
+
+
+def _with_logical_type(node: Node, schema: Mapping[str, Any]) -> Node:
+    """The node as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
+    utc = schema.get("adjust-to-utc") is True
+    match schema.get("logicalType"), node.plain:
+        case "decimal", _:
+            return _decimal(node, schema.get("precision"), schema.get("scale", 0))
+        case "uuid", "fixed" if node.size == 16:
+            return replace(node, type=UuidType())
+        case "date", "int":
+            return replace(node, type=DateType())
+        case "time-millis", "int":
+            return replace(node, type=TimeType("ms"))
+        case "time-micros", "long":
+            return replace(node, type=TimeType("us"))
+        case str(name), "long" if name in _TIMESTAMPS:
+            return replace(node, type=TimestampType(_TIMESTAMPS[name], utc and not name.startswith("local-")))
+        case _:
+            return node
+
+
+_TIMESTAMPS: dict[str, Literal["ms", "us", "ns"]] = {
+    "timestamp-millis": "ms",
+    "timestamp-micros": "us",
+    "timestamp-nanos": "ns",
+    "local-timestamp-millis": "ms",
+    "local-timestamp-micros": "us",
+    "local-timestamp-nanos": "ns",
+}
+
+
+def _decimal(node: Node, precision: Any, scale: Any) -> Node:
+    is_bytes = isinstance(node.type, BinaryType | FixedType)
+    if not (is_bytes and isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38):
+        return node
+    return replace(node, type=DecimalType(precision, scale), shape="decimal") if precision > 0 else node
+
+
+def _full_name(name: str, namespace: str) -> _FullName:
+    own, dot, short = name.rpartition(".")
+    return (own if dot else namespace, short)
+
+
+def _shown(path: _Path) -> str:
+    return ".".join(path) or "the root"
+
+
+def _id(schema: Mapping[str, Any], key: str) -> int | None:
+    value = schema.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _corrupt(reason: str, file: str) -> CorruptFileError:
+    return corrupt(reason, file, "CorruptDataFile")
+
+
+def _unsupported(reason: str, file: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot read Avro file: {reason}; rewrite it", cause="UnsupportedType", file=file, rule="iceberg 7.3"
+    )

@@ -1,0 +1,272 @@
+"""ORC data files: physical schema and all rows as Arrow. Delete files in ORC are read the same way.
+
+pyarrow gives every type's attributes as Arrow field metadata, at all levels, so ids need no parsing of the footer.
+It also gives every timestamp in nanos, and refuses a file with one outside the years 1677 to 2262; so do we.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any, Literal, TypeVar
+
+import pyarrow as pa
+import pyarrow.orc
+
+from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    OpaqueType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+)
+from harness.storage.limits import DEFAULT, Limits
+
+
+def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
+    """The columns of an ORC file and all its rows, in file order.
+
+    The table's columns are the file's, in order and by name. Ids come from the attribute `iceberg.id`; what binary and
+    long columns hold, from `iceberg.binary-type` and `iceberg.long-type` (iceberg 7.4). Timestamps are in nanos: an
+    ORC `timestamp` is the writer's wall clock, a `timestamp_instant` is in UTC. A UUID comes as 16 bytes.
+
+    Raises:
+        CorruptFileError: not an ORC file, cut, damaged, or two columns of one struct have the same name.
+        UnsupportedError: pyarrow cannot give a value exactly, such as a timestamp outside the years 1677 to 2262.
+        LimitError: it has more than `limits.rows`.
+    """
+    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)), file)
+    limits.check("rows", opened.nrows, "rows", file=file)
+    table = _reading(opened.read, file)
+    if not table.schema:  # pyarrow loses the rows of a file without columns
+        return (), pa.table({"": pa.nulls(opened.nrows)}).drop_columns([""])
+    _check_names(table.schema, file)
+    fields = tuple(_stored(f) for f in table.schema)
+    wanted = pa.schema([_exact(f) for f in table.schema])
+    try:
+        table = table.cast(wanted)
+        table.validate(full=True)
+    except pa.ArrowException as error:
+        raise _corrupt(str(error), file) from error
+    return fields, table
+
+
+def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]:
+    """The columns of an ORC file and its number of rows, from its footer; `source` can seek, and only its end is read.
+
+    Raises:
+        CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
+    """
+    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
+    schema = _reading(lambda: opened.schema, file)
+    _check_names(schema, file)
+    return tuple(_stored(f) for f in schema), int(opened.nrows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrcTraits:
+    """What a reader may not overlook, and a physical schema does not tell.
+
+    pads_text: it has a column of type `char`, whose values are stored with blanks up to its length.
+    """
+
+    pads_text: bool
+
+
+def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
+    """The traits of an ORC file, from its footer.
+
+    Raises:
+        CorruptFileError, UnsupportedError: as `schema_of_orc`.
+    """
+    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
+    return _reading(lambda: _traits(opened.reader.serialized_file_tail()), file)
+
+
+def _traits(tail: bytes) -> OrcTraits:
+    footer = _message(_only(_message(tail), _TAIL_FOOTER))
+    kinds = [_only(_message(type_), _TYPE_KIND) for type_ in footer.get(_FOOTER_TYPES, ())]
+    return OrcTraits(pads_text=_CHAR in kinds)
+
+
+# Field numbers and enum values of orc_proto.proto.
+_TAIL_FOOTER, _FOOTER_TYPES, _TYPE_KIND = 2, 4, 1
+_CHAR = 17
+
+
+def _only(message: dict[int, list[Any]], number: int) -> Any:
+    return message[number][0]
+
+
+def _message(data: bytes) -> dict[int, list[Any]]:
+    """The fields of a Protocol Buffers message by number: numbers and bytes, as they are."""
+    found: dict[int, list[Any]] = {}
+    position = 0
+    while position < len(data):
+        key, position = _varint(data, position)
+        values, wire = found.setdefault(key >> 3, []), key & 7
+        if wire == 0:
+            value, position = _varint(data, position)
+            values.append(value)
+            continue
+        width = {1: 8, 5: 4}.get(wire)
+        if width is None:
+            width, position = _varint(data, position)
+        values.append(data[position : position + width])
+        position += width
+    return found
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while data[position] & 0x80:
+        number |= (data[position] & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if shift > 63:
+            raise ValueError("a number has more than ten bytes")
+    return number | data[position] << shift, position + 1
+
+
+_T = TypeVar("_T")
+
+
+def _reading(read: Callable[[], _T], file: str) -> _T:
+    try:
+        return read()
+    except pa.ArrowNotImplementedError as error:
+        raise _unsupported(str(error), file) from error
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
+        if "out of range for nanosecond" in str(error):
+            raise _unsupported("it has a timestamp outside the years 1677 to 2262", file) from error
+        raise _corrupt(str(error), file) from error
+
+
+def _check_names(fields: pa.Schema | pa.StructType, file: str) -> None:
+    names = _reading(lambda: [f.name for f in fields], file)  # pyarrow decodes them now
+    if len(set(names)) < len(names):
+        raise _corrupt(f"two of its columns have one name: {', '.join(names)}", file)
+    for f in fields:
+        _check_nested(f.type, file)
+
+
+def _check_nested(type_: pa.DataType, file: str) -> None:
+    if pa.types.is_struct(type_):
+        _check_names(type_, file)
+    elif pa.types.is_list(type_):
+        _check_nested(type_.value_type, file)
+    elif pa.types.is_map(type_):
+        _check_nested(type_.key_type, file)
+        _check_nested(type_.item_type, file)
+
+
+def _stored(field: pa.Field) -> PhysicalField:
+    type_ = field.type
+    if pa.types.is_struct(type_):
+        return _nested(field, STORED_STRUCT, tuple(_stored(type_.field(i)) for i in range(type_.num_fields)))
+    if pa.types.is_list(type_):
+        return _nested(field, STORED_LIST, (_stored(type_.value_field),))
+    if pa.types.is_map(type_):
+        return _nested(field, STORED_MAP, (_stored(type_.key_field), _stored(type_.item_field)))
+    return _nested(field, _single_type(field), ())
+
+
+_ID, _LENGTH = re.compile(r"-?[0-9]{1,10}"), re.compile(r"[0-9]{1,9}")
+
+
+def _nested(field: pa.Field, type_: Type, children: tuple[PhysicalField, ...]) -> PhysicalField:
+    text = _attribute(field, "iceberg.id")
+    id_ = int(text) if text is not None and _ID.fullmatch(text) else None
+    return PhysicalField(name=field.name, id=id_, type=type_, children=children)
+
+
+def _attribute(field: pa.Field, name: str) -> str | None:
+    value = (field.metadata or {}).get(name.encode())
+    return None if value is None else value.decode(errors="replace")
+
+
+_SINGLE: tuple[tuple[Callable[[pa.DataType], bool], Type], ...] = (
+    (pa.types.is_boolean, BooleanType()),
+    (pa.types.is_int8, IntegerType(8)),
+    (pa.types.is_int16, IntegerType(16)),
+    (pa.types.is_int32, IntegerType(32)),
+    (pa.types.is_int64, IntegerType(64)),
+    (pa.types.is_float32, FloatType(32)),
+    (pa.types.is_float64, FloatType(64)),
+    (pa.types.is_string, StringType()),
+    (pa.types.is_date32, DateType()),
+)
+
+
+def _single_type(field: pa.Field) -> Type:
+    type_ = field.type
+    if pa.types.is_binary(type_):
+        return _binary_type(field)
+    if pa.types.is_int64(type_) and _is(field, "iceberg.long-type", "TIME"):
+        return TimeType("us")
+    if pa.types.is_timestamp(type_):
+        unit: Literal["ms", "us", "ns"] = type_.unit
+        return TimestampType(unit, type_.tz is not None)
+    if pa.types.is_decimal128(type_):
+        return DecimalType(type_.precision, type_.scale)
+    return next((single for test, single in _SINGLE if test(type_)), OpaqueType(str(type_)))
+
+
+def _binary_type(field: pa.Field) -> Type:
+    length = _attribute(field, "iceberg.length")
+    match (_attribute(field, "iceberg.binary-type") or "").upper():
+        case "UUID":
+            return FixedType(16)
+        case "FIXED" if length is not None and _LENGTH.fullmatch(length):
+            return FixedType(int(length))
+        case "GEOMETRY":
+            return GeometryType()
+        case "GEOGRAPHY":
+            return GeographyType()
+        case _:
+            return BinaryType()
+
+
+def _is(field: pa.Field, attribute: str, value: str) -> bool:
+    return (_attribute(field, attribute) or "").upper() == value
+
+
+def _exact(field: pa.Field) -> pa.Field:
+    """The field without metadata, and with what the attributes say of binary and long columns in its type."""
+    type_ = field.type
+    if pa.types.is_struct(type_):
+        type_ = pa.struct([_exact(type_.field(i)) for i in range(type_.num_fields)])
+    elif pa.types.is_list(type_):
+        type_ = pa.list_(_exact(type_.value_field))
+    elif pa.types.is_map(type_):
+        type_ = pa.map_(_exact(type_.key_field), _exact(type_.item_field))
+    else:
+        match _single_type(field):
+            case FixedType(length=length):
+                type_ = pa.binary(length)
+            case TimeType():
+                type_ = pa.time64("us")
+            case _:
+                pass
+    return pa.field(field.name, type_, field.nullable)
+
+
+def _corrupt(reason: str, file: str) -> CorruptFileError:
+    return CorruptFileError(f"Cannot decode ORC file: {reason}; restore it", cause="CorruptDataFile", file=file)
+
+
+def _unsupported(reason: str, file: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot read ORC file: {reason}; rewrite it as Parquet", cause="UnsupportedType", file=file, rule="iceberg 7.4"
+    )

@@ -1,0 +1,445 @@
+"""The physical schema of a Parquet file, folded from the flat list of schema elements in its footer.
+
+The list comes from whoever reads footers (an engine, many files in one call). Files of one table mostly have equal
+lists, so elements are hashable and `physical_schema` folds equal lists once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from harness.errors import CorruptFileError
+from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    Int96Type,
+    IntegerType,
+    OpaqueType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UnsignedType,
+    UuidType,
+)
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+ELEMENT_COLUMNS = (
+    "name",
+    "type",
+    "type_length",
+    "repetition_type",
+    "num_children",
+    "converted_type",
+    "scale",
+    "precision",
+    "field_id",
+    "logical_type",
+)
+"""The columns of DuckDB's `parquet_schema` that make a `ParquetElement`, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetElement:
+    """One element of a footer's depth-first schema list. Texts are as DuckDB's `parquet_schema` prints them.
+
+    type: the physical type, such as `INT32`; None for a group.
+    type_length: bytes of a `FIXED_LEN_BYTE_ARRAY`.
+    repetition: `REQUIRED`, `OPTIONAL` or `REPEATED`; None on some roots.
+    num_children: None or 0 for a leaf.
+    logical_type: such as `DecimalType(scale=2, precision=9)`; None where only the converted type is given, or neither.
+    """
+
+    name: str
+    type: str | None = None
+    type_length: int | None = None
+    repetition: str | None = None
+    num_children: int | None = None
+    converted_type: str | None = None
+    scale: int | None = None
+    precision: int | None = None
+    field_id: int | None = None
+    logical_type: str | None = None
+
+
+def parse_element(row: Sequence[Any]) -> ParquetElement:
+    """One element from the values of `ELEMENT_COLUMNS`; DuckDB gives `type_length` as text."""
+    name, type_, type_length, *rest = row
+    return ParquetElement(name, type_, None if type_length is None else int(type_length), *rest)
+
+
+def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]:
+    """Physical schema by file, from rows of (file_name, *ELEMENT_COLUMNS) of many files, each file's in footer order.
+
+    Equal schemas are one object. Raises CorruptFileError naming the file whose list does not add up.
+    """
+    by_file: dict[str, list[tuple[Any, ...]]] = {}
+    for file, *element in rows:
+        by_file.setdefault(file, []).append(tuple(element))
+    folded: dict[tuple[tuple[Any, ...], ...], PhysicalSchema] = {}
+    schemas: dict[str, PhysicalSchema] = {}
+    for file, raw in by_file.items():
+        key = tuple(raw)
+        if key not in folded:
+            folded[key] = _fold_file(key, file)
+        schemas[file] = folded[key]
+    return schemas
+
+
+def _fold_file(rows: tuple[tuple[Any, ...], ...], file: str) -> PhysicalSchema:
+    try:
+        return physical_schema(tuple(parse_element(row) for row in rows))
+    except CorruptFileError as error:
+        raise error.within(file=file) from None
+
+
+def physical_schema(elements: Sequence[ParquetElement]) -> PhysicalSchema:
+    """The columns of the file whose footer lists `elements`, root first, as users see them.
+
+    Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the struct of
+    binaries that it is stored as (6.15). A leaf whose meaning is not known, or a malformed list or map, becomes an
+    `OpaqueType`, so that only a read of it is refused. Raises CorruptFileError if the tree does not add up.
+    """
+    return _physical_schema(tuple(elements))
+
+
+@lru_cache(maxsize=1024)
+def _physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
+    if not elements:
+        raise _broken("it is empty")
+    tree, used = _tree(elements, 0)
+    if used != len(elements):
+        raise _broken(f"{len(elements) - used} elements follow the root's last child")
+    return tuple(_fold(child) for child in tree.children)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    element: ParquetElement
+    children: tuple[_Node, ...]
+
+    @property
+    def is_group(self) -> bool:
+        return self.element.type is None
+
+    @property
+    def is_repeated(self) -> bool:
+        return self.element.repetition == "REPEATED"
+
+
+_MAX_DEPTH = 100
+
+
+def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_Node, int]:
+    """The node at `start`, and the index after its last descendant."""
+    if start >= len(elements):
+        raise _broken("a group lacks children")
+    if depth > _MAX_DEPTH:
+        raise _broken(f"it nests deeper than {_MAX_DEPTH} levels")
+    element, position = elements[start], start + 1
+    children = []
+    for _ in range(element.num_children or 0):
+        child, position = _tree(elements, position, depth + 1)
+        children.append(child)
+    return _Node(element, tuple(children)), position
+
+
+def _broken(reason: str) -> CorruptFileError:
+    return CorruptFileError(f"Invalid Parquet schema in the footer: {reason}; restore it", cause="CorruptDataFile")
+
+
+def _fold(node: _Node) -> PhysicalField:
+    element = node.element
+    if node.is_repeated:
+        # A repeated field outside a list group is itself a list, of required elements.
+        single = _fold_single(node, field_id=None)
+        return PhysicalField(name=element.name, id=element.field_id, type=STORED_LIST, children=(single,))
+    return _fold_single(node, field_id=element.field_id)
+
+
+def _fold_single(node: _Node, *, field_id: int | None) -> PhysicalField:
+    """`node` as one value, whatever its repetition."""
+    name = node.element.name
+    if not node.is_group:
+        return PhysicalField(name=name, id=field_id, type=leaf_type(node.element))
+    match _group_kind(node.element):
+        case "list":
+            return _fold_list(node, field_id)
+        case "map":
+            return _fold_map(node, field_id)
+        case "struct":
+            children = tuple(_fold(child) for child in node.children)
+            return PhysicalField(name=name, id=field_id, type=STORED_STRUCT, children=children)
+
+
+def _group_kind(element: ParquetElement) -> Literal["list", "map", "struct"]:
+    logical = _logical_name(element.logical_type)
+    if logical == "ListType" or element.converted_type == "LIST":
+        return "list"
+    if logical == "MapType" or element.converted_type in ("MAP", "MAP_KEY_VALUE"):
+        return "map"
+    return "struct"
+
+
+def _fold_list(node: _Node, field_id: int | None) -> PhysicalField:
+    name = node.element.name
+    if len(node.children) != 1 or not node.children[0].is_repeated:
+        return PhysicalField(name=name, id=field_id, type=OpaqueType("malformed list group"))
+    (repeated,) = node.children
+    if _is_element(repeated, list_name=name):
+        element = _fold_single(repeated, field_id=repeated.element.field_id)
+    else:
+        element = _fold(repeated.children[0])
+    return PhysicalField(name=name, id=field_id, type=STORED_LIST, children=(element,))
+
+
+def _is_element(repeated: _Node, *, list_name: str) -> bool:
+    """Whether the repeated node of a list is the element itself (two levels), not a wrapper (three levels)."""
+    if not repeated.is_group or len(repeated.children) != 1:
+        return True
+    if repeated.children[0].is_repeated:
+        return True
+    return repeated.element.name in ("array", f"{list_name}_tuple")
+
+
+def _fold_map(node: _Node, field_id: int | None) -> PhysicalField:
+    name = node.element.name
+    repeated = node.children[0] if len(node.children) == 1 else None
+    if repeated is None or not repeated.is_repeated or len(repeated.children) != 2:
+        return PhysicalField(name=name, id=field_id, type=OpaqueType("malformed map group"))
+    key, value = (_fold(child) for child in repeated.children)
+    return PhysicalField(name=name, id=field_id, type=STORED_MAP, children=(key, value))
+
+
+def leaf_type(element: ParquetElement) -> Type:
+    """The type of a leaf: the logical type decides, else the converted type, else the physical one.
+
+    Where both are given and mean other values the type is opaque: readers differ in which of them they follow (DuckDB
+    takes the scale of a decimal from the converted type, pyarrow from the logical one).
+    """
+    logical = None if element.logical_type is None else _from_logical(element, element.logical_type)
+    converted = None if element.converted_type is None else _from_converted(element, element.converted_type)
+    if logical is None or converted is None:
+        return logical or converted or _from_physical(element)
+    if _stored_as(logical) == _stored_as(converted) or isinstance(logical, OpaqueType):
+        return logical
+    return OpaqueType(f"{logical} by its logical type, {converted} by its converted type")
+
+
+def _stored_as(annotated: Type) -> Type:
+    # A converted type cannot say that a timestamp is no instant.
+    return replace(annotated, utc=True) if isinstance(annotated, TimestampType) else annotated
+
+
+def _logical_name(logical: str | None) -> str | None:
+    return None if logical is None else logical.split("(", 1)[0]
+
+
+def _from_logical(element: ParquetElement, logical: str) -> Type | None:
+    match _logical_name(logical):
+        case "StringType" | "EnumType" | "JsonType":
+            return StringType()
+        case "UUIDType":
+            return UuidType()
+        case "BsonType":
+            return BinaryType()
+        case "DateType":
+            return DateType()
+        case "DecimalType":
+            return _decimal(_number(logical, "precision"), _number(logical, "scale"), logical)
+        case "TimeType":
+            unit = _unit(logical)
+            return OpaqueType(logical) if unit is None else TimeType(unit)
+        case "TimestampType":
+            unit = _unit(logical)
+            return OpaqueType(logical) if unit is None else TimestampType(unit, "isAdjustedToUTC=1" in logical)
+        case "IntType":
+            return _logical_integer(element, logical)
+        case "NullType":
+            return UnknownType()
+        case "Float16Type":
+            return FloatType(16)
+        case "GeometryType":
+            return GeometryType()
+        case "GeographyType":
+            return GeographyType()
+        case _:
+            return OpaqueType(logical)
+
+
+def _number(logical: str, key: str) -> int | None:
+    found = re.search(rf"\b{key}=(-?\d+)", logical)
+    return None if found is None else int(found[1])
+
+
+_UNITS: dict[str, Literal["ms", "us", "ns"]] = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
+
+
+def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
+    """The one unit of the printed union that is set."""
+    for name, unit in _UNITS.items():
+        if re.search(rf"\b{name}=(?!<null>)", logical):
+            return unit
+    return None
+
+
+def _logical_integer(element: ParquetElement, logical: str) -> Type | None:
+    # DuckDB prints the width as the character of that code: 8 is a backspace, 32 a blank, 64 an at sign.
+    found = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
+    if found is None:
+        return None
+    width = int(found[1]) if found[1].isdecimal() else ord(found[1])
+    return _INTEGERS.get((width, found[2] == "1")) or OpaqueType(f"integer of {width} bits")
+
+
+_INTEGERS: dict[tuple[int, bool], Type] = {
+    (8, True): IntegerType(8),
+    (16, True): IntegerType(16),
+    (32, True): IntegerType(32),
+    (64, True): IntegerType(64),
+    (8, False): UnsignedType(8),
+    (16, False): UnsignedType(16),
+    (32, False): UnsignedType(32),
+    (64, False): UnsignedType(64),
+}
+
+_CONVERTED: dict[str, Type] = {
+    "UTF8": StringType(),
+    "ENUM": StringType(),
+    "JSON": StringType(),
+    "BSON": BinaryType(),
+    "DATE": DateType(),
+    "TIME_MILLIS": TimeType("ms"),
+    "TIME_MICROS": TimeType("us"),
+    # A converted type without a logical one always meant an instant.
+    "TIMESTAMP_MILLIS": TimestampType("ms", True),
+    "TIMESTAMP_MICROS": TimestampType("us", True),
+    "UINT_8": UnsignedType(8),
+    "UINT_16": UnsignedType(16),
+    "UINT_32": UnsignedType(32),
+    "UINT_64": UnsignedType(64),
+    "INT_8": IntegerType(8),
+    "INT_16": IntegerType(16),
+    "INT_32": IntegerType(32),
+    "INT_64": IntegerType(64),
+    "INTERVAL": OpaqueType("interval"),
+}
+
+
+def _from_converted(element: ParquetElement, converted: str) -> Type:
+    if converted == "DECIMAL":
+        return _decimal(element.precision, element.scale or 0, converted)
+    return _CONVERTED.get(converted) or OpaqueType(converted)
+
+
+def _decimal(precision: int | None, scale: int | None, text: str) -> Type:
+    if precision is None or scale is None or not 0 < precision <= 38 or not 0 <= scale <= precision:
+        return OpaqueType(text if precision is None else f"decimal({precision}, {scale})")
+    return DecimalType(precision, scale)
+
+
+_PHYSICAL: dict[str, Type] = {
+    "BOOLEAN": BooleanType(),
+    "INT32": IntegerType(32),
+    "INT64": IntegerType(64),
+    "INT96": Int96Type(),
+    "FLOAT": FloatType(32),
+    "DOUBLE": FloatType(64),
+    "BYTE_ARRAY": BinaryType(),
+}
+
+
+def _from_physical(element: ParquetElement) -> Type:
+    physical = element.type or ""
+    if physical == "FIXED_LEN_BYTE_ARRAY" and element.type_length is not None:
+        return FixedType(element.type_length)
+    return _PHYSICAL.get(physical) or OpaqueType(physical)
+
+
+# Parquet files through Arrow: no value wraps, all rows come, and each has a value that there is.
+
+
+def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
+    """The file in `source`, which pyarrow can open, with INT96 in micros (iceberg 6.9).
+
+    By default pyarrow gives INT96 in nanos, and a time outside the years 1677 to 2262 as another one, without a word.
+
+    options: of `pyarrow.parquet.ParquetFile`.
+    """
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", **options)
+
+
+def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFile") -> int:
+    """The rows of a file: what its footer counts in all, which is what its row groups have, each 0 or more.
+
+    Who reads a file gets the rows of its groups, so a number in all that is another one would bound nothing.
+
+    Raises:
+        CorruptFileError: they differ, or one is negative; with that cause.
+    """
+    groups = [int(footer.row_group(i).num_rows) for i in range(footer.num_row_groups)]
+    if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
+        raise CorruptFileError(
+            f"Cannot read file: its footer counts {footer.num_rows} rows, its row groups {sum(groups)}; restore it",
+            cause=cause,
+            file=file,
+        )
+    return int(footer.num_rows)
+
+
+def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile") -> pa.Table:
+    """What Arrow read of a file, if it has all rows: without a word pyarrow 26 gives none where no column counts any.
+
+    Nor does it look whether the indices of a column that it reads as a dictionary are within the dictionary. Whoever
+    takes them, takes what lies behind it in memory, or loses rows.
+
+    rows: how many `row_count` found.
+
+    Raises:
+        CorruptFileError: it has other rows, or indices of no value; with that cause.
+    """
+    if read.num_rows != rows:
+        raise CorruptFileError(
+            f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it",
+            cause=cause,
+            file=file,
+        )
+    for field, column in zip(read.schema, read.columns, strict=True):
+        if not _has_dictionary(field.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise CorruptFileError(
+                f"Cannot read file: values of a dictionary are damaged: {error}; restore it",
+                cause=cause,
+                file=file,
+                field=field.name,
+            ) from error
+    return read
+
+
+def _has_dictionary(type_: pa.DataType) -> bool:
+    if pa.types.is_nested(type_):
+        return any(_has_dictionary(type_.field(i).type) for i in range(type_.num_fields))
+    return bool(pa.types.is_dictionary(type_))

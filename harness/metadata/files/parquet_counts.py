@@ -1,0 +1,431 @@
+"""Counts and places in a Parquet footer, held against each other and against the file.
+
+DuckDB takes a footer's word: 1.5 skips the rows of a column chunk that counts no values, 2.0.0 gives up its whole
+instance at a negative size, and 2.0.1 at a row group of too many rows. None of that needs a page to be seen. The spec:
+Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers pass over a field of another type than theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from typing import TypeAlias
+
+from harness.metadata.files.parquet_tail import FRAME, skip_value, varint
+from harness.storage.records import dataclass
+
+Fields: TypeAlias = dict[int, int]
+"""Of a struct, by `_key`: integers, and where else a value begins."""
+_Inner: TypeAlias = Mapping[int, Callable[[int], int]]
+"""By `_key`: what reads a value that begins there, and tells where the next byte is."""
+
+_I16, _I32, _I64, _BINARY, _LIST, _STRUCT = 4, 5, 6, 8, 9, 12
+_REPEATED = 2
+_REPETITIONS = (None, 0, 1, _REPEATED)
+_MOST = 2**63 - 1
+_FIRST_PAGE = 4  # behind the magic
+
+
+def _key(number: int, kind: int) -> int:
+    return number << 4 | kind
+
+
+_SCHEMA, _FILE_ROWS, _GROUPS = _key(2, _LIST), _key(3, _I64), _key(4, _LIST)
+_ELEMENT_TYPE, _REPETITION, _NAME, _CHILDREN = _key(1, _I32), _key(3, _I32), _key(4, _BINARY), _key(5, _I32)
+_COLUMNS, _GROUP_ROWS = _key(1, _LIST), _key(3, _I64)
+_METADATA, _ENCRYPTED = _key(3, _STRUCT), _key(9, _BINARY)
+_TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED = _key(1, _I32), _key(5, _I64), _key(6, _I64), _key(7, _I64)
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = _key(9, _I64), _key(10, _I64), _key(11, _I64)
+_NEEDED = {
+    _TYPE: "type",
+    _VALUES: "num_values",
+    _UNCOMPRESSED: "total_uncompressed_size",
+    _COMPRESSED: "total_compressed_size",
+    _DATA_PAGE: "data_page_offset",
+}
+_NOT_NEGATIVE = {
+    _VALUES: "num_values",
+    _UNCOMPRESSED: "total_uncompressed_size",
+    _COMPRESSED: "total_compressed_size",
+    _DATA_PAGE: "data_page_offset",
+    _INDEX_PAGE: "index_page_offset",
+    _DICTIONARY_PAGE: "dictionary_page_offset",
+}
+
+
+class Contradiction(ValueError):
+    """A footer contradicts itself; the text is a clause about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column that has chunks.
+
+    name: its names from the top down, with a point between two.
+    type: the number of its physical type.
+    repeated: whether it, or what it is in, may have many values in a row.
+    path: the names as a chunk has them.
+    """
+
+    name: str
+    type: int
+    repeated: bool
+    path: bytes
+
+
+def check_counts(footer: bytes, size: int | None) -> None:
+    """Refuses a footer whose counts and places are not true of each other, or of the file.
+
+    A chunk of a column in which nothing repeats has as many values as its row group rows, nulls included; where
+    something does, each row has a value or more, an empty list too. The row groups together have as many rows as the
+    file. The bytes of a chunk are where the file has bytes.
+
+    Args:
+        footer: without its length and the magic.
+        size: of the file; None: places are not looked at.
+
+    Raises:
+        Contradiction: as said; or what would tell is missing, or there twice.
+    """
+    try:
+        _Check(footer, size).run()
+    except IndexError:
+        raise Contradiction("it is cut") from None
+
+
+@lru_cache(maxsize=256)
+def leaves_of(schema: bytes) -> tuple[Leaf, ...]:
+    """The columns of a schema, the list of its elements, that have chunks, in order.
+
+    Raises:
+        Contradiction: the elements do not make a tree.
+        IndexError: they are cut.
+    """
+    count, at = _list_head(schema, 0)
+    found: list[Leaf] = []
+    around: list[_Group] = []
+    for number in range(count):
+        element, at = struct(schema, at, {})
+        children, repetition = element.get(_CHILDREN, 0), element.get(_REPETITION)
+        while around and around[-1].rest == 0:
+            around.pop()
+        if children < 0 or repetition not in _REPETITIONS or bool(around) != bool(number):
+            raise Contradiction(_NO_TREE)
+        repeats = False
+        names: tuple[bytes, ...] = ()
+        if around:
+            around[-1].rest -= 1
+            repeats = around[-1].repeats or repetition == _REPEATED
+            names = (*around[-1].names, _bytes(schema, element.get(_NAME)))
+        if children > 0:
+            around.append(_Group(children, repeats, names))
+        elif _ELEMENT_TYPE in element:
+            name = b".".join(names).decode(errors="replace")
+            found.append(Leaf(name, element[_ELEMENT_TYPE], repeats, _path(names)))
+    if any(group.rest for group in around):
+        raise Contradiction(_NO_TREE)
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def leaves_before(schema: bytes) -> tuple[Leaf, ...]:
+    """The columns of what a footer begins with, version and schema (`Tail.schema`). Raises as `leaves_of`."""
+    _, at = _number(schema, 1)
+    return leaves_of(schema[at + 1 :])
+
+
+class _Group:
+    """An element that others are in. rest: how many are to come. repeats: whether it, or what it is in, does."""
+
+    __slots__ = ("names", "repeats", "rest")
+
+    def __init__(self, rest: int, repeats: bool, names: tuple[bytes, ...]) -> None:
+        self.rest, self.repeats, self.names = rest, repeats, names
+
+
+def _path(names: tuple[bytes, ...]) -> bytes:
+    """The list of short names in Thrift; none, if there are many or long ones."""
+    if len(names) > 14 or any(len(name) > 0x7F for name in names):
+        return b""
+    return bytes((len(names) << 4 | _BINARY,)) + b"".join(bytes((len(name),)) + name for name in names)
+
+
+_NO_TREE = "the elements of its schema do not make a tree"
+
+
+class _Check:
+    """A footer, while it is read. places_end: where pages end at the latest; None: places are not looked at."""
+
+    def __init__(self, footer: bytes, size: int | None) -> None:
+        self._data = footer
+        self._places_end = None if size is None else size - len(footer) - FRAME
+        self._leaves: tuple[Leaf, ...] | None = None
+        self._later: int | None = None
+        self._rows: int | None = None
+        self._chunks: list[Fields | None] = []
+        self._metadata: Fields | None = None
+        self._of_group: _Inner = {_COLUMNS: self._read_chunks}
+        self._of_chunk: _Inner = {_METADATA: self._read_metadata}
+
+    def run(self) -> None:
+        """Read all of it. Raises as `check_counts`."""
+        found, _ = struct(self._data, 0, {_SCHEMA: self._read_schema, _GROUPS: self._read_groups})
+        if self._later is not None:
+            self._read_groups(self._later)
+        if self._leaves is None or self._rows is None:
+            raise Contradiction("it has no schema, or no list of row groups")
+        rows = found.get(_FILE_ROWS)
+        if rows != self._rows or rows > _MOST:
+            raise Contradiction(f"it counts {rows} rows, its row groups {self._rows}")
+
+    def _read_schema(self, at: int) -> int:
+        end = skip_value(self._data, at, _LIST, 0)
+        self._leaves = leaves_of(self._data[at:end])
+        return end
+
+    def _read_groups(self, at: int) -> int:
+        if self._leaves is None:  # they stand before the schema
+            self._later = at
+            return skip_value(self._data, at, _LIST, 0)
+        count, at = _list_head(self._data, at)
+        self._rows = 0
+        for number in range(count):
+            self._chunks = []
+            group, at = struct(self._data, at, self._of_group)
+            rows = group.get(_GROUP_ROWS)
+            if rows is None or not 0 <= rows <= _MOST:
+                raise Contradiction(f"row group {number} counts {rows} rows")
+            self._rows += rows
+            if len(self._chunks) != len(self._leaves):
+                raise Contradiction(f"row group {number} has {len(self._chunks)} columns, expected {len(self._leaves)}")
+            for leaf, chunk in zip(self._leaves, self._chunks, strict=True):
+                if chunk is not None:
+                    self._check_chunk(leaf, chunk, number, rows)
+        return at
+
+    def _read_chunks(self, at: int) -> int:
+        count, at = _list_head(self._data, at)
+        for _ in range(count):
+            self._metadata = None
+            chunk, at = struct(self._data, at, self._of_chunk)
+            if self._metadata is None and _ENCRYPTED not in chunk:
+                raise Contradiction("a column chunk has no metadata")
+            self._chunks.append(self._metadata)
+        return at
+
+    def _read_metadata(self, at: int) -> int:
+        self._metadata, at = struct(self._data, at, {})
+        return at
+
+    def _check_chunk(self, leaf: Leaf, chunk: Fields, number: int, rows: int) -> None:
+        fault = _fault(leaf, chunk, rows, self._places_end)
+        if fault is not None:
+            raise Contradiction(f"column {leaf.name!r} of row group {number} {fault}")
+
+
+def _fault(leaf: Leaf, chunk: Fields, rows: int, places_end: int | None) -> str | None:
+    """The fault of a chunk; None: it has none."""
+    try:
+        values, data_page, size = chunk[_VALUES], chunk[_DATA_PAGE], chunk[_COMPRESSED]
+        type_, uncompressed = chunk[_TYPE], chunk[_UNCOMPRESSED]
+    except KeyError:
+        return f"has no {next(name for key, name in _NEEDED.items() if key not in chunk)}"
+    dictionary = chunk.get(_DICTIONARY_PAGE, 0)
+    if min(values, data_page, size, uncompressed, dictionary, chunk.get(_INDEX_PAGE, 0)) < 0:
+        name, value = next((name, chunk[key]) for key, name in _NOT_NEGATIVE.items() if chunk.get(key, 0) < 0)
+        return f"has a {name} of {value}"
+    if type_ != leaf.type:
+        return f"is of physical type {type_}, its schema says {leaf.type}"
+    if (values < rows if leaf.repeated else values != rows) or values > _MOST:
+        least = "at least " if leaf.repeated else ""
+        return f"has {values} values (num_values), expected {least}{rows}, one a row"
+    if places_end is None or values == 0:
+        return None
+    start = min(data_page, dictionary) if dictionary >= _FIRST_PAGE else data_page
+    if start < _FIRST_PAGE or max(data_page, start + size) > places_end:
+        return f"is at bytes {start} to {start + size}, expected between {_FIRST_PAGE} and {places_end}"
+    return None
+
+
+def struct(data: bytes, at: int, inner: _Inner) -> tuple[Fields, int]:
+    """The fields of a struct that begins at `at`, and where the next byte is.
+
+    inner: what reads values that are no integers; others are passed over.
+
+    Raises:
+        Contradiction: a field is there twice, so that readers differ in which one they take; or it is no struct.
+        IndexError: it is cut.
+    """
+    found: Fields = {}
+    number = 0
+    while True:
+        header = data[at]
+        at += 1
+        if header == 0:
+            return found, at
+        kind = header & 0x0F
+        if header > 0x0F:
+            number += header >> 4
+        else:
+            raw, at = _number(data, at)
+            number = (raw >> 1) ^ -(raw & 1)
+        key = number << 4 | kind
+        if key in found:
+            raise Contradiction(f"it has field {number} of a struct twice")
+        if _I16 <= kind <= _I64:
+            raw = data[at]
+            at += 1
+            if raw > 0x7F:
+                raw, at = _number(data, at - 1)
+            found[key] = (raw >> 1) ^ -(raw & 1)
+        else:
+            found[key] = at
+            read = inner.get(key)
+            at = _skipped(data, at, kind) if read is None else read(at)
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    try:
+        return varint(data, at)
+    except ValueError:
+        raise Contradiction("a number in it has no end") from None
+
+
+def _skipped(data: bytes, at: int, kind: int) -> int:
+    try:
+        return skip_value(data, at, kind, 0)
+    except ValueError:
+        raise Contradiction("it holds what is no value, or nests too deeply") from None
+
+
+def _list_head(data: bytes, at: int) -> tuple[int, int]:
+    """How many structs a list has, and where the first begins."""
+    header = data[at]
+    count, at = header >> 4, at + 1
+    if count == 0x0F:
+        count, at = _number(data, at)
+    if count and header & 0x0F != _STRUCT:
+        raise Contradiction("a list of structs in it is one of something else")
+    if count > len(data):
+        raise Contradiction(f"a list in it claims {count} elements")
+    return count, at
+
+
+def _bytes(data: bytes, at: int | None) -> bytes:
+    if at is None:
+        return b""
+    length, at = _number(data, at)
+    return data[at : at + length]
+
+
+# Parquet footers as all known writers make them, checked by regular expressions: a tenth of the time of a parser.
+#
+# A footer that is not as is usual, or not right, is left to `harness.metadata.files.parquet_counts`. What is found
+# right here is # right there, but for places: of these only the signs are looked at.
+
+
+_FIELD_LIST, _FIELD_COUNT, _USUAL_STRUCT, _MANY = 0x19, 0x16, 12, 15
+
+
+def is_usual(footer: bytes, schema: bytes) -> bool:
+    """Tells whether a footer is as is usual, and its counts are true of each other.
+
+    schema: what it begins with, `harness.metadata.files.parquet_tail.Tail.schema`.
+    """
+    try:
+        return _is_usual(footer, len(schema), leaves_before(schema))
+    except (IndexError, ValueError):
+        return False
+
+
+def _is_usual(footer: bytes, at: int, leaves: tuple[Leaf, ...]) -> bool:
+    if footer[at] != _FIELD_COUNT:
+        return False
+    rows, at = varint(footer, at + 1)
+    groups, at = _list(footer, at)
+    counted = 0
+    for _ in range(groups):
+        columns, at = _list(footer, at)
+        if columns != len(leaves):
+            return False
+        found = []
+        for leaf in leaves:
+            before = _before_path().match(footer, at)
+            if before is None or not leaf.path or not footer.startswith(leaf.path, before.end()):
+                return False
+            behind = _behind_path().match(footer, before.end() + len(leaf.path))
+            if behind is None or before[1] != bytes((leaf.type << 1,)):
+                return False
+            found.append(behind[1])
+            at = behind.end()
+        end = _end_of_group().match(footer, at)
+        if end is None:
+            return False
+        of_group = end[1]
+        count, _ = varint(of_group, 0)
+        for leaf, values in zip(leaves, found, strict=True):
+            if values != of_group and (not leaf.repeated or varint(values, 0)[0] < count):
+                return False
+        counted += count
+        at = end.end()
+    return counted == rows
+
+
+def _list(footer: bytes, at: int) -> tuple[int, int]:
+    """Of a field that is a list of structs: how many it has, and where the first begins."""
+    if footer[at] != _FIELD_LIST or footer[at + 1] & 0x0F != _USUAL_STRUCT:
+        raise ValueError
+    count = footer[at + 1] >> 4
+    return varint(footer, at + 2) if count == _MANY else (count, at + 2)
+
+
+_NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
+
+
+def _class(numbers: range) -> bytes:
+    return b"[" + b"".join(b"\\x%02x" % number for number in numbers) + b"]"
+
+
+_COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
+"""A number that is not negative, and below 2^41."""
+_LONGEST = 64
+"""Of the bounds in statistics: of longer ones a parser is quicker, as writers cut them or leave them out."""
+
+
+def _times(part: bytes, kind: int, most: int) -> bytes:
+    """A list of up to so many values of a type."""
+    return b"(?:%b)" % b"|".join(b"\\x%02x(?:%b){%d}" % (n << 4 | kind, part, n) for n in range(most + 1))
+
+
+@cache
+def _before_path() -> re.Pattern[bytes]:
+    """A column chunk up to the names of its column; group 1: the physical type."""
+    encodings = _times(_NUMBER, 5, 6)
+    return re.compile(rb"(?:\x26%b)?+\x1c\x15(%b)\x19%b\x19" % (_NUMBER, _NUMBER, encodings))
+
+
+@cache
+def _behind_path() -> re.Pattern[bytes]:
+    """The rest of it: codec, counts and places, statistics, encodings of pages, Bloom filter, sizes, page index."""
+    lengths = sorted(range(_LONGEST + 1), key=lambda n: (n not in (8, 4, 1, 2, 16), n))
+    text = b"(?:%b)" % b"|".join(b"\\x%02x[\\x00-\\xff]{%d}" % (n, n) for n in lengths)
+    statistics = rb"[\x1c\x2c\x3c](?:[\x18\x28\x38\x48\x58\x68]%b|[\x16\x26\x36\x46]%b|[\x11\x12\x21\x22])*+\x00"
+    pages = _times(rb"\x15%b\x15%b\x15%b\x00" % ((_NUMBER,) * 3), 12, 4)
+    sizes = rb"[\x1c\x2c\x3c](?:\x16%b|[\x19\x29\x39]%b)*+\x00" % (_NUMBER, _times(_NUMBER, 6, 4))
+    parts = (
+        rb"\x15%b\x16(%b)\x16%b\x16%b[\x26\x46]%b" % (_NUMBER, _COUNT, _COUNT, _COUNT, _COUNT),
+        rb"(?:\x26%b)?+" % _COUNT,
+        rb"(?:%b)?+" % (statistics % (text, _NUMBER)),
+        rb"(?:\x19%b)?+" % pages,
+        rb"(?:[\x16\x26]%b|\x15%b)*+" % (_NUMBER, _NUMBER),
+        rb"(?:%b)?+\x00" % sizes,
+        rb"(?:[\x15\x16\x25\x26]%b)*+\x00" % _NUMBER,
+    )
+    return re.compile(b"".join(parts))
+
+
+@cache
+def _end_of_group() -> re.Pattern[bytes]:
+    """A row group behind its columns; group 1: the rows."""
+    return re.compile(rb"\x16%b\x16(%b)(?:[\x16\x26]%b|\x14%b)*+\x00" % (_NUMBER, _COUNT, _NUMBER, _NUMBER))

@@ -1,0 +1,485 @@
+"""Variant columns, plain and shredded, as JSON text with sorted keys: the one form in which all engines' rows compare.
+
+    null, true, false    as they are; a missing object field is left out
+    integers             digits
+    float, double        the shortest number that reads back as the same value of that width: 1.0, 1e+300, -0.0
+    NaN, infinities      the strings "NaN", "Infinity", "-Infinity"
+    decimal              a number with exactly as many digits after the point as its scale: 1.50
+    date                 "2017-11-16"; years outside 0 to 9999 carry a sign
+    time                 "22:31:08.123456"
+    timestamp            "2017-11-16T22:31:08.123456", nanos with nine digits, an instant with +00:00
+    binary               base64, padded
+    uuid                 lower case with hyphens
+    string               only what JSON demands is escaped
+
+No blanks between tokens. Spec: Parquet, "Variant Binary Encoding" and "Variant Shredding"; iceberg 6.15.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import struct
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise, repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import CorruptFileError, UnsupportedError
+
+__all__ = ["value_text", "variant_to_json"]
+
+
+# The JSON text of single variant values; what `harness.metadata.files.variant` promises about each type is decided
+# here.
+
+
+def text(value: str) -> str:
+    """A JSON string; only what JSON demands is escaped."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def binary(value: bytes) -> str:
+    """A JSON string of padded base64."""
+    return f'"{base64.b64encode(value).decode()}"'
+
+
+def uuid_text(value: bytes) -> str:
+    """A JSON string of the lower-case form with hyphens, from 16 big-endian bytes."""
+    return f'"{uuid.UUID(bytes=value)}"'
+
+
+def boolean(value: bool) -> str:
+    """`true` or `false`."""
+    return "true" if value else "false"
+
+
+def double(value: float) -> str:
+    """The shortest number that reads back as the same value; NaN and infinities as strings."""
+    return repr(value) if math.isfinite(value) else f'"{_not_finite(value)}"'
+
+
+def single(value: float) -> str:
+    """As `double`, for a value of 32 bits: the shortest number that reads back as the same 32 bits."""
+    if not math.isfinite(value):
+        return f'"{_not_finite(value)}"'
+    bits = struct.pack("<f", value)
+    shortest = next(digits for digits in range(1, 18) if struct.pack("<f", float(f"{value:.{digits}g}")) == bits)
+    return repr(float(f"{value:.{shortest}g}"))
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def decimal(unscaled: int, scale: int) -> str:
+    """A number with exactly `scale` digits after the point."""
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :]
+    sign = "-" if unscaled < 0 else ""
+    return f"{sign}{whole}.{fraction}" if scale else f"{sign}{whole}"
+
+
+def date(days: int) -> str:
+    """A JSON string such as "2017-11-16", from days since 1970-01-01."""
+    return f'"{_date(days)}"'
+
+
+def time(micros: int) -> str:
+    """A JSON string such as "22:31:08.123456", from micros since midnight."""
+    return f'"{_time(micros, 6)}"'
+
+
+def timestamp(ticks: int, *, digits: int, utc: bool) -> str:
+    """A JSON string such as "2017-11-16T22:31:08.123456", followed by +00:00 if it is an instant.
+
+    ticks: since 1970-01-01, of which 10 to the power of `digits` are a second (6 or 9).
+    """
+    days, rest = divmod(ticks, 86_400 * 10**digits)
+    return f'"{_date(days)}T{_time(rest, digits)}{"+00:00" if utc else ""}"'
+
+
+def array(items: Sequence[str]) -> str:
+    """A JSON array of values that are JSON text already."""
+    return f"[{','.join(items)}]"
+
+
+def record(fields: Mapping[str, str]) -> str:
+    """A JSON object of values that are JSON text already, by ascending name (code points)."""
+    return "{" + ",".join(f"{text(name)}:{fields[name]}" for name in sorted(fields)) + "}"
+
+
+def _time(ticks: int, digits: int) -> str:
+    seconds, fraction = divmod(ticks, 10**digits)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour:02}:{minute:02}:{second:02}.{fraction:0{digits}}"
+
+
+def _date(days: int) -> str:
+    """Proleptic Gregorian; `datetime` holds only the years 1 to 9999. Eras of 400 years start on 1 March of year 0."""
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month_from_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
+    month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
+    year = era * 400 + year_of_era + (month <= 2)
+    name = f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
+    return f"{name}-{month:02}-{day:02}"
+
+
+# One value of the Parquet variant binary encoding, version 1, as JSON text.
+#
+# Spec: Parquet, "Variant Binary Encoding". Every offset is checked. A value has no more parts than bytes; where
+# more are found, parts share bytes, and could multiply without end.
+
+
+MAX_DEPTH = 128
+"""Levels of nesting that are read; Python's stack bounds what could be."""
+
+_OBJECT = 2
+
+
+def value_text(metadata: bytes, value: bytes) -> str:
+    """The value as JSON text, in the forms of `harness.metadata.files.variant`.
+
+    Raises:
+        CorruptFileError: metadata or value is malformed.
+        UnsupportedError: a primitive type or metadata version that is not known, or deeper nesting than `MAX_DEPTH`.
+    """
+    return _Decoder(_names(metadata), value).text(0, 0)
+
+
+def object_fields(metadata: bytes, value: bytes) -> dict[str, str]:
+    """JSON text by field name, of a value that must be an object. Raises as `value_text` does."""
+    decoder = _Decoder(_names(metadata), value)
+    if decoder.header(0) & 3 != _OBJECT:
+        raise malformed("a partially shredded object has a rest that is no object")
+    return decoder.fields(0, 0)
+
+
+def malformed(reason: str) -> CorruptFileError:
+    """The error for a variant that breaks its encoding; the caller knows the file."""
+    return CorruptFileError(
+        f"Cannot decode variant value: {reason}; rewrite the file", cause="CorruptDataFile", rule="iceberg 6.15"
+    )
+
+
+def unsupported(feature: str) -> UnsupportedError:
+    """The error for a variant that may be right and is not read."""
+    return UnsupportedError(
+        f"Cannot decode variant value: {feature}; leave the column out", cause="UnsupportedType", rule="iceberg 6.15"
+    )
+
+
+@lru_cache(maxsize=4096)
+def _names(metadata: bytes) -> tuple[str, ...]:
+    """The dictionary of field names."""
+    if not metadata:
+        raise malformed("the metadata is empty")
+    header = metadata[0]
+    if header & 0x0F != 1:
+        raise unsupported(f"metadata version {header & 0x0F}, expected 1")
+    width = (header >> 6) + 1
+    size = _unsigned(metadata, 1, width)
+    start = 1 + width * (size + 2)
+    offsets = [_unsigned(metadata, 1 + width * (index + 1), width) for index in range(min(size, len(metadata)) + 1)]
+    names = []
+    for low, high in pairwise(offsets):
+        if low > high:
+            raise malformed("the metadata's offsets descend")
+        names.append(_utf8(_slice(metadata, start + low, high - low)))
+    return tuple(names)
+
+
+def _unsigned(data: bytes, position: int, width: int) -> int:
+    return int.from_bytes(_slice(data, position, width), "little")
+
+
+def _signed(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _slice(data: bytes, position: int, length: int) -> bytes:
+    if position + length > len(data):
+        raise malformed(f"it ends after {len(data)} bytes, and {length} are expected at {position}")
+    return data[position : position + length]
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise malformed(f"text is not UTF-8: {error}") from error
+
+
+class _Decoder:
+    """Decodes one value; positions count from its first byte."""
+
+    def __init__(self, names: tuple[str, ...], data: bytes) -> None:
+        self.names = names
+        self.data = data
+        self.values = 0
+
+    def header(self, position: int) -> int:
+        return _unsigned(self.data, position, 1)
+
+    def text(self, position: int, depth: int) -> str:
+        self.values += 1
+        if self.values > len(self.data):
+            raise malformed("values share bytes")
+        if depth > MAX_DEPTH:
+            raise unsupported(f"it nests deeper than {MAX_DEPTH} levels")
+        header = self.header(position)
+        match header & 3:
+            case 0:
+                return self.primitive(header >> 2, position + 1)
+            case 1:
+                return text(_utf8(_slice(self.data, position + 1, header >> 2)))
+            case 2:
+                return record(self.fields(position, depth))
+            case _:
+                return self.array(position, depth)
+
+    def primitive(self, type_id: int, position: int) -> str:
+        if type_id in _CONSTANTS:
+            return _CONSTANTS[type_id]
+        if type_id in _FIXED:
+            width, form = _FIXED[type_id]
+            return form(_slice(self.data, position, width))
+        if type_id in (15, 16):
+            content = _slice(self.data, position + 4, _unsigned(self.data, position, 4))
+            return binary(content) if type_id == 15 else text(_utf8(content))
+        raise unsupported(f"primitive type {type_id} is not known")
+
+    def fields(self, position: int, depth: int) -> dict[str, str]:
+        header = self.header(position) >> 2
+        offset_width, id_width = (header & 3) + 1, (header >> 2 & 3) + 1
+        count, start = self.count(position + 1, 4 if header & 16 else 1)
+        ids = [_unsigned(self.data, start + id_width * index, id_width) for index in range(count)]
+        starts = self.starts(start + id_width * count, offset_width, count)
+        fields: dict[str, str] = {}
+        for id_, child in zip(ids, starts, strict=True):
+            if id_ >= len(self.names):
+                raise malformed(f"field name {id_} of {len(self.names)}")
+            name = self.names[id_]
+            if name in fields:
+                raise malformed(f"an object has field {name!r} twice")
+            fields[name] = self.text(child, depth + 1)
+        return fields
+
+    def array(self, position: int, depth: int) -> str:
+        header = self.header(position) >> 2
+        count, start = self.count(position + 1, 4 if header & 4 else 1)
+        return array([self.text(s, depth + 1) for s in self.starts(start, (header & 3) + 1, count)])
+
+    def count(self, position: int, width: int) -> tuple[int, int]:
+        """The number of elements and the position after it."""
+        count = _unsigned(self.data, position, width)
+        if count > len(self.data):
+            raise malformed(f"{len(self.data)} bytes claim {count} elements")
+        return count, position + width
+
+    def starts(self, position: int, width: int, count: int) -> list[int]:
+        """Where each of `count` values starts, given the list of their offsets."""
+        first = position + width * (count + 1)
+        offsets = [_unsigned(self.data, position + width * index, width) for index in range(count + 1)]
+        if first + offsets[-1] > len(self.data):
+            raise malformed("its elements reach beyond its end")
+        if any(offset >= offsets[-1] for offset in offsets[:-1]):
+            raise malformed("an element starts after the last one's end")
+        return [first + offset for offset in offsets[:-1]]
+
+
+_CONSTANTS = {0: "null", 1: "true", 2: "false"}
+
+
+def _integer(data: bytes) -> str:
+    return str(_signed(data))
+
+
+def _decimal(data: bytes) -> str:
+    if data[0] > 38:
+        raise malformed(f"a decimal has scale {data[0]}, expected at most 38")
+    return decimal(_signed(data[1:]), data[0])
+
+
+def _timestamp(digits: int, *, utc: bool) -> Callable[[bytes], str]:
+    return lambda data: timestamp(_signed(data), digits=digits, utc=utc)
+
+
+def _time_value(data: bytes) -> str:
+    micros = _signed(data)
+    if not 0 <= micros < 86_400_000_000:
+        raise malformed(f"a time has {micros} micros, expected less than a day")
+    return time(micros)
+
+
+_FIXED: dict[int, tuple[int, Callable[[bytes], str]]] = {
+    3: (1, _integer),
+    4: (2, _integer),
+    5: (4, _integer),
+    6: (8, _integer),
+    7: (8, lambda data: double(struct.unpack("<d", data)[0])),
+    8: (5, _decimal),
+    9: (9, _decimal),
+    10: (17, _decimal),
+    11: (4, lambda data: date(_signed(data))),
+    12: (8, _timestamp(6, utc=True)),
+    13: (8, _timestamp(6, utc=False)),
+    14: (4, lambda data: single(struct.unpack("<f", data)[0])),
+    17: (8, _time_value),
+    18: (8, _timestamp(9, utc=True)),
+    19: (8, _timestamp(9, utc=False)),
+    20: (16, uuid_text),
+}
+"""Width in bytes and form of the primitive types of fixed width, by type id."""
+
+
+def variant_to_json(array: pa.StructArray) -> pa.StringArray:
+    """The variants of a stored group `metadata`, `value` and `typed_value` as JSON text, row by row.
+
+    Null where the whole group is null (SQL null). The text `null` where the variant is null, and where neither `value`
+    nor `typed_value` is there. Where an object is both shredded and not, shredded fields win.
+
+    Raises:
+        CorruptFileError: a malformed variant, or one that is shredded and stored whole (iceberg 6.15).
+        UnsupportedError: a type that is not known.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    parts = _parts(array)
+    present = array.is_valid().to_pylist()
+    metadata = _bytes(parts, "metadata", len(array))
+    if any(there and m is None for there, m in zip(present, metadata, strict=True)):
+        raise malformed("it has no metadata")
+    texts = _group(parts, metadata)
+    rows = [None if not there else "null" if t is None else t for there, t in zip(present, texts, strict=True)]
+    return pa.array(rows, pa.string())
+
+
+def _parts(group: pa.StructArray) -> dict[str, pa.Array]:
+    """The group's children by name, null where the group is."""
+    return dict(zip((f.name for f in group.type), group.flatten(), strict=True))
+
+
+def _bytes(parts: dict[str, pa.Array], name: str, rows: int) -> list[bytes | None]:
+    """The values of one part, row by row; null where the group has no such part."""
+    if name not in parts:
+        return [None] * rows
+    type_ = parts[name].type
+    if not any(is_kind(type_) for is_kind in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_null)):
+        raise malformed(f"its {name} is {type_}, expected binary")
+    values: list[bytes | None] = parts[name].to_pylist()
+    return values
+
+
+def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list[str | None]:
+    """JSON text per row of a `value` and `typed_value` pair; None where both are null: missing."""
+    values = _bytes(parts, "value", len(metadata))
+    typed = parts.get("typed_value")
+    if typed is None or pa.types.is_null(typed.type):
+        return [None if v is None else _whole(m, v) for m, v in zip(metadata, values, strict=True)]
+    if pa.types.is_struct(typed.type):
+        return _objects(typed, metadata, values)
+    shredded = _arrays(typed, metadata) if _is_list(typed.type) else _singles(typed)
+    return [_one_of(m, v, s) for m, v, s in zip(metadata, values, shredded, strict=True)]
+
+
+def _whole(metadata: bytes | None, value: bytes) -> str:
+    if metadata is None:
+        raise malformed("it has no metadata")
+    return value_text(metadata, value)
+
+
+def _one_of(metadata: bytes | None, value: bytes | None, shredded: str | None) -> str | None:
+    if value is None:
+        return shredded
+    if shredded is not None:
+        raise malformed("it has both a value and a typed_value, and is no object")
+    return _whole(metadata, value)
+
+
+def _objects(
+    typed: pa.StructArray, metadata: Sequence[bytes | None], values: Sequence[bytes | None]
+) -> list[str | None]:
+    names = [f.name for f in typed.type]
+    columns = [_group(_field_parts(field), metadata) for field in typed.flatten()]
+    texts: list[str | None] = []
+    for row, (there, m, value) in enumerate(zip(typed.is_valid().to_pylist(), metadata, values, strict=True)):
+        if not there:
+            texts.append(None if value is None else _whole(m, value))
+            continue
+        fields = {} if value is None or m is None else object_fields(m, value)
+        for name, column in zip(names, columns, strict=True):
+            fields.pop(name, None)
+            if (text := column[row]) is not None:
+                fields[name] = text
+        texts.append(record(fields))
+    return texts
+
+
+def _field_parts(field: pa.Array) -> dict[str, pa.Array]:
+    if not pa.types.is_struct(field.type):
+        raise malformed(f"a shredded part is {field.type}, expected a group of value and typed_value")
+    return _parts(field)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
+def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | None]:
+    lengths = pc.list_value_length(typed).to_pylist()
+    repeated = [m for m, length in zip(metadata, lengths, strict=True) for m in repeat(m, length or 0)]
+    # A list has no missing elements, so one with neither value is a variant null.
+    elements = ["null" if t is None else t for t in _group(_field_parts(typed.flatten()), repeated)]
+    texts: list[str | None] = []
+    start = 0
+    for length in lengths:
+        texts.append(None if length is None else array(elements[start : start + length]))
+        start += length or 0
+    return texts
+
+
+def _singles(typed: pa.Array) -> list[str | None]:
+    """JSON text per row of a shredded primitive; None where it is null."""
+    if isinstance(typed, pa.ExtensionArray):
+        typed = typed.storage
+    plain, form = _form(typed)
+    return [None if v is None else form(v) for v in plain.to_pylist()]
+
+
+def _form(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:
+    """The array in values that Python holds exactly, and how one of them is written."""
+    type_ = typed.type
+    if pa.types.is_boolean(type_):
+        return typed, boolean
+    if pa.types.is_signed_integer(type_):
+        return typed, str
+    if pa.types.is_float64(type_):
+        return typed, double
+    if pa.types.is_float32(type_):
+        return typed, single
+    if pa.types.is_decimal(type_):
+        return typed, lambda value: f"{value:f}"
+    if pa.types.is_date32(type_):
+        return typed.view(pa.int32()), date
+    if pa.types.is_time64(type_) and type_.unit == "us":
+        return typed.view(pa.int64()), time
+    if pa.types.is_timestamp(type_) and type_.unit in ("us", "ns"):
+        digits, utc = 6 if type_.unit == "us" else 9, type_.tz is not None
+        return typed.view(pa.int64()), lambda value: timestamp(value, digits=digits, utc=utc)
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        return typed, text
+    if pa.types.is_fixed_size_binary(type_) and type_.byte_width == 16:
+        return typed, uuid_text
+    if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
+        return typed, binary
+    raise unsupported(f"it is shredded as {type_}")

@@ -1,0 +1,348 @@
+"""What comparing a column with a literal means, as internal values.
+
+DuckDB decides into which type the two sides of a comparison are cast; here the same is said without casts, or
+`Undecided` where it is not certain. A literal that a column cannot hold (`id = 1.5`, a date compared with a time of
+day) becomes a comparison with the next value that it can, or a constant (iceberg 3.2).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from harness.metadata.filters.literals import (
+    Kind,
+    Literal,
+    double,
+    float32,
+    nearest_float32,
+    parse_float32,
+    scaled_decimal,
+)
+from harness.metadata.filters.predicate import (
+    IN_LIMIT,
+    And,
+    Comparison,
+    Constant,
+    IsNull,
+    Op,
+    Or,
+    Predicate,
+    Undecided,
+    conjunction,
+    disjunction,
+)
+from harness.metadata.filters.value_texts import (
+    DAY_NS,
+    parse_bytes,
+    parse_date,
+    parse_decimal,
+    parse_float,
+    parse_instant,
+    parse_integer,
+    parse_time,
+    parse_timestamp,
+    parse_uuid,
+)
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UuidType,
+)
+
+
+def share_type(column: Field | None, literals: Sequence[Literal]) -> bool:
+    """Whether literals of one IN or BETWEEN mean each what they mean alone, though SQL casts them to a common type.
+
+    column: what they are compared with; None: an expression of one.
+    """
+    known = [x for x in literals if x.kind is not Kind.NULL]
+    kinds = {x.kind for x in known}
+    if Kind.DECIMAL in kinds and not _fits_decimal(column, known):
+        return False
+    if Kind.STRING in kinds and len(kinds) == 2:
+        # A string takes the type of the other literals; of the same type as the column, that changes nothing.
+        return column is not None and kinds - {Kind.STRING} <= own_kinds(column.type)
+    # A day among wall-clock times is its first moment, beside either type of column.
+    return len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
+
+
+def own_kinds(type_: Type) -> set[Kind]:
+    """The kinds of literals that have the very type of a column, or one that is cast to it without loss."""
+    match type_:
+        case IntegerType():
+            return {Kind.INTEGER}
+        case FloatType(bits=64):
+            return {Kind.DOUBLE}
+        case DateType():
+            return {Kind.DATE}
+        case TimestampType(utc=utc):
+            return {Kind.INSTANT if utc else Kind.TIMESTAMP}
+        case _:
+            return set()
+
+
+def compare_column(field: Field, op: Op, literal: Literal) -> Predicate:
+    """What `field op literal` means; Undecided where an engine could see it differently."""
+    if literal.kind is Kind.NULL:
+        return Constant(None)
+    kind, value = literal.kind, literal.value
+    match field.type:
+        case BooleanType():
+            return Comparison(field, op, value) if kind is Kind.BOOLEAN else Undecided()
+        case IntegerType(bits=bits):
+            return _compare_integer(field, bits, op, literal)
+        case FloatType(bits=bits):
+            return _compare_float(field, bits, op, literal)
+        case DecimalType() as type_:
+            return _compare_decimal(field, type_, op, literal)
+        case DateType():
+            instant = as_nanoseconds(literal, date_nanoseconds)
+            return Undecided() if instant is None else _on_grid(field, op, Fraction(instant, DAY_NS), 31)
+        case TimestampType() as type_:
+            return _compare_timestamp(field, type_, op, literal)
+        case TimeType(unit="us"):
+            time = value if kind is Kind.TIME else parse_time(value) if kind is Kind.STRING else None
+            return Undecided() if time is None else _on_grid(field, op, Fraction(time, 1000), 63)
+        case StringType():
+            return Comparison(field, op, value) if kind is Kind.STRING else Undecided()
+        case UuidType():
+            id_ = value if kind is Kind.UUID else parse_uuid(value) if kind is Kind.STRING else None
+            # Order of UUIDs differs between implementations (iceberg 3.3).
+            return Undecided() if id_ is None or op not in (Op.EQ, Op.NE) else Comparison(field, op, id_)
+        case FixedType() | BinaryType():
+            data = value if kind is Kind.BYTES else parse_bytes(value) if kind is Kind.STRING else None
+            return Undecided() if data is None else Comparison(field, op, data)
+        case _:
+            return Undecided()
+
+
+def _on_grid(field: Field, op: Op, value: Fraction, bits: int) -> Predicate:
+    """Compares a column of whole numbers of `bits` bits and a sign with any number."""
+    return _between_neighbours(field, op, value, 2**bits - 1, -(2**bits), int)
+
+
+def _between_neighbours(field: Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
+    """The comparison of whole numbers from `least` to `most` with `value`, which may lie between or beyond them."""
+    floor = math.floor(value)
+    if not least <= value <= most:
+        is_true = op is Op.NE or (op is not Op.EQ and (op in (Op.LT, Op.LE)) == (value > most))
+        return _always(field) if is_true else never(field)
+    if floor == value:
+        return Comparison(field, op, stored(floor))
+    match op:
+        case Op.EQ:
+            return never(field)
+        case Op.NE:
+            return _always(field)
+        case Op.LT | Op.LE:
+            return Comparison(field, Op.LE, stored(floor))
+        case _:
+            return Comparison(field, Op.GT, stored(floor))
+
+
+def _always(field: Field) -> Predicate:
+    """True, or unknown for null."""
+    return Or((IsNull(field, negated=True), Constant(None)))
+
+
+def never(field: Field) -> Predicate:
+    """False, or unknown for null."""
+    return And((IsNull(field), Constant(None)))
+
+
+def near(field: Field, op: Op, low: Any, high: Any) -> Predicate:
+    """The comparison with a literal that engines may read as anything from `low` to `high`."""
+    match op:
+        case Op.EQ:
+            return conjunction((Comparison(field, Op.GE, low), Comparison(field, Op.LE, high), Undecided()))
+        case Op.NE:
+            return Undecided()
+        case Op.LT | Op.LE:
+            return conjunction((Comparison(field, Op.LE, high), Undecided()))
+        case _:
+            return conjunction((Comparison(field, Op.GE, low), Undecided()))
+
+
+def _compare_integer(field: Field, bits: int, op: Op, literal: Literal) -> Predicate:
+    number: Fraction
+    match literal.kind:
+        case Kind.INTEGER:
+            number = Fraction(literal.value)
+        case Kind.DECIMAL if _fits_decimal(field, [literal]):
+            number = Fraction(literal.value)
+        case Kind.DOUBLE | Kind.FLOAT if abs(literal.value) < 2 ** (53 if literal.kind is Kind.DOUBLE else 24):
+            # Above, whole numbers are rounded when cast to the literal's type. The cast keeps their order.
+            number = Fraction(literal.value)
+        case Kind.STRING:
+            text = parse_integer(literal.value)
+            if text is None or not -(2 ** (bits - 1)) <= text < 2 ** (bits - 1):
+                return Undecided()
+            number = Fraction(text)
+        case _:
+            return Undecided()
+    return _on_grid(field, op, number, bits - 1)
+
+
+def _compare_float(field: Field, bits: int, op: Op, literal: Literal) -> Predicate:
+    """DuckDB casts a literal to the column's type, but a FLOAT column to DOUBLE for a literal of that type."""
+    value = literal.value
+    if literal.kind in (Kind.DOUBLE, Kind.FLOAT):
+        return Comparison(field, op, value)
+    if literal.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.STRING) or bits == 16:
+        return Undecided()
+    is_text = literal.kind is Kind.STRING
+    if bits == 64:
+        number = parse_float(value) if is_text else double(value)
+    else:
+        number = parse_float32(value) if is_text else float32(value)
+    if number is not None:
+        return Comparison(field, op, number)
+    approximate = parse_float(value) if is_text else float(value)
+    if approximate is None or (bits == 64 and is_text):
+        return Undecided()
+    # DuckDB rounds the literal, Spark widens the column: the two differ by less than two steps.
+    if bits == 64:
+        return near(field, op, _double_step(approximate, -2), _double_step(approximate, 2))
+    nearest = nearest_float32(approximate)
+    if nearest is None:
+        return Undecided()
+    return near(field, op, _float32_step(nearest, -2), _float32_step(nearest, 2))
+
+
+def _double_step(value: float, steps: int) -> float:
+    for _ in range(abs(steps)):
+        value = math.nextafter(value, math.copysign(math.inf, steps))
+    return value
+
+
+def _float32_step(value: float, steps: int) -> float:
+    """The 32-bit float so many steps above or below a finite one."""
+    bits: int = struct.unpack("<i", struct.pack("<f", abs(value)))[0]
+    position = (bits if math.copysign(1.0, value) > 0 else -bits) + steps
+    magnitude = struct.unpack("<f", struct.pack("<i", min(abs(position), _FLOAT32_INFINITY)))[0]
+    return math.copysign(float(magnitude), position)
+
+
+_FLOAT32_INFINITY = 0x7F800000
+
+
+def _compare_decimal(field: Field, type_: DecimalType, op: Op, literal: Literal) -> Predicate:
+    value = literal.value
+    match literal.kind:
+        case Kind.INTEGER | Kind.DECIMAL if _fits_decimal(field, [literal]):
+            number = Fraction(value)
+        case Kind.STRING if type_.precision <= 15 and parse_decimal(value) is not None:
+            # DuckDB rounds the text to the column's scale, Spark compares as DOUBLE: they agree only if it fits.
+            number = Fraction(value)
+            unscaled = number * 10**type_.scale
+            if unscaled.denominator != 1 or abs(unscaled) >= 10**type_.precision:
+                return Undecided()
+        case _:
+            return Undecided()
+    most = 10**type_.precision - 1
+    scale = type_.scale
+    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: scaled_decimal(n, scale))
+
+
+def _fits_decimal(column: Field | None, literals: Sequence[Literal]) -> bool:
+    """Whether column and literals have a common DECIMAL of at most 38 digits; beyond that engines go other ways."""
+    whole, scale = 0, 0
+    if column is not None and isinstance(column.type, DecimalType):
+        whole, scale = column.type.precision - column.type.scale, column.type.scale
+    elif column is not None and isinstance(column.type, IntegerType):
+        whole = {8: 3, 16: 5, 32: 10, 64: 19}[column.type.bits]
+    for literal in literals:
+        if literal.kind is Kind.INTEGER:
+            digits = 10 if abs(literal.value) < 2**31 else 19
+            whole = max(whole, digits if abs(literal.value) < 2**63 else 39)
+        elif literal.kind is Kind.DECIMAL:
+            _, numerals, exponent = literal.value.as_tuple()
+            whole, scale = max(whole, len(numerals) + exponent, 1), max(scale, -exponent)
+    return whole + scale <= 38
+
+
+def date_nanoseconds(text: str) -> int | None:
+    """The first moment of a day, read from text."""
+    days = parse_date(text)
+    return None if days is None else days * DAY_NS
+
+
+def as_nanoseconds(literal: Literal, parse: Any) -> int | None:
+    """A date, timestamp or instant (in UTC) as nanoseconds; `parse` reads text."""
+    match literal.kind:
+        case Kind.DATE:
+            return int(literal.value) * DAY_NS
+        case Kind.TIMESTAMP | Kind.INSTANT:
+            return int(literal.value)
+        case Kind.STRING:
+            result: int | None = parse(literal.value)
+            return result
+        case _:
+            return None
+
+
+def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Literal) -> Predicate:
+    """Wall-clock readings and instants compare as in UTC, the session's time zone (iceberg 3.2)."""
+    digits = 9 if type_.unit == "ns" else 6
+
+    def parse(text: str) -> int | None:
+        return parse_instant(text, digits=digits) if type_.utc else parse_timestamp(text, digits=digits)
+
+    instant = as_nanoseconds(literal, parse)
+    if instant is None or type_.unit == "ms":
+        return Undecided()
+    if type_.unit == "us":
+        return _on_grid(field, op, Fraction(instant, 1000), 63)
+    if type_.utc or literal.kind is Kind.INSTANT:
+        # Engines hold instants in microseconds: DuckDB 1.5 has no TIMESTAMPTZ in nanoseconds.
+        return near(field, op, instant - 1000, instant + 1000)
+    return _on_grid(field, op, Fraction(instant), 63)
+
+
+# Ranges that cover the values of a long IN list, so that files are held against few ranges in place of many values.
+
+
+def covering(field: Field, values: Sequence[Any]) -> Predicate:
+    """A condition that each of the values satisfies: at most `IN_LIMIT` ranges, between which the widest gaps are.
+
+    Beside `field IN (values)`, in an AND, it changes nothing: it is true wherever that is.
+
+    Args:
+        values: internal values of the field's type, no nulls.
+    """
+    numbers = sorted({value for value in values if value == value})
+    ranges = [_range(field, numbers[start], numbers[end - 1]) for start, end in _spans(field, numbers)]
+    # NaN is in no range of numbers that ends below it.
+    nans = [Comparison(field, Op.EQ, math.nan)] if any(value != value for value in values) else []
+    return disjunction((*ranges, *nans))
+
+
+def _range(field: Field, low: Any, high: Any) -> Predicate:
+    if low == high:
+        return Comparison(field, Op.EQ, low)
+    return conjunction((Comparison(field, Op.GE, low), Comparison(field, Op.LE, high)))
+
+
+def _spans(field: Field, values: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """The first and the end of each range among ascending values."""
+    most = IN_LIMIT - 1
+    if isinstance(field.type, StringType | BinaryType | FixedType | UuidType):  # which have no distances
+        starts = sorted({len(values) * i // most for i in range(most)})
+    else:
+        gaps = sorted(range(1, len(values)), key=lambda i: values[i - 1] - values[i])
+        starts = [0, *sorted(gaps[: most - 1])]
+    yield from zip(starts, [*starts[1:], len(values)], strict=True)

@@ -1,0 +1,415 @@
+"""Literals of SQL text: their SQL type, and their value, exactly; nothing where an engine might read another one.
+
+Filters keep DuckDB's dialect, so it is DuckDB's reading that counts (1.5 and 2.0 agree on all that is accepted here).
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import enum
+import math
+import operator
+import re
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from harness.metadata.filters.dialects import general_form
+from harness.metadata.filters.value_texts import (
+    DAY_NS,
+    parse_bytes,
+    parse_date,
+    parse_decimal,
+    parse_float,
+    parse_instant,
+    parse_integer,
+    parse_time,
+    parse_timestamp,
+    parse_uuid,
+)
+from harness.storage.records import dataclass
+
+# Wall-clock times moved by units, and the units that they lie in, as SQL has it; nanoseconds since 1970-01-01.
+#
+# Only the years 1 to 9999: nothing is said of others.
+
+
+_FIXED = {"SECOND": 10**9, "MINUTE": 60 * 10**9, "HOUR": 3600 * 10**9, "DAY": DAY_NS, "WEEK": 7 * DAY_NS}
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def later(nanoseconds: int, count: int, unit: str) -> int | None:
+    """A wall-clock time so many units later; None outside the years 1 to 9999, or of a unit that is not known.
+
+    Months keep the day, or take the last one that the month has.
+    """
+    unit = unit.upper().removesuffix("S")
+    if unit in _FIXED:
+        moved = nanoseconds + count * _FIXED[unit]
+    elif unit in _MONTHS:
+        days, of_day = divmod(nanoseconds, DAY_NS)
+        day = _later_month(days, count * _MONTHS[unit])
+        if day is None:
+            return None
+        moved = day * DAY_NS + of_day
+    else:
+        return None
+    return moved if _FIRST_DAY * DAY_NS <= moved < (_LAST_DAY + 1) * DAY_NS else None
+
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_FIRST_DAY, _LAST_DAY = 1 - _EPOCH, datetime.date.max.toordinal() - _EPOCH
+
+
+def _later_month(days: int, months: int) -> int | None:
+    if not _FIRST_DAY <= days <= _LAST_DAY:
+        return None
+    date = datetime.date.fromordinal(days + _EPOCH)
+    year, month = divmod(date.year * 12 + date.month - 1 + months, 12)
+    if not 1 <= year <= 9999:
+        return None
+    last = calendar.monthrange(year, month + 1)[1]
+    return datetime.date(year, month + 1, min(date.day, last)).toordinal() - _EPOCH
+
+
+def period_of(nanoseconds: int, unit: str) -> tuple[int, int] | None:
+    """The unit that a time lies in, as `date_trunc` has it: its first nanosecond, and that of the next one.
+
+    None where one of them is outside the years, or of a unit that is not known. Weeks begin on Mondays.
+    """
+    unit = unit.upper().removesuffix("S")
+    days = nanoseconds // DAY_NS
+    if unit == "WEEK":
+        start = ((days + _THURSDAY) // 7 * 7 - _THURSDAY) * DAY_NS  # 1970-01-01 was one
+    elif unit in _FIXED:
+        start = nanoseconds // _FIXED[unit] * _FIXED[unit]
+    elif unit in _MONTHS and _FIRST_DAY <= days <= _LAST_DAY:
+        date = datetime.date.fromordinal(days + _EPOCH)
+        month = (date.month - 1) // _MONTHS[unit] * _MONTHS[unit] + 1
+        start = (datetime.date(date.year, month, 1).toordinal() - _EPOCH) * DAY_NS
+    else:
+        return None
+    end = later(start, 1, unit)
+    return None if end is None or later(start, 0, unit) is None else (start, end)
+
+
+_THURSDAY = 3
+
+
+class Kind(enum.Enum):
+    """The SQL type of a literal. Values are as internal values, but times and timestamps in nanoseconds."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    INSTANT = "timestamp with time zone"
+    TIME = "time"
+    UUID = "uuid"
+    BYTES = "blob"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal of SQL text with its type."""
+
+    kind: Kind
+    value: Any
+
+
+def literal_of(node: exp.Expr) -> Literal | None:
+    """The literal that an expression is, through signs and casts; None if it is none, or one that is not understood."""
+    if general_form(type(node)) is not None and type(node) is not exp.TryCast:
+        return None
+    match node:
+        case exp.Paren():
+            return literal_of(node.this)
+        case exp.Null():
+            return Literal(Kind.NULL, None)
+        case exp.Boolean():
+            return Literal(Kind.BOOLEAN, bool(node.this))
+        case exp.Literal():
+            return Literal(Kind.STRING, node.this) if node.is_string else _number(node.this)
+        case exp.Neg():
+            inner = literal_of(node.this)
+            is_number = inner is not None and inner.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
+            return Literal(inner.kind, _minus(inner.value)) if inner is not None and is_number else None
+        case exp.Cast():  # and TRY_CAST: `_cast` takes none that could fail
+            inner = literal_of(node.this)
+            return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _combined(node)
+        case exp.TimestampTrunc():
+            return _truncated(node)
+        case exp.DateFromParts():
+            return _made(node)
+        case _:
+            return None
+
+
+def _made(node: exp.DateFromParts) -> Literal | None:
+    """`make_date` of a year, a month and a day."""
+    numbers = [None if (part := node.args.get(name)) is None else _small(part) for name in ("year", "month", "day")]
+    known = [number for number in numbers if number is not None]
+    days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
+    return None if days is None else Literal(Kind.DATE, days)
+
+
+def _truncated(node: exp.TimestampTrunc) -> Literal | None:
+    """`date_trunc` of a day or a wall-clock time, to a unit that both have."""
+    literal, unit = literal_of(node.this), node.args.get("unit")
+    if literal is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP) or not isinstance(unit, exp.Var):
+        return None
+    # DuckDB 2.0 gives other times than midnight for the hour of a date.
+    if literal.kind is Kind.DATE and unit.name.upper().removesuffix("S") in ("HOUR", "MINUTE", "SECOND"):
+        return None
+    period = period_of(literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value, unit.name)
+    return None if period is None else Literal(Kind.TIMESTAMP, period[0])
+
+
+def _combined(node: exp.Binary) -> Literal | None:
+    """Arithmetic of literals, where no engine could fail on it: whole numbers of 32 bits, days, and intervals."""
+    number = _small(node)
+    if number is not None:
+        return Literal(Kind.INTEGER, number)
+    left, right = _bare(node.this), _bare(node.expression)
+    if isinstance(node, exp.Mul):
+        return None
+    if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _small(left) is not None):
+        left, right = right, left  # a date is on the left from here on
+    base, sign = literal_of(left), -1 if isinstance(node, exp.Sub) else 1
+    if base is None:
+        return None
+    if isinstance(right, exp.Interval):
+        return _moved(base, right, sign)
+    days = _small(right) if base.kind is Kind.DATE else None
+    return None if days is None else _date(base.value + sign * days)
+
+
+def _small(node: exp.Expr) -> int | None:
+    """The value of an INTEGER of SQL, made of numbers alone, which no cast made narrower. Looks at each part once."""
+    node = _bare(node)
+    match node:
+        case exp.Literal() if not node.is_string:
+            literal = _number(node.this)
+            value = literal.value if literal is not None and literal.kind is Kind.INTEGER else None
+        case exp.Neg(this=exp.Literal()):
+            literal = literal_of(node)
+            value = literal.value if literal is not None and literal.kind is Kind.INTEGER else None
+        case exp.Neg():
+            inner = _small(node.this)
+            value = None if inner is None else -inner
+        case exp.Add() | exp.Sub() | exp.Mul():
+            left = _small(node.this)
+            right = None if left is None else _small(node.expression)
+            value = None if left is None or right is None else _COMBINED[type(node)](left, right)
+        case _:
+            value = None
+    return value if value is not None and -(2**31) <= value < 2**31 else None
+
+
+_COMBINED: dict[type[exp.Expr], Callable[[int, int], int]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+}
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _moved(literal: Literal, interval: exp.Interval, sign: int) -> Literal | None:
+    """A day or a wall-clock time, moved by an interval of one unit; SQL makes a TIMESTAMP of either."""
+    unit = interval.args.get("unit")
+    amount = literal_of(interval.this) if interval.this is not None else None
+    count = parse_integer(str(amount.value)) if amount is not None and amount.kind in _COUNTS else None
+    if count is None or not isinstance(unit, exp.Var) or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+        return None
+    start = literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value
+    if start % 1000:  # TIMESTAMP_NS, of which engines differ
+        return None
+    moved = later(start, sign * count, unit.name)
+    return None if moved is None else Literal(Kind.TIMESTAMP, moved)
+
+
+_COUNTS = (Kind.INTEGER, Kind.STRING)
+
+
+def _date(days: int) -> Literal | None:
+    return Literal(Kind.DATE, days) if later(days * DAY_NS, 0, "DAY") is not None else None
+
+
+def _number(text: str) -> Literal | None:
+    text = text.replace("_", "")
+    if re.fullmatch(r"\d+", text):
+        if len(text.lstrip("0")) > 39:  # Python refuses those of thousands of digits
+            return None
+        value = int(text.lstrip("0") or "0")
+        return Literal(Kind.INTEGER, value) if value < 2**127 else None
+    if re.fullmatch(r"\d+\.\d*|\.\d+", text):
+        # Beyond 38 digits DuckDB takes it for a DOUBLE.
+        return Literal(Kind.DECIMAL, Decimal(text)) if len(text) <= 38 else None
+    if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
+        number = float(text)
+        return Literal(Kind.DOUBLE, number) if math.isfinite(number) else None
+    return None
+
+
+def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
+    """`CAST(literal AS to)`; None where that could fail, round, or is not understood."""
+    if type(to) is not exp.DataType:
+        return None
+    if literal.kind is Kind.NULL:
+        return literal
+    target = _CAST_TYPES.get(to.this)
+    if isinstance(target, int):
+        return _cast_integer(literal, target)
+    if to.this == exp.DType.DECIMAL:
+        return _cast_decimal(literal, to)
+    if target is None or (to.expressions and target is not Kind.STRING):
+        return None
+    if literal.kind is target:
+        return literal
+    if literal.kind is Kind.STRING:
+        return _from_string(literal.value, target)
+    value = literal.value
+    match literal.kind, target:
+        case Kind.DATE, (Kind.TIMESTAMP | Kind.INSTANT):
+            return Literal(target, value * DAY_NS)
+        case Kind.TIMESTAMP, Kind.INSTANT:
+            return Literal(target, value)
+        case Kind.TIMESTAMP, Kind.DATE:
+            return _date(value // DAY_NS)
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT), Kind.DOUBLE):
+            number = double(value)
+        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.FLOAT):
+            number = float32(value)
+        case _:
+            return None
+    return None if number is None else Literal(target, number)
+
+
+_CAST_TYPES: dict[exp.DType, Kind | int] = {
+    exp.DType.TINYINT: 8,
+    exp.DType.SMALLINT: 16,
+    exp.DType.INT: 32,
+    exp.DType.BIGINT: 64,
+    exp.DType.FLOAT: Kind.FLOAT,
+    exp.DType.DOUBLE: Kind.DOUBLE,
+    exp.DType.VARCHAR: Kind.STRING,
+    exp.DType.TEXT: Kind.STRING,
+    exp.DType.DATE: Kind.DATE,
+    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: Kind.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: Kind.INSTANT,
+    exp.DType.TIME: Kind.TIME,
+    exp.DType.UUID: Kind.UUID,
+    exp.DType.VARBINARY: Kind.BYTES,
+    exp.DType.BOOLEAN: Kind.BOOLEAN,
+}
+
+
+def _cast_integer(literal: Literal, bits: int) -> Literal | None:
+    value = parse_integer(literal.value) if literal.kind is Kind.STRING else literal.value
+    is_integer = literal.kind in (Kind.INTEGER, Kind.STRING) and value is not None
+    return Literal(Kind.INTEGER, value) if is_integer and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
+
+
+def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
+    value = parse_decimal(literal.value) if literal.kind is Kind.STRING else literal.value
+    if literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL) or value is None:
+        return None
+    sizes = [p.this.name for p in to.expressions] or ["18", "3"]
+    if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
+        return None
+    precision, scale = int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0
+    unscaled = Fraction(value) * 10**scale
+    if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
+        return None
+    return Literal(Kind.DECIMAL, scaled_decimal(int(unscaled), scale))
+
+
+def _from_string(text: str, target: Kind) -> Literal | None:
+    value: Any
+    match target:
+        case Kind.DATE:
+            value = parse_date(text)
+        case Kind.TIMESTAMP:
+            value = parse_timestamp(text, digits=6)
+        case Kind.INSTANT:
+            value = parse_instant(text, digits=6)
+        case Kind.TIME:
+            value = parse_time(text)
+        case Kind.UUID:
+            value = parse_uuid(text)
+        case Kind.BYTES:
+            value = parse_bytes(text)
+        case Kind.DOUBLE:
+            value = parse_float(text)
+        case Kind.FLOAT:
+            value = parse_float32(text)
+        case _:
+            value = None
+    return None if value is None else Literal(target, value)
+
+
+def double(value: int | float | Decimal) -> float | None:
+    """The DOUBLE that engines make of a number; None if they may round differently."""
+    if isinstance(value, float):
+        return value
+    # Up to 15 digits, number and power of ten are exact doubles, so that the one division rounds once.
+    return float(value) if _is_short(value, digits=15, power=22) else None
+
+
+def float32(value: int | float | Decimal) -> float | None:
+    """The FLOAT that engines make of a number; None if they may round differently, or it is too large."""
+    nearest = nearest_float32(value)
+    if nearest is None or isinstance(value, float):
+        return nearest
+    # Up to 7 digits, number and power of ten are exact floats; rounding is left out altogether.
+    return nearest if nearest == value and _is_short(value, digits=7, power=10) else None
+
+
+def parse_float32(text: str) -> float | None:
+    """The FLOAT that a text stands for; None if engines may round differently."""
+    number = parse_float(text)
+    if number is None or not math.isfinite(number):
+        return number
+    nearest = nearest_float32(number)
+    return nearest if nearest is not None and Fraction(Decimal(text)) == Fraction(nearest) else None
+
+
+def nearest_float32(value: int | float | Decimal) -> float | None:
+    """A 32-bit float that is nearest, but for double rounding; None on overflow."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return None
+
+
+def _is_short(value: int | Decimal, *, digits: int, power: int) -> bool:
+    parts = Decimal(value).as_tuple()
+    return len(parts.digits) <= digits and isinstance(parts.exponent, int) and abs(parts.exponent) <= power
+
+
+def _minus(value: int | float | Decimal) -> int | float | Decimal:
+    # Arithmetic on Decimal rounds to the context's precision.
+    return value.copy_negate() if isinstance(value, Decimal) else -value
+
+
+def scaled_decimal(unscaled: int, scale: int) -> Decimal:
+    """`unscaled` / 10^`scale`, exactly, whatever the decimal context."""
+    return Decimal((int(unscaled < 0), tuple(int(d) for d in str(abs(unscaled))), -scale))

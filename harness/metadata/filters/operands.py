@@ -1,0 +1,388 @@
+"""What comparing an expression of a column with a literal means: as conditions on the column itself.
+
+Where only one direction is certain, that the expression's comparison implies the condition, the condition stands
+beside `Undecided`.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from harness.metadata.filters import literal_comparison
+from harness.metadata.filters.literal_comparison import (
+    as_nanoseconds,
+    compare_column,
+    date_nanoseconds,
+    never,
+    own_kinds,
+)
+from harness.metadata.filters.literals import Kind, Literal, literal_of, period_of
+from harness.metadata.filters.predicate import (
+    Constant,
+    IsNull,
+    Op,
+    Predicate,
+    StartsWith,
+    Undecided,
+    conjunction,
+    disjunction,
+)
+from harness.metadata.filters.value_texts import DAY_NS, parse_timestamp
+from harness.metadata.model.schema import DateType, Field, IntegerType, StringType, TimestampType
+from harness.storage.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DayOf:
+    """`CAST(field AS DATE)` of a timestamp."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodOf:
+    """The unit of time that a date or wall-clock timestamp lies in: `date_trunc('month', field)`, `year(field)`.
+
+    unit: such as YEAR. is_number: it is the number of the year, not its first moment.
+    """
+
+    field: Field
+    unit: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodText:
+    """The unit of time that a date or wall-clock timestamp lies in, written with `strftime`, years first.
+
+    unit: YEAR, MONTH or DAY.
+    """
+
+    field: Field
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeadOf:
+    """The first characters of a text: `left(field, 3)`, `substr(field, 1, 3)`."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class OrElse:
+    """`coalesce(field, default)`."""
+
+    field: Field
+    default: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class NullIf:
+    """`nullif(field, …)`."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class SumOf:
+    """`field + number` of whole numbers. It fails where it overflows, so files in which it may are kept."""
+
+    field: Field
+    number: int
+
+
+Operand: TypeAlias = Field | DayOf | PeriodOf | PeriodText | HeadOf | OrElse | NullIf | SumOf
+
+
+def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
+    """What `operand op literal` means; Undecided where an engine could see it differently."""
+    if literal.kind is Kind.NULL:
+        return Constant(None)
+    match operand:
+        case DayOf(field=field):
+            return _compare_day(field, op, literal)
+        case PeriodOf():
+            return _compare_period(operand, op, literal)
+        case PeriodText():
+            return _compare_text(operand, op, literal)
+        case HeadOf(field=field):
+            return _compare_head(field, op, literal)
+        case OrElse():
+            return _compare_or_else(operand, op, literal)
+        case NullIf(field=field):
+            return conjunction((compare_column(field, op, literal), Undecided()))
+        case SumOf():
+            return _compare_sum(operand, op, literal)
+        case Field():
+            return compare_column(operand, op, literal)
+
+
+def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
+    """Whether literals of one IN or BETWEEN mean each what they mean alone, though SQL casts them to a common type."""
+    return literal_comparison.share_type(operand if isinstance(operand, Field) else None, literals)
+
+
+def holds(left: Literal, op: Op, right: Literal) -> bool | None:
+    """Whether a comparison of literals holds. None: they are of two types, or of one whose order is not Python's."""
+    if left.kind is not right.kind or left.kind not in _COMPARED:
+        return None
+    return _OPERATORS[op](left.value, right.value)
+
+
+_COMPARED = {Kind.BOOLEAN, Kind.INTEGER, Kind.STRING, Kind.DATE, Kind.TIMESTAMP}
+_OPERATORS: dict[Op, Callable[[Any, Any], bool]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
+_YEARS_FIRST = {"YEAR": "[0-9]{4}", "MONTH": "[0-9]{4}-[0-9]{2}", "DAY": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}
+
+
+_BIGINT = 2**63
+"""From here on a number may be of a type whose sums are rounded."""
+
+
+def _compare_sum(operand: SumOf, op: Op, literal: Literal) -> Predicate:
+    """What the column itself is compared with; or the sum is beyond the column's type, where it may overflow."""
+    field, number = operand.field, operand.number
+    if not isinstance(field.type, IntegerType) or literal.kind is not Kind.INTEGER:
+        return Undecided()
+    if abs(number) >= _BIGINT or abs(literal.value) >= _BIGINT:
+        return Undecided()
+
+    def bound(op: Op, value: int) -> Predicate:
+        return compare_column(field, op, Literal(Kind.INTEGER, value - number))
+
+    half = 2 ** (field.type.bits - 1)
+    beyond = bound(Op.GE, half) if number > 0 else bound(Op.LT, -half)
+    return conjunction((disjunction((bound(op, literal.value), beyond)), Undecided()))
+
+
+def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
+    """A head is at most its text, and a text at least what its head is at least."""
+    if literal.kind is not Kind.STRING or not literal.value:
+        return Undecided()
+    match op:
+        case Op.EQ:
+            return conjunction((StartsWith(field, literal.value), Undecided()))
+        case Op.GE | Op.GT:
+            return conjunction((compare_column(field, Op.GE, literal), Undecided()))
+        case _:
+            return Undecided()
+
+
+def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
+    """Where all three are of one type, so that nothing is cast."""
+    own = own_kinds(operand.field.type) | ({Kind.STRING} if isinstance(operand.field.type, StringType) else set())
+    if not {operand.default.kind, literal.kind} <= own:
+        return Undecided()
+    for_null = (IsNull(operand.field),) if holds(operand.default, op, literal) is not False else ()
+    return conjunction((disjunction((compare_column(operand.field, op, literal), *for_null)), Undecided()))
+
+
+def _compare_text(operand: PeriodText, op: Op, literal: Literal) -> Predicate:
+    if (
+        op is not Op.EQ
+        or literal.kind is not Kind.STRING
+        or not re.fullmatch(_YEARS_FIRST[operand.unit], literal.value)
+    ):
+        return Undecided()
+    at = parse_timestamp(f"{literal.value}-01-01"[:10], digits=6)
+    if at is None:
+        return Undecided()
+    return _compare_period(PeriodOf(operand.field, operand.unit), op, Literal(Kind.TIMESTAMP, at))
+
+
+def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
+    """`CAST(timestamp AS DATE) op date`, as a range of timestamps."""
+    is_date = literal.kind in (Kind.DATE, Kind.STRING)
+    start = as_nanoseconds(literal, date_nanoseconds) if is_date else None
+    if start is None:
+        return Undecided()
+
+    def bound(op: Op, instant: int) -> Predicate:
+        return compare_column(field, op, Literal(Kind.TIMESTAMP, instant))
+
+    match op:
+        case Op.EQ:
+            return conjunction((bound(Op.GE, start), bound(Op.LT, start + DAY_NS)))
+        case Op.NE:
+            return disjunction((bound(Op.LT, start), bound(Op.GE, start + DAY_NS)))
+        case Op.LT | Op.GE:
+            return bound(op, start)
+        case Op.LE:
+            return bound(Op.LT, start + DAY_NS)
+        case Op.GT:
+            return bound(Op.GE, start + DAY_NS)
+
+
+def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
+    """A comparison of units of time, as a range of times. Undecided besides: infinite times are in no year."""
+    at: int | None = None
+    if operand.is_number:
+        is_year = literal.kind is Kind.INTEGER and 1 <= literal.value <= 9999
+        at = parse_timestamp(f"{literal.value:04}-01-01", digits=6) if is_year else None
+    elif literal.kind in (Kind.DATE, Kind.TIMESTAMP):
+        at = as_nanoseconds(literal, date_nanoseconds)
+    period = None if at is None else period_of(at, operand.unit)
+    if period is None or op is Op.NE:
+        return Undecided()
+    start, end = period
+
+    def bound(op: Op, instant: int) -> Predicate:
+        return compare_column(operand.field, op, Literal(Kind.TIMESTAMP, instant))
+
+    match op:
+        case Op.EQ if at != start:
+            range_ = never(operand.field)
+        case Op.EQ:
+            range_ = conjunction((bound(Op.GE, start), bound(Op.LT, end)))
+        case Op.LT | Op.GE:
+            range_ = bound(op, start if at == start else end)
+        case Op.LE:
+            range_ = bound(Op.LT, end)
+        case _:
+            range_ = bound(Op.GE, end)
+    return conjunction((range_, Undecided()))
+
+
+# Which column, and what of it, an expression of a filter stands for.
+
+
+_FIELD = "harness field"
+WRITTEN_PERIODS = {"%Y": "YEAR", "%Y-%m": "MONTH", "%Y-%m-%d": "DAY"}
+"""Formats of `strftime` that write a unit of time whole, and the unit."""
+_DATE_PARTS = ("date_part", "datepart")
+
+
+def tagged(node: exp.Expr, field: Field | None) -> None:
+    """Notes on the node of a column's name which field it is; None: within one that planning does not look into."""
+    node.meta[_FIELD] = field
+
+
+def field_of(node: exp.Expr) -> Field | None:
+    """The field that an expression is, in parentheses or not; None: it is no column."""
+    field = unwrapped(node).meta.get(_FIELD)
+    return field if isinstance(field, Field) else None
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """What stands in the parentheses around an expression, if there are any."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def operand_of(node: exp.Expr) -> Operand | None:
+    """A column, or what comparisons see through to one; None: neither. Nothing but a `SumOf` can fail."""
+    node = unwrapped(node)
+    match node:
+        case exp.Cast() if type(node) in (exp.Cast, exp.TryCast):
+            return _cast(node)
+        case exp.TimeToStr():
+            field, unit = _clock(node.this), WRITTEN_PERIODS.get(node.args["format"].name)
+            is_whole = not any(value for key, value in node.args.items() if key not in ("this", "format"))
+            return PeriodText(field, unit) if field is not None and unit is not None and is_whole else None
+        case exp.Left():
+            return _head(node.this, node.expression)
+        case exp.Substring() if _is_number(node.args.get("start"), 1) and node.args.get("length") is not None:
+            return _head(node.this, node.args["length"])
+        case exp.Coalesce(expressions=[default]):
+            field, literal = field_of(node.this), literal_of(default)
+            return OrElse(field, literal) if field is not None and literal is not None else None
+        case exp.Nullif():
+            field, literal = field_of(node.this), literal_of(node.expression)
+            is_same = field is not None and literal is not None and share_type(field, [literal])
+            return NullIf(field) if field is not None and is_same else None
+        case exp.Add() | exp.Sub() if type(node) in (exp.Add, exp.Sub):
+            return _sum(node)
+        case _:
+            period = _period(node)
+            return field_of(node) if period is None else period
+
+
+def _cast(node: exp.Cast) -> Operand | None:
+    """As TRY_CAST: none of these casts can fail."""
+    field = field_of(node.this)
+    if field is None or node.args.get("format") is not None or type(node.to) is not exp.DataType:
+        return None
+    match field.type, node.to.this:
+        case TimestampType(unit="us"), exp.DType.DATE:
+            return DayOf(field)
+        case DateType(), exp.DType.DATE:
+            return field
+        case StringType(), (exp.DType.VARCHAR | exp.DType.TEXT):
+            return field
+        case IntegerType(bits=(8 | 16 | 32)), (exp.DType.INT | exp.DType.BIGINT):
+            return field
+        case IntegerType(bits=64), exp.DType.BIGINT:
+            return field
+        case _:
+            return None
+
+
+def _sum(node: exp.Add | exp.Sub) -> SumOf | None:
+    column, number = node.this, literal_of(node.expression)
+    if number is None and type(node) is exp.Add:
+        column, number = node.expression, literal_of(node.this)
+    field = field_of(column)
+    if field is None or not isinstance(field.type, IntegerType) or number is None or number.kind is not Kind.INTEGER:
+        return None
+    return SumOf(field, number.value if type(node) is exp.Add else -number.value)
+
+
+def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
+    """Of a length from 1 on: a negative one leaves characters out at the other end."""
+    field, literal = field_of(column), literal_of(length)
+    if field is None or not isinstance(field.type, StringType) or literal is None:
+        return None
+    return HeadOf(field) if literal.kind is Kind.INTEGER and literal.value >= 1 else None
+
+
+def _is_number(node: exp.Expr | None, number: int) -> bool:
+    literal = None if node is None else literal_of(node)
+    return literal is not None and literal.kind is Kind.INTEGER and literal.value == number
+
+
+def _period(node: exp.Expr) -> PeriodOf | None:
+    match node:
+        case exp.Year():
+            of, unit = node.this, "YEAR"
+        case exp.Extract() if node.name.upper() in ("YEAR", "YEARS"):
+            of, unit = node.expression, "YEAR"
+        case exp.Anonymous(expressions=[part, of]) if node.name.lower() in _DATE_PARTS:
+            named = literal_of(part)
+            if named is None or named.kind is not Kind.STRING or named.value.upper() not in ("YEAR", "YEARS"):
+                return None
+            unit = "YEAR"
+        case exp.TimestampTrunc() | exp.DateTrunc() if isinstance(node.args.get("unit"), exp.Var):
+            of, unit = node.this, node.args["unit"].name.upper()
+        case _:
+            return None
+    field = _clock(of)
+    # DuckDB 2.0 gives other times than midnight for the hour of a date.
+    if field is None or (isinstance(field.type, DateType) and unit.removesuffix("S") in ("HOUR", "MINUTE", "SECOND")):
+        return None
+    return PeriodOf(field, unit, is_number=not isinstance(node, exp.TimestampTrunc | exp.DateTrunc))
+
+
+def _clock(node: exp.Expr) -> Field | None:
+    """A date, or a wall-clock timestamp in microseconds.
+
+    The year of an instant depends on the session's zone; nanoseconds have functions of their own.
+    """
+    field = field_of(node)
+    match None if field is None else field.type:
+        case DateType() | TimestampType(unit="us", utc=False):
+            return field
+        case _:
+            return None

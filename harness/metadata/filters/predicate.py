@@ -1,0 +1,349 @@
+"""Filter expressions: from SQL text, to a form that planning can decide on.
+
+A `Filter` keeps both the SQL text, which engines run on rows unchanged, and a `Predicate`, the part of its meaning that
+planning understands. Predicates follow SQL's three-valued logic: a comparison with null is unknown, and a row is kept
+only where the whole is true (iceberg 3.1). NOT is pushed to the leaves when a predicate is made (`negate`), so there is
+no Not node; with none, a part that counts as true where it is not understood can only make the whole truer.
+
+Order is that of DuckDB and Spark: NaN equals NaN and is above all other numbers (iceberg 3.21, delta F8), -0.0 equals
+0.0, strings compare by code point (which is UTF-8 byte order), bytes unsigned.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias, assert_never
+
+from harness.metadata.model.column_stats import ColumnStats, Known
+from harness.metadata.model.schema import Field
+from harness.storage.records import dataclass
+
+IN_LIMIT = 200
+"""IN lists with more values are not held against bounds (iceberg 3.25)."""
+
+
+class Op(enum.Enum):
+    """Comparison operators; the values are SQL's."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`field op value`: false or unknown for null. `value` is as internal values, of the field's type."""
+
+    field: Field
+    op: Op
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """`field IN (values)`, or with `negated` NOT IN; unknown for null. Values: internal values, no nulls, not empty."""
+
+    field: Field
+    values: tuple[Any, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`field IS NULL`, or with `negated` IS NOT NULL."""
+
+    field: Field
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNan:
+    """`isnan(field)`, or with `negated` its opposite; unknown for null."""
+
+    field: Field
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """`field LIKE 'prefix%'`, or with `negated` NOT LIKE; unknown for null."""
+
+    field: Field
+    prefix: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of `parts`."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of `parts`."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same for every row; None is SQL's unknown, which no NOT makes true."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Something that planning does not understand (a function, arithmetic, two columns): any row may satisfy it."""
+
+
+Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or | Constant | Undecided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What rows must satisfy.
+
+    sql: a boolean expression in DuckDB's dialect over the table's column names, quoted; engines run it in full.
+    predicate: what planning may conclude from it.
+    columns: the top-level fields (of the schema, or metadata columns) that `sql` mentions.
+    any_zone: whether `predicate` holds in whatever time zone an engine reads `sql`, and not in UTC alone.
+    """
+
+    sql: str
+    predicate: Predicate
+    columns: tuple[Field, ...]
+    any_zone: bool = False
+
+
+def conjunction(parts: tuple[Predicate, ...]) -> Predicate:
+    """All of `parts`, without a node around a single one."""
+    return parts[0] if len(parts) == 1 else And(parts)
+
+
+def disjunction(parts: tuple[Predicate, ...]) -> Predicate:
+    """Any of `parts`, without a node around a single one."""
+    return parts[0] if len(parts) == 1 else Or(parts)
+
+
+def negate(predicate: Predicate) -> Predicate:
+    """What is true where `predicate` is false, false where it is true, and unknown where it is unknown."""
+    match predicate:
+        case Comparison(field=field, op=op, value=value):
+            return Comparison(field, _OPPOSITE[op], value)
+        case In(field=field, values=values, negated=negated):
+            return In(field, values, not negated)
+        case IsNull(field=field, negated=negated):
+            return IsNull(field, not negated)
+        case IsNan(field=field, negated=negated):
+            return IsNan(field, not negated)
+        case StartsWith(field=field, prefix=prefix, negated=negated):
+            return StartsWith(field, prefix, not negated)
+        case And(parts=parts):
+            return Or(tuple(negate(p) for p in parts))
+        case Or(parts=parts):
+            return And(tuple(negate(p) for p in parts))
+        case Constant(value=value):
+            return Constant(None if value is None else not value)
+        case Undecided():
+            return predicate
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def opposite(filter_: Filter) -> Filter:
+    """What is true where a filter is false, false where it is true, and unknown where it is unknown."""
+    return replace(filter_, sql=f"NOT ({filter_.sql})", predicate=negate(filter_.predicate))
+
+
+def fields_of(predicate: Predicate) -> frozenset[int]:
+    """Ids of the fields that `predicate` mentions; those of Undecided parts are not among them."""
+    match predicate:
+        case Comparison(field=f) | In(field=f) | IsNull(field=f) | IsNan(field=f) | StartsWith(field=f):
+            return frozenset((f.id,))
+        case And(parts=parts) | Or(parts=parts):
+            return frozenset[int]().union(*(fields_of(p) for p in parts))
+        case Constant() | Undecided():
+            return frozenset()
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def is_decided(predicate: Predicate) -> bool:
+    """Whether `predicate` has no Undecided part, so that `evaluate` gives exactly what SQL gives."""
+    match predicate:
+        case And(parts=parts) | Or(parts=parts):
+            return all(is_decided(p) for p in parts)
+        case _:
+            return not isinstance(predicate, Undecided)
+
+
+def evaluate(predicate: Predicate, value_of: Callable[[Field], Any]) -> bool | None:
+    """The predicate's value for one row: true, false, or None for unknown. Undecided parts count as true.
+
+    So it is True for every row that SQL keeps, and for no other row where nothing is Undecided.
+
+    Args:
+        value_of: the row's value of a field, as internal values.
+    """
+    match predicate:
+        case And(parts=parts):
+            return _all(evaluate(p, value_of) for p in parts)
+        case Or(parts=parts):
+            negated = _all(_not(evaluate(p, value_of)) for p in parts)
+            return _not(negated)
+        case Constant(value=value):
+            return value
+        case Undecided():
+            return True
+        case _:
+            value = value_of(predicate.field)
+            return _holds_for_null(predicate) if value is None else _holds(predicate, value)
+
+
+def may_match(predicate: Predicate, stats: Callable[[Field], ColumnStats | None]) -> bool:
+    """False only if no row can make the predicate true; so True says nothing (iceberg 3.19-3.25, delta F1-F8).
+
+    Args:
+        stats: what is known of a field; None: nothing, which keeps the file.
+    """
+    match predicate:
+        case And(parts=parts):
+            return all(may_match(p, stats) for p in parts)
+        case Or(parts=parts):
+            return any(may_match(p, stats) for p in parts)
+        case Constant(value=value):
+            return value is True
+        case Undecided():
+            return True
+        case _:
+            known = stats(predicate.field)
+            return known is None or _leaf_may_match(predicate, Known.of(predicate.field.type, known))
+
+
+Leaf: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith
+
+_OPPOSITE = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.GT: Op.LE, Op.LE: Op.GT}
+
+
+def _all(values: Any) -> bool | None:
+    unknown = False
+    for value in values:
+        if value is False:
+            return False
+        unknown = unknown or value is None
+    return None if unknown else True
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _holds_for_null(leaf: Leaf) -> bool | None:
+    return not leaf.negated if isinstance(leaf, IsNull) else None
+
+
+def _holds(leaf: Leaf, value: Any) -> bool | None:
+    """The value of a leaf for a value that is not null."""
+    match leaf:
+        case Comparison(op=op, value=literal):
+            return None if literal is None else _compare(value, op, literal)
+        case In(values=values, negated=negated):
+            return any(_compare(value, Op.EQ, v) for v in values) is not negated
+        case IsNull(negated=negated):
+            return negated
+        case IsNan(negated=negated):
+            return _is_nan(value) is not negated
+        case StartsWith(prefix=prefix, negated=negated):
+            return bool(value.startswith(prefix)) is not negated
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _compare(left: Any, op: Op, right: Any) -> bool:
+    """`left op right` with NaN above all numbers. Python compares int, float and Decimal with each other exactly."""
+    if _is_nan(left) or _is_nan(right):
+        left, right = _is_nan(left), _is_nan(right)
+    match op:
+        case Op.EQ:
+            return bool(left == right)
+        case Op.NE:
+            return bool(left != right)
+        case Op.LT:
+            return bool(left < right)
+        case Op.LE:
+            return bool(left <= right)
+        case Op.GT:
+            return bool(left > right)
+        case Op.GE:
+            return bool(left >= right)
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _leaf_may_match(leaf: Leaf, known: Known) -> bool:
+    match leaf:
+        case IsNull(negated=False):
+            return known.has_nulls
+        case IsNull(negated=True):
+            return known.has_values
+        case IsNan(negated=False):
+            return known.has_values and known.has_nans
+        case IsNan(negated=True):
+            return known.has_numbers
+        case _ if not known.has_values:
+            return False
+        case Comparison(op=op, value=value):
+            return value is not None and _comparison_may_match(op, value, known)
+        case In(values=values, negated=False):
+            return len(values) > IN_LIMIT or any(_comparison_may_match(Op.EQ, v, known) for v in values)
+        case In(values=values, negated=True):
+            return len(values) > IN_LIMIT or known.only is None or known.only not in values
+        case StartsWith(prefix=prefix, negated=negated):
+            return _prefix_may_differ(prefix, known) if negated else _prefix_may_match(prefix, known)
+        case _:
+            raise AssertionError(leaf)
+
+
+def _comparison_may_match(op: Op, value: Any, known: Known) -> bool:
+    """Whether a row that is not null may satisfy `op value`: a NaN, or a number within the bounds."""
+    if known.has_nans and _compare(math.nan, op, value):
+        return True
+    if not known.has_numbers:
+        return False
+    if _is_nan(value):
+        return op in (Op.LT, Op.LE, Op.NE)
+    if op is Op.NE:
+        return known.only is None or bool(known.only != value)
+    if not known.is_ordered:
+        # Implementations disagree on the order of UUIDs (iceberg 3.3).
+        return op is not Op.EQ or known.only is None or bool(known.only == value)
+    above = op not in (Op.LT, Op.LE) and known.upper is not None
+    below = op not in (Op.GT, Op.GE) and known.lower is not None
+    strict = op in (Op.LT, Op.GT)
+    if above and (known.upper < value or (strict and known.upper == value)):
+        return False
+    return not (below and (known.lower > value or (strict and known.lower == value)))
+
+
+def _prefix_may_match(prefix: str, known: Known) -> bool:
+    if known.upper is not None and known.upper < prefix:
+        return False
+    return known.lower is None or known.lower[: len(prefix)] <= prefix
+
+
+def _prefix_may_differ(prefix: str, known: Known) -> bool:
+    """False if both bounds start with the prefix, for then all strings between them do (iceberg T16)."""
+    return not all(bound is not None and bound.startswith(prefix) for bound in (known.lower, known.upper))

@@ -1,0 +1,324 @@
+"""Live entries as their manifest has them, before anything is inherited: what depends on the manifest's bytes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.metadata.iceberg.columns.data_files import BOUNDS, COUNTS, statistic
+from harness.metadata.iceberg.columns.varints import Places, Unsure, Varints
+from harness.metadata.iceberg.columns.walk import NOWHERE, Walk
+from harness.metadata.iceberg.manifest_entries import FILE_FORMATS, Content, Status
+from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, text_bytes, to_numpy
+from harness.storage.records import dataclass
+
+# Values from the places that a walk has noted: numbers, byte strings and maps of all entries at once.
+
+
+Mask = npt.NDArray[np.bool_]
+
+_INLINE = 12
+"""Views hold byte strings up to this length in themselves."""
+_VIEW = np.dtype([("length", "<i4"), ("head", "<u8"), ("tail", "<u4")])
+_FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+"""The first bytes of a little-endian word, by how many these are."""
+
+
+def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
+    """The numbers of a slot, 0 where there is none, and where there is one."""
+    return _numbers_at(found.varints, found.starts.get(slot), found.size)
+
+
+def byte_strings(found: Walk, slot: str, entries: Places) -> pa.Array:
+    """The bytes of a slot of some entries, as a binary array; null where it has none."""
+    starts, ends = found.starts.get(slot), found.ends.get(slot)
+    if starts is None or ends is None:
+        return pa.nulls(len(entries), pa.binary())
+    return _slices(found.varints, starts[entries], ends[entries])
+
+
+def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
+    """Per wanted key of a map of counts: its values in some entries, and where there is exactly one (iceberg 2.8)."""
+    wanted = tuple(keys)
+    values = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
+    times = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
+    starts = found.starts.get(slot)
+    if starts is not None and wanted:
+        starts = starts[entries]
+        there = np.flatnonzero(starts != NOWHERE)
+        items, owners = _items(found.varints, starts[there], found.counts[slot][entries[there]])
+        present, after = found.varints.numbers(items)
+        for key in wanted:
+            hit = present == key
+            owner = there[owners[hit]]
+            values[key][owner] = found.varints.numbers(after[hit])[0]
+            np.add.at(times[key], owner, 1)
+    return {key: (values[key], times[key] == 1) for key in wanted}
+
+
+def lists(found: Walk, slot: str, entries: Places) -> pa.Array:
+    """The lists of numbers of a slot of some entries; null where it has none, or an empty one."""
+    if slot not in found.starts:
+        return pa.nulls(len(entries), pa.list_(pa.int64()))
+    starts = found.starts[slot][entries]
+    there = starts != NOWHERE
+    lengths = np.where(there, found.counts[slot][entries], 0)
+    owners = np.repeat(np.arange(len(entries)), lengths)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ordinal = np.arange(len(owners)) - offsets[owners]
+    later = ordinal > 0
+    places = starts[owners]
+    places[later] = found.varints.skip_many(places[later], ordinal[later])
+    items = from_numpy(found.varints.numbers(places)[0])
+    validity = pa.py_buffer(np.packbits(there, bitorder="little"))
+    parts = [validity, pa.py_buffer(offsets.astype(np.int32))]
+    return pa.Array.from_buffers(pa.list_(pa.int64()), len(entries), parts, children=[items])
+
+
+def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:
+    """The value of one key of a map of bounds of some entries; null where the key is missing or repeated."""
+    if (slot, key) not in found.pairs:
+        return pa.nulls(len(entries), pa.binary())
+    places, times = (noted[entries] for noted in found.pairs[slot, key])
+    there = np.flatnonzero(times == 1)
+    starts = np.full(len(entries), NOWHERE, dtype=np.int64)
+    ends = starts.copy()
+    length, begin = found.varints.lengths(places[there])
+    starts[there], ends[there] = begin, begin + length
+    return _slices(found.varints, starts, ends)
+
+
+def _numbers_at(varints: Varints, starts: Places | None, size: int) -> tuple[Places, Mask]:
+    values = np.zeros(size, dtype=np.int64)
+    if starts is None:
+        return values, np.zeros(size, dtype=np.bool_)
+    there = starts != NOWHERE
+    if there.all():
+        return varints.numbers(starts)[0], there
+    values[there] = varints.numbers(starts[there])[0]
+    return values, there
+
+
+def _items(varints: Varints, starts: Places, counts: Places) -> tuple[Places, Places]:
+    """The places of all items of maps of counts, and which map each belongs to."""
+    owners = np.repeat(np.arange(len(starts)), counts)
+    ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    later = ordinal > 0
+    places = starts[owners]
+    # The numbers of a map follow each other: the item's key is behind the value of the item before.
+    places[later] = varints.skip_many(places[later], 2 * ordinal[later])
+    return places, owners
+
+
+def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
+    """Slices of the buffer as a binary array, null where `starts` is `NOWHERE`. Arrow copies the bytes, from views."""
+    there = starts != NOWHERE
+    lengths = ends - starts if there.all() else np.where(there, ends - starts, 0)
+    shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+    if longest >= 1 << 31 or int(lengths.sum()) >= 1 << 31:
+        raise Unsure
+    views = np.zeros(len(starts), dtype=_VIEW)
+    views["length"] = lengths
+    head = _overlapping(varints.data, "head")[starts]
+    views["head"] = head if shortest >= 8 else head & _FIRST.take(np.minimum(lengths, 8))
+    if shortest <= _INLINE and longest > 8:
+        tail = _overlapping(varints.data, "tail")[starts + 8]
+        views["tail"] = tail & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
+    if longest > _INLINE:
+        long = slice(None) if shortest > _INLINE else np.flatnonzero(lengths > _INLINE)
+        # Four bytes, the number of the buffer, which is 0, and the place in it.
+        views["head"][long] &= _FIRST[4]
+        views["tail"][long] = starts[long]
+    validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    array = pa.Array.from_buffers(
+        pa.binary_view(), len(starts), [validity, pa.py_buffer(views), pa.py_buffer(varints.data)]
+    )
+    return array.cast(pa.binary())
+
+
+def _overlapping(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
+    """The word that begins at each byte, of the type of a part of a view."""
+    type_ = _VIEW[part]
+    return np.ndarray((len(data) - type_.itemsize + 1,), type_, data, strides=(1,))
+
+
+TUPLE = pa.dictionary(pa.int32(), pa.binary())
+FACTS = pa.schema(
+    [
+        pa.field("status", pa.int8(), nullable=False),
+        pa.field("sequence_number", pa.int64()),  # null: inherited
+        pa.field("format", pa.string(), nullable=False),  # lower-case
+        pa.field("partition", TUPLE),  # as encoded; null: the entry has none
+        pa.field("record_count", pa.int64()),  # null: unknown, or negative
+        pa.field("size", pa.int64()),
+        pa.field("first_row_id", pa.int64()),  # null: assigned by the manifest, or none
+    ]
+)
+"""Columns of `Raw.table`, before encoded bounds."""
+PATH = pa.schema([pa.field("path", pa.string(), nullable=False)])
+
+Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
+"""One of `COUNTS`, field ids and places: per field its values there, and where there is exactly one."""
+Paths: TypeAlias = Callable[[], pa.ChunkedArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Live data files of one or more manifests, in order.
+
+    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: what most plans need of few files only.
+    """
+
+    table: pa.Table
+    fields: tuple[int, ...]
+    paths: Paths
+    counts: Counts
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def slice(self, start: int, size: int) -> Raw:
+        """The files of one manifest."""
+        return Raw(
+            self.table.slice(start, size),
+            self.fields,
+            lambda: self.paths().slice(start, size),
+            lambda name, keys, places: self.counts(name, keys, places + start),
+        )
+
+
+def facts_schema(fields: Sequence[int]) -> pa.Schema:
+    """The schema of `Raw.table`."""
+    return pa.schema([*FACTS, *bounds_schema(fields)])
+
+
+def bounds_schema(fields: Sequence[int]) -> pa.Schema:
+    """The columns of encoded bounds."""
+    return pa.schema([pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS])
+
+
+def raw_of(found: Walk, live: Places, fields: tuple[int, ...]) -> Raw:
+    """The entries `live` of a walk, which are not deleted.
+
+    Raises:
+        Unsure: an entry that is damaged, encrypted or not allowed.
+    """
+    _check(found, live)
+    status, _ = numbers(found, "status")
+    record_count, counted = _taken(numbers(found, "record_count"), live)
+    columns = {
+        "status": from_numpy(status[live].astype(np.int8)),
+        "sequence_number": _optional(found, "sequence_number", live),
+        "format": _formats(found, live),
+        "partition": byte_strings(found, "partition", live).dictionary_encode(),
+        "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
+        "size": _optional(found, "file_size_in_bytes", live),
+        "first_row_id": _optional(found, "first_row_id", live),
+        **{statistic(name, key): bounds(found, name, key, live) for name in BOUNDS for key in fields},
+    }
+    path = pa.chunked_array([_texts(found, "file_path", live)])
+    schema = facts_schema(fields)
+    return Raw(
+        pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
+        fields,
+        lambda: path,
+        lambda name, keys, places: counts(found, name, keys, live[places]),
+    )
+
+
+def joined(raws: Sequence[Raw]) -> Raw:
+    """The files of all of them, one after the other; all have the same fields."""
+    if len(raws) == 1:
+        return raws[0]
+    table = pa.concat_tables([raw.table for raw in raws]).unify_dictionaries().combine_chunks()
+    starts = np.cumsum([0, *map(len, raws)])
+    paths = [raw.paths for raw in raws]
+
+    def found_counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+        owner = np.searchsorted(starts, places, side="right") - 1
+        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct(owner).tolist()]
+        return {
+            key: (np.concatenate([part[key][0] for part in parts]), np.concatenate([part[key][1] for part in parts]))
+            for key in keys
+        }
+
+    return Raw(
+        table,
+        raws[0].fields,
+        lambda: pa.chunked_array([chunk for each in paths for chunk in each().chunks], pa.string()),
+        found_counts,
+    )
+
+
+def encoded_counts(found: Walk, live: Places) -> dict[str, pa.Array]:
+    """The maps of counts as they are encoded, without how many items they have."""
+    return {name: byte_strings(found, name, live) for name in COUNTS}
+
+
+def counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
+    """The counts of some fields, from maps that `encoded_counts` gave.
+
+    Raises:
+        Unsure: they are damaged.
+    """
+    data, offsets = text_bytes(encoded)
+    varints = Varints.of([data.tobytes()])
+    # A number ends with a byte that says so, and an item is two numbers.
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
+    items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
+    starts = np.where(to_numpy(encoded.is_valid()), offsets[:-1], NOWHERE)
+    maps = Walk(varints, {"": starts}, {}, {"": items}, {}, len(encoded))
+    return counts(maps, "", keys, np.arange(len(encoded)))
+
+
+def _check(found: Walk, live: Places) -> None:
+    """Only data files (iceberg 2.20), and none that is encrypted (iceberg 2.19)."""
+    content, stated = _taken(numbers(found, "content"), live)
+    if (content[stated] != Content.DATA).any():
+        raise Unsure
+    starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
+    if starts is not None and ends is not None and (ends[live] > starts[live]).any():
+        raise Unsure
+
+
+def live_entries(found: Walk) -> Places:
+    """The entries that are not deleted. Raises Unsure for a status that there is not."""
+    status, stated = numbers(found, "status")
+    if not stated.all() or not np.isin(status, _STATUSES).all():
+        raise Unsure
+    return np.flatnonzero(status != Status.DELETED)
+
+
+_STATUSES = tuple(int(status) for status in Status)
+
+
+def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
+    return values[0][places], values[1][places]
+
+
+def _optional(found: Walk, slot: str, live: Places) -> pa.Array:
+    values, stated = _taken(numbers(found, slot), live)
+    return from_numpy(values, missing=~stated)
+
+
+def _texts(found: Walk, slot: str, live: Places) -> pa.Array:
+    array = byte_strings(found, slot, live)
+    if array.null_count:
+        raise Unsure
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise Unsure from error
+
+
+def _formats(found: Walk, live: Places) -> pa.Array:
+    encoded = _texts(found, "file_format", live).dictionary_encode()
+    lower = [text.lower() for text in encoded.dictionary.to_pylist()]
+    if not FILE_FORMATS.issuperset(lower) or "puffin" in lower:
+        raise Unsure
+    return pc.take(array_of(lower, pa.string()), encoded.indices)

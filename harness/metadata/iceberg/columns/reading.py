@@ -1,0 +1,396 @@
+"""Data manifests to columns: many manifests decoded in step, and those that are odd entry by entry.
+
+Manifests with the same writer's schema go together, in batches that bound the memory. In step, the cost of a batch
+grows with its longest block; entry by entry, with its entries. So manifests of a few long blocks are left out where
+that is cheaper. Either way gives the same columns, and damage always gets the entry-wise decoder's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.metadata.iceberg.columns.data_files import (
+    COLUMNS,
+    COUNTS,
+    DataFiles,
+    LeftOut,
+    Sift,
+    Sifted,
+    from_entries,
+    joined,
+    schema_of,
+    statistic,
+)
+from harness.metadata.iceberg.columns.entries import Blocks, walk_entries
+from harness.metadata.iceberg.columns.kept import KeptManifests
+from harness.metadata.iceberg.columns.raw import Mask, Paths, Raw, encoded_counts, live_entries, raw_of
+from harness.metadata.iceberg.columns.raw import joined as joined_raw
+from harness.metadata.iceberg.columns.varints import Places, Unsure
+from harness.metadata.iceberg.columns.walk import MOST_ITEMS, PATH, Slot, Walk, entry_steps
+from harness.metadata.iceberg.manifest_entries import ManifestFile, Status
+from harness.metadata.iceberg.manifests import ManifestReader, open_manifest
+from harness.metadata.iceberg.specs import PartitionSpec
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.model.schema import Schema
+from harness.metadata.plan.scan_plan import KEPT
+from harness.storage.limits import DEFAULT, Limits, contained
+from harness.storage.records import dataclass
+
+# From entries as written to the columns of live data files: inheritance and partition tuples (iceberg 2.6-2.21).
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One manifest of several. number: its place in the list. size: its live entries."""
+
+    number: int
+    reader: ManifestReader
+    size: int
+
+
+def assembled(raw: Raw, parts: Sequence[Part], sift: Sift | None) -> Sifted:
+    """The live data files of some manifests. raw: those of all, in the order of `parts`.
+
+    Raises:
+        Unsure: an entry that is damaged or not allowed.
+    """
+    owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+    codes, tuples = _partitions(raw, owner, parts)
+    columns: dict[str, Any] = {
+        "manifest": from_numpy(_of_parts([part.number for part in parts], owner).astype(np.int32)),
+        "status": raw.table.column("status"),
+        "sequence_number": from_numpy(_sequence_numbers(raw, owner, parts)),
+        "format": raw.table.column("format"),
+        "spec_id": from_numpy(_of_parts([part.reader.spec.id for part in parts], owner, bits=32).astype(np.int32)),
+        "tuple": from_numpy(codes),
+        "record_count": raw.table.column("record_count"),
+        "size": raw.table.column("size"),
+        "first_row_id": _row_ids(raw, owner, parts),
+        **{statistic(name, key): pa.nulls(len(raw), pa.int64()) for name in COUNTS for key in raw.fields},
+    }
+    schema = pa.schema([field for field in schema_of(raw.fields) if field.name != "path"])
+    arrays = [columns[name] if name in columns else raw.table.column(name) for name in schema.names]
+    facts = DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, raw.fields)
+    return _sifted(facts, raw, sift)
+
+
+def _sifted(files: DataFiles, raw: Raw, sift: Sift | None) -> Sifted:
+    """The files with their counts, which cost most, and of which only those that bounds leave are looked at.
+
+    files: still without paths.
+    """
+    verdicts = np.full(len(files), KEPT, dtype=np.int8) if sift is None else sift(files)
+    kept = np.flatnonzero(verdicts == KEPT)
+    counted = _counted(files.take(kept), raw, kept)
+    if sift is not None and files.fields:
+        verdicts[kept] = again = sift(counted)
+        counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
+    dropped = np.flatnonzero(verdicts != KEPT)
+    place = COLUMNS.get_field_index("path")
+    paths = raw.paths  # and not all of what was decoded, for as long as somebody may ask
+    table = counted.table.add_column(place, COLUMNS.field(place), _some(paths, kept))
+    return Sifted(
+        DataFiles(table, (), files.tuples, files.fields),
+        LeftOut.of(files.table, verdicts, cache(lambda: _some(paths, dropped))),
+    )
+
+
+def _counted(files: DataFiles, raw: Raw, places: Places) -> DataFiles:
+    table = files.table
+    if not len(files):
+        return files
+    for name in COUNTS if files.fields else ():
+        for key, (values, known) in raw.counts(name, files.fields, places).items():
+            at = table.schema.get_field_index(statistic(name, key))
+            table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
+    return DataFiles(table, (), files.tuples, files.fields)
+
+
+def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
+    if not len(places):
+        return pa.chunked_array([], pa.string())
+    found = paths()
+    return found if len(places) == len(found) else found.take(from_numpy(places))
+
+
+def _of_parts(values: Sequence[int], owner: Places, *, bits: int = 64) -> Places:
+    """A value of each entry's manifest. Raises Unsure: one is beyond what its column holds."""
+    if any(not -(1 << bits - 1) <= value < 1 << bits - 1 for value in values):
+        raise Unsure
+    found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
+    return found
+
+
+def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
+    column = raw.table.column(name)
+    return to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid())
+
+
+def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
+    """Data sequence numbers, inherited where an entry has none (iceberg 2.9)."""
+    values, stated = _numbers(raw, "sequence_number")
+    if stated.all():
+        return values
+    status = to_numpy(raw.table.column("status"))
+    of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner)
+    is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner) == 1
+    inherits = (of_manifest == 0) | (status == Status.ADDED)
+    if not (stated | inherits | is_v1).all():
+        raise Unsure
+    return np.where(stated, values, np.where(inherits, of_manifest, 0))
+
+
+def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
+    """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
+    starts = [part.reader.manifest.first_row_id for part in parts]
+    if all(start is None for start in starts):
+        return pa.nulls(len(raw), pa.int64())
+    values, stated = _numbers(raw, "first_row_id")
+    assigns = np.array([start is not None for start in starts], dtype=np.bool_)[owner]
+    assigned = assigns & ~stated
+    rows, counted = _numbers(raw, "record_count")
+    if not counted[assigned].all() or float(rows[assigned].sum(dtype=np.float64)) >= 2.0**62:
+        raise Unsure
+    if any(start is not None and not 0 <= start < 1 << 62 for start in starts):
+        raise Unsure
+    before = np.cumsum(np.where(assigned, rows, 0)) - np.where(assigned, rows, 0)
+    # Each manifest begins anew.
+    first = np.searchsorted(owner, np.arange(len(parts)))
+    base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
+    begin = _of_parts([start or 0 for start in starts], owner)
+    return from_numpy(np.where(stated, values, begin + before - base[owner]), missing=~assigns)
+
+
+def _partitions(
+    raw: Raw, owner: Places, parts: Sequence[Part]
+) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
+    """Per file the number of its partition tuple, and the tuples; equal bytes of one spec are decoded once."""
+    if not len(raw):
+        return np.zeros(0, dtype=np.int32), []
+    encoded = raw.table.column("partition").combine_chunks()
+    # A null tuple, too, is a tuple.
+    contents = [None, *encoded.dictionary.to_pylist()]
+    within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
+    ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
+    pairs = np.array([ordinals[part.reader.spec.id] for part in parts])[owner] * len(contents) + within
+    used, first, codes = np.unique(pairs, return_index=True, return_inverse=True)
+    tuples: list[Mapping[int, Any]] = []
+    decoders: dict[int, Callable[[bytes], Mapping[int, Any]]] = {}
+    try:
+        for pair, place in zip(used.tolist(), first.tolist(), strict=True):
+            content, reader = contents[pair % len(contents)], parts[int(owner[place])].reader
+            if reader.spec.id not in decoders:
+                decoders[reader.spec.id] = reader.partition_decoder()
+            tuples.append(reader.no_partition() if content is None else decoders[reader.spec.id](content))
+    except (ArithmeticError, LookupError, ValueError, TypeError) as error:
+        raise Unsure from error
+    return codes.astype(np.int32), tuples
+
+
+_BATCH_BYTES = 12 << 20
+_BATCH_ROWS = 1 << 15
+
+
+def read_data_files(
+    manifests: Sequence[ManifestFile],
+    *,
+    read: Callable[[ManifestFile], bytes],
+    specs: Mapping[int, PartitionSpec],
+    schemas: Sequence[Schema],
+    statistics: Iterable[int],
+    sift: Sift | None = None,
+    limits: Limits = DEFAULT,
+    kept: KeptManifests | None = None,
+) -> Sifted:
+    """The live data files of data manifests, in order.
+
+    Args:
+        read: the bytes of a manifest.
+        specs, schemas, limits: as for `harness.metadata.iceberg.manifests.parse_manifest`.
+        statistics: ids of the fields whose statistics are wanted.
+        sift: tells which files to leave out; None: none.
+        kept: what is known of manifests, so that these are not read. None: nothing, nor is anything kept.
+
+    Raises:
+        As `parse_manifest`.
+    """
+    fields = tuple(sorted(statistics))
+
+    def opened(data: bytes, manifest: ManifestFile) -> ManifestReader:
+        with contained(file=manifest.path):
+            return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
+
+    def asked(number: int) -> ManifestReader:
+        manifest = manifests[number]
+        data = read(manifest)
+        if kept is not None:
+            kept.note_size(manifest.path, len(data))
+        return opened(data, manifest)
+
+    decoding = _Decoding(fields, sift, kept, asked)
+    for number, manifest in enumerate(manifests):
+        known = None if kept is None else kept.get(manifest.path, fields)
+        if known is not None:
+            header, raw = known
+            decoding.recall(number, opened(header, manifest), raw)
+            continue
+        decoding.decode(number)
+    return _named(decoding.finish(), manifests, fields)
+
+
+def _named(found: Sequence[Sifted], manifests: Sequence[ManifestFile], fields: tuple[int, ...]) -> Sifted:
+    schema = schema_of(fields)
+    nothing = Sifted.of(DataFiles(without_rows(schema), (), (), fields), None)
+    all_ = joined([nothing, *found])
+    files = replace(all_.files, table=all_.files.table.cast(schema), manifests=[m.path for m in manifests])
+    return replace(all_, files=files)
+
+
+@dataclass(slots=True)
+class _Decoding:
+    """Manifests in batches of one schema: those to decode, and those that were known.
+
+    open: reads a manifest, by its number. size, rows: of `blocks`, in bytes, and of `known`.
+    """
+
+    fields: tuple[int, ...]
+    sift: Sift | None
+    kept: KeptManifests | None
+    open: Callable[[int], ManifestReader]
+    found: list[Sifted] = field(default_factory=list)
+    blocks: list[Blocks] = field(default_factory=list)
+    known: list[tuple[Part, Raw]] = field(default_factory=list)
+    size: int = 0
+    rows: int = 0
+
+    def decode(self, number: int) -> None:
+        reader = self.open(number)
+        with contained(file=reader.manifest.path):
+            blocks_ = Blocks.of(reader, number)
+        if blocks_ is None:
+            self.found.append(_by_entry(reader, self.fields, number, self.sift))
+            return
+        batch, size = self.blocks, blocks_.size
+        if batch and (blocks_.schema != batch[0].schema or self.size + size > _BATCH_BYTES):
+            self._decode()
+        batch.append(blocks_)
+        self.size += size
+
+    def recall(self, number: int, reader: ManifestReader, raw: Raw) -> None:
+        part, batch = Part(number, reader, len(raw)), self.known
+        schema = reader.container.header.metadata["avro.schema"]
+        if batch and (
+            schema != batch[0][0].reader.container.header.metadata["avro.schema"] or self.rows + len(raw) > _BATCH_ROWS
+        ):
+            self._recall()
+        batch.append((part, raw))
+        self.rows += len(raw)
+
+    def finish(self) -> list[Sifted]:
+        self._decode()
+        self._recall()
+        return self.found
+
+    def _decode(self) -> None:
+        self.found += decoded(self.blocks, self.fields, self.sift, self.kept)
+        self.blocks.clear()
+        self.size = 0
+
+    def _recall(self) -> None:
+        if not self.known:
+            return
+        parts = [part for part, _ in self.known]
+        try:
+            self.found.append(assembled(joined_raw([raw for _, raw in self.known]), parts, self.sift))
+        except Unsure:
+            self.found += [_by_entry(self.open(p.number), self.fields, p.number, self.sift) for p in parts]
+        self.known.clear()
+        self.rows = 0
+
+
+def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift: Sift | None) -> Sifted:
+    with contained(file=reader.manifest.path):
+        files = from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
+    return Sifted.of(files, None if sift is None else sift(files))
+
+
+def decoded(
+    batch: Sequence[Blocks], fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
+) -> list[Sifted]:
+    """The files of a batch of manifests with the same schema."""
+    if not batch:
+        return []
+    container = batch[0].reader.container
+    has_steps = container.limits.items >= MOST_ITEMS
+    steps = entry_steps(container.header.schema, entry_slots(fields)) if has_steps else None
+    in_step: Sequence[Blocks] = ()
+    found: list[Sifted] = []
+    try:
+        walked = None if steps is None else walk_entries(batch, steps)
+        if walked is not None:
+            found, in_step = [_in_step(*walked, fields, sift, kept)], walked[1]
+    except Unsure:
+        pass
+    done = {blocks_.number for blocks_ in in_step}
+    rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
+    return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, sift) for blocks_ in rest)]
+
+
+def _in_step(
+    found: Walk, batch: Sequence[Blocks], fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
+) -> Sifted:
+    live = live_entries(found)
+    raw = raw_of(found, live, fields)
+    entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
+    starts = np.searchsorted(live, entries).tolist()
+    parts = [
+        Part(blocks_.number, blocks_.reader, end - start)
+        for blocks_, (start, end) in zip(batch, pairwise(starts), strict=True)
+    ]
+    sifted = assembled(raw, parts, sift)
+    if kept is not None:
+        maps = encoded_counts(found, live)
+        for part, start in zip(parts, starts, strict=False):
+            container = part.reader.container
+            kept.put(
+                part.reader.manifest.path,
+                container.data[: container.header.end],
+                raw.slice(start, part.size),
+                {name: values.slice(start, part.size) for name, values in maps.items()},
+            )
+    return sifted
+
+
+def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
+    """What to note of an entry, with the statistics of some fields."""
+    file = (
+        Slot(134, "content", "number"),
+        PATH,
+        Slot(101, "file_format", "text"),
+        Slot(102, "partition", "record"),
+        Slot(103, "record_count", "number"),
+        Slot(104, "file_size_in_bytes", "number"),
+        Slot(131, "key_metadata", "bytes"),
+        Slot(142, "first_row_id", "number"),
+    )
+    maps = (
+        Slot(109, "value_counts", "counts", pair=(119, 120)),
+        Slot(110, "null_value_counts", "counts", pair=(121, 122)),
+        Slot(137, "nan_value_counts", "counts", pair=(138, 139)),
+        Slot(125, "lower_bounds", "bounds", pair=(126, 127), keys=fields),
+        Slot(128, "upper_bounds", "bounds", pair=(129, 130), keys=fields),
+    )
+    return (
+        Slot(0, "status", "number"),
+        Slot(3, "sequence_number", "number"),
+        Slot(2, "data_file", "record", fields=(*file, *(maps if fields else ()))),
+    )

@@ -1,0 +1,450 @@
+"""Walks over many Avro blocks in step, noting where the wanted fields of their entries are.
+
+The blocks of one or more manifests with the same schema lie in one buffer, and each is a lane: the first entries of all
+blocks are walked together, then the second ones, and so on. A step goes over one field of the schema in every lane;
+`layout` puts steps together. Values are made later, from all entries at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.iceberg.columns.varints import Places, Unsure, Varints
+from harness.storage.records import dataclass
+
+Step: TypeAlias = Callable[["Walk", Places, Places], Places]
+"""From the places where a value begins, and the numbers of the entries that these belong to, to the places after it."""
+
+MOST_ITEMS = 100_000
+"""A longer list or map is decoded entry by entry, which counts it."""
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What a walk over entries notes, by slot.
+
+    starts, ends: where the value of a slot lies in the buffer; `NOWHERE` where it is null or missing.
+    counts: of an array's items.
+    pairs: the places of the values of a map from whole numbers to bytes, by slot and key, and how often the key occurs.
+    """
+
+    varints: Varints
+    starts: dict[str, Places]
+    ends: dict[str, Places]
+    counts: dict[str, Places]
+    pairs: dict[tuple[str, int], tuple[Places, Places]]
+    size: int
+
+    @staticmethod
+    def over(varints: Varints, size: int) -> Walk:
+        """Nothing noted yet of `size` entries."""
+        return Walk(varints, {}, {}, {}, {}, size)
+
+    def note(self, notes: dict[str, Places], slot: str, entries: Places, places: Places) -> None:
+        """Notes places (or counts) of a slot for some entries."""
+        if slot not in notes:
+            notes[slot] = np.full(self.size, NOWHERE, dtype=np.int64)
+        notes[slot][entries] = places
+
+    def note_pairs(self, slot: str, key: int, entries: Places, places: Places) -> None:
+        """Notes that the entries' maps have the key, with its value at the places."""
+        if (slot, key) not in self.pairs:
+            nowhere = np.full(self.size, NOWHERE, dtype=np.int64)
+            self.pairs[slot, key] = nowhere, np.zeros(self.size, dtype=np.int64)
+        found, times = self.pairs[slot, key]
+        found[entries] = places
+        times[entries] += 1
+
+
+def walk(varints: Varints, step: Step, starts: Places, counts: Places, ends: Places) -> Walk:
+    """Takes every lane from its start to its end.
+
+    Args:
+        step: goes over one entry.
+        starts, ends: the places of each lane in the buffer. counts: its entries.
+
+    Raises:
+        Unsure: a lane does not end where it should, or a step met something odd.
+    """
+    found, at = advance(varints, step, starts, counts)
+    if not np.array_equal(at, ends):
+        raise Unsure
+    return found
+
+
+def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
+    """Takes every lane over its next `counts` entries, and gives the places where these end; else as `walk`."""
+    firsts = np.cumsum(counts) - counts
+    order = np.argsort(-counts, kind="stable")
+    at, numbers, remaining = starts[order].copy(), firsts[order], counts[order]
+    found = Walk.over(varints, int(counts.sum()))
+    try:
+        for round_ in range(int(remaining[0]) if len(remaining) else 0):
+            # Lanes with fewer entries are at the end; those that are through stay where they are.
+            active = int(np.searchsorted(-remaining, -round_, side="left"))
+            at[:active] = step(found, at[:active], numbers[:active] + round_)
+    except IndexError as error:
+        raise Unsure from error
+    after = np.empty_like(at)
+    after[order] = at
+    return found, after
+
+
+def number(slot: str | None = None) -> Step:
+    """An int or long."""
+
+    def step(found: Walk, at: Places, entries: Places) -> Places:
+        if slot is not None:
+            found.note(found.starts, slot, entries, at)
+        return found.varints.skip(at)
+
+    return step
+
+
+def byte_string(slot: str | None = None) -> Step:
+    """A string or bytes. Noted are the places of its bytes, without the length."""
+
+    def step(found: Walk, at: Places, entries: Places) -> Places:
+        length, start = found.varints.lengths(at)
+        end = start + length
+        if slot is not None:
+            found.note(found.starts, slot, entries, start)
+            found.note(found.ends, slot, entries, end)
+        return end
+
+    return step
+
+
+def boolean() -> Step:
+    """A boolean."""
+
+    def step(found: Walk, at: Places, entries: Places) -> Places:
+        if int(found.varints.data.take(at).max()) > 1:
+            raise Unsure
+        return at + 1
+
+    return step
+
+
+def fixed(size: int) -> Step:
+    """Some bytes whose number the schema says."""
+    return lambda found, at, entries: at + size
+
+
+def record(steps: Sequence[Step], slot: str | None = None) -> Step:
+    """A record's fields, in order."""
+
+    def step(found: Walk, at: Places, entries: Places) -> Places:
+        if slot is not None:
+            found.note(found.starts, slot, entries, at)
+        for each in steps:
+            at = each(found, at, entries)
+        if slot is not None:
+            found.note(found.ends, slot, entries, at)
+        return at
+
+    return step
+
+
+def optional(null: int, inner: Step) -> Step:
+    """A union of null, the branch with the index `null`, 0 or 1, and something else."""
+    absent, present = 2 * null, 2 - 2 * null
+
+    def step(found: Walk, at: Places, entries: Places) -> Places:
+        branch = found.varints.data.take(at)
+        there = branch == present
+        after = at + 1
+        if there.all():
+            return inner(found, after, entries)
+        if not (there | (branch == absent)).all():
+            raise Unsure
+        if there.any():
+            after[there] = inner(found, after[there], entries[there])
+        return after
+
+    return step
+
+
+def _array(items: Callable[[Walk, Places, Places, Places], Places]) -> Step:
+    """An array of one block: its count, its items, and the count 0 that ends it."""
+
+    def step(found: Walk, at: Places, entries: Places) -> Places:
+        count, after = found.varints.lengths(at)
+        if int(count.max()) > MOST_ITEMS:
+            raise Unsure
+        filled = count > 0
+        if not filled.any():
+            return after
+        if filled.all():
+            return _ended(found, items(found, after, entries, count))
+        after[filled] = _ended(found, items(found, after[filled], entries[filled], count[filled]))
+        return after
+
+    return step
+
+
+def _ended(found: Walk, at: Places) -> Places:
+    if found.varints.data.take(at).any():
+        raise Unsure
+    return at + 1
+
+
+def number_items(slot: str | None = None) -> Step:
+    """An array of ints or longs. Noted are the items' places, and how many they are; one that is empty has none."""
+
+    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+        if slot is not None:
+            found.note(found.starts, slot, entries, at)
+            found.note(found.counts, slot, entries, count)
+        after = found.varints.skip_many(at, count)
+        # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
+        if (after - at > 10).any():
+            _check_each(found, at, count)
+        return after
+
+    return _array(items)
+
+
+def _check_each(found: Walk, at: Places, count: Places) -> None:
+    for item in range(int(count.max())):
+        going = count > item
+        at, count = at[going], count[going]
+        after = found.varints.skip(at)
+        if (after - at > 10).any():
+            raise Unsure
+        at = after
+
+
+def number_pairs(slot: str | None = None) -> Step:
+    """An array of records of two ints or longs: a map of counts. Noted are the items' places, and how many they are."""
+
+    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+        if slot is not None:
+            found.note(found.starts, slot, entries, at)
+            found.note(found.counts, slot, entries, count)
+        after = found.varints.skip_many(at, 2 * count)
+        if slot is not None:
+            found.note(found.ends, slot, entries, after)
+        return after
+
+    return _array(items)
+
+
+def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
+    """An array of records of an int and a byte string: a map of bounds. Noted are the values of `keys`."""
+    bytes_ = [(key, key << 1) for key in keys if 0 <= key < 64]  # as Avro writes them
+
+    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+        most = int(count.max())
+        uniform = most == int(count.min())
+        after = at
+        for item in range(most):
+            if uniform:
+                after = one(found, after, entries)
+            else:
+                going = count > item
+                after = after.copy()
+                after[going] = one(found, after[going], entries[going])
+        return after
+
+    def one(found: Walk, at: Places, entries: Places) -> Places:
+        key, length = found.varints.data.take(at), found.varints.data.take(at + 1)
+        if ((key & 0x80) | (length & 0x81)).any():
+            return long_one(found, at, entries)
+        # Both are numbers of one byte, and no length is negative.
+        for wanted, byte in bytes_:
+            hit = key == byte
+            if hit.any():
+                found.note_pairs(slot, wanted, entries[hit], at[hit] + 1)
+        after: Places = at + 2 + (length >> 1)
+        return after
+
+    def long_one(found: Walk, at: Places, entries: Places) -> Places:
+        value = found.varints.skip(at)
+        if int((value - at).max()) > 10:
+            raise Unsure
+        if keys:
+            key, _ = found.varints.numbers(at)
+            for wanted in keys:
+                hit = key == wanted
+                if hit.any():
+                    found.note_pairs(slot, wanted, entries[hit], value[hit])
+        length, start = found.varints.lengths(value)
+        return start + length
+
+    return _array(items)
+
+
+# A writer's schema of manifest entries as steps of a walk, with the places to note of what is wanted.
+
+
+Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A field whose places are noted.
+
+    id: its field id. names: what it is called where the schema gives no id (iceberg 2.1).
+    kind: `record` notes the bytes of a whole record; `numbers` is a list, `counts` and `bounds` are maps from field
+        ids.
+    fields: the slots of a record whose bytes are not noted.
+    pair: the field ids of a map's key and value. keys: the keys of `bounds` to note.
+    """
+
+    id: int
+    name: str
+    kind: Kind
+    fields: tuple[Slot, ...] = ()
+    pair: tuple[int, int] = (0, 0)
+    keys: tuple[int, ...] = ()
+
+
+PATH = Slot(100, "file_path", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySteps:
+    """The steps over an entry. around_path: those before the path of its file, and those behind it; None: it has none
+    that is always there."""
+
+    whole: Step
+    around_path: tuple[Step, Step] | None
+
+
+def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> EntrySteps | None:
+    """The steps over a record of `schema`; None: the schema has a form that is decoded entry by entry.
+
+    Slots that the schema has no field for are never noted.
+    """
+    try:
+        fields = _fields(schema, slots, depth=0)
+    except (_Unforeseen, *DAMAGE):
+        return None
+    steps = [step for _, step in fields]
+    paths = [place for place, (slot, _) in enumerate(fields) if slot is PATH]
+    around = (record(steps[: paths[0]]), record(steps[paths[0] + 1 :])) if paths else None
+    return EntrySteps(record(steps), around)
+
+
+class _Unforeseen(Exception):
+    """A schema that no step is made for."""
+
+
+_DEEPEST = 8
+_LARGEST_FIXED = 1 << 20
+
+
+def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[Slot | None, Step]]:
+    """The steps over the fields of a record, with the slot of each; fields of a record within stand for it, where its
+    bytes are not noted."""
+    if not isinstance(schema, dict) or schema.get("type") != "record" or depth > _DEEPEST:
+        raise _Unforeseen
+    by_id = {slot.id: slot for slot in slots}
+    by_name = {slot.name: slot for slot in slots}
+    steps: list[tuple[Slot | None, Step]] = []
+    used: set[str] = set()
+    for field in schema["fields"]:
+        id_ = field.get("field-id")
+        slot = by_name.get(field["name"]) if id_ is None else by_id.get(int(id_))
+        if slot is not None:
+            if slot.name in used:
+                raise _Unforeseen
+            used.add(slot.name)
+        if slot is not None and slot.fields and _plain(field["type"]) == "record":
+            steps += _fields(field["type"], slot.fields, depth=depth + 1)
+        else:
+            is_optional = isinstance(field["type"], list)
+            steps.append((None if is_optional else slot, _field(field["type"], slot, depth)))
+    return steps
+
+
+def _record(schema: Any, slots: tuple[Slot, ...], *, depth: int, name: str | None = None) -> Step:
+    """name: of the slot that the bytes of the record are noted in."""
+    return record([step for _, step in _fields(schema, slots, depth=depth)], name)
+
+
+def _field(schema: Any, slot: Slot | None, depth: int) -> Step:
+    if not isinstance(schema, list):
+        return _value(schema, slot, depth)
+    if len(schema) != 2 or schema.count("null") != 1:
+        raise _Unforeseen
+    null = schema.index("null")
+    return optional(null, _value(schema[1 - null], slot, depth))
+
+
+def _value(schema: Any, slot: Slot | None, depth: int) -> Step:
+    kind = _plain(schema)
+    name = None if slot is None else slot.name
+    _check_kind(kind, slot)
+    match kind:
+        case "int" | "long":
+            return number(name)
+        case "string" | "bytes":
+            return byte_string(name)
+        case "boolean":
+            return boolean()
+        case "float" | "double":
+            return fixed(4 if kind == "float" else 8)
+        case "fixed" if type(schema["size"]) is int and 0 <= schema["size"] <= _LARGEST_FIXED:
+            return fixed(schema["size"])
+        case "record" if slot is None or slot.fields:
+            return _record(schema, () if slot is None else slot.fields, depth=depth + 1)
+        case "record":
+            return _record(schema, (), depth=depth + 1, name=name)
+        case "array":
+            return _list_array(schema["items"], slot)
+        case _:
+            raise _Unforeseen
+
+
+_SERVES: Mapping[Kind, tuple[str, ...]] = {
+    "number": ("int", "long"),
+    "text": ("string",),
+    "bytes": ("bytes",),
+    "record": ("record",),
+    "numbers": ("array",),
+    "counts": ("array",),
+    "bounds": ("array",),
+}
+
+
+def _check_kind(kind: Any, slot: Slot | None) -> None:
+    if slot is not None and kind not in _SERVES[slot.kind]:
+        raise _Unforeseen
+
+
+def _plain(schema: Any) -> Any:
+    """The kind of a type that is no union, through an annotation such as a logical type."""
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    return _plain(kind) if isinstance(kind, dict) and schema.keys() == {"type"} else kind
+
+
+def _list_array(items: Any, slot: Slot | None) -> Step:
+    if (slot is None or slot.kind == "numbers") and _plain(items) in ("int", "long"):
+        return number_items(None if slot is None else slot.name)
+    if not isinstance(items, dict) or items.get("type") != "record" or (slot is not None and slot.kind == "numbers"):
+        raise _Unforeseen
+    if slot is not None:
+        _check_pair(items["fields"], slot)
+    name = None if slot is None else slot.name
+    match [_plain(field["type"]) for field in items["fields"]]:
+        case ["int" | "long", "int" | "long"] if slot is None or slot.kind == "counts":
+            return number_pairs(name)
+        case ["int" | "long", "bytes" | "string"] if slot is None or slot.kind == "bounds":
+            return byte_pairs() if slot is None else byte_pairs(slot.name, slot.keys)
+        case _:
+            raise _Unforeseen
+
+
+def _check_pair(fields: list[Any], slot: Slot) -> None:
+    """A wanted map must say which of its two fields is the key: by field id, or by name without ids."""
+    names = [field["name"] if field.get("field-id") is None else int(field["field-id"]) for field in fields]
+    if len(names) != 2 or names[0] not in ("key", slot.pair[0]) or names[1] not in ("value", slot.pair[1]):
+        raise _Unforeseen

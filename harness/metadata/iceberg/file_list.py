@@ -1,0 +1,356 @@
+"""The data files of one scan as the columns of a `ScanPlan`, with the deletes that hit each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import CorruptFileError, InvalidTableError
+from harness.metadata.iceberg.columns.data_files import DataFiles, LeftOut, Sifted
+from harness.metadata.iceberg.columns.kept import KeptManifests
+from harness.metadata.iceberg.deletes import (
+    DeleteIndex,
+    FileDeletes,
+    PlannedFiles,
+    equality_deletes,
+    single_targets,
+    with_positions,
+)
+from harness.metadata.iceberg.equality_keys import key_columns, may_hit, read_schema_first
+from harness.metadata.iceberg.manifests import ManifestEntry
+from harness.metadata.iceberg.partitions import Partitions
+from harness.metadata.iceberg.relocation import Spellings, authorities, physical_paths
+from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy
+from harness.metadata.model.schema import Field, Schema
+from harness.metadata.plan.read_options import Prune
+from harness.metadata.plan.scan_plan import (
+    FILES,
+    EqualityDelete,
+    Partition,
+    PositionDelete,
+    PositionLoader,
+    SkippedFiles,
+)
+from harness.storage.records import dataclass
+
+_MANY = 20_000
+_BOUND_CHECKS = 200_000
+"""Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileList:
+    """The part of a `ScanPlan` that comes from manifest entries; fields as there."""
+
+    files: pa.Table
+    partitions: tuple[Partition, ...]
+    equality_deletes: tuple[EqualityDelete, ...]
+    delete_sets: tuple[tuple[int, ...], ...]
+    position_deletes: tuple[PositionDelete, ...]
+    load_positions: PositionLoader
+    skipped: SkippedFiles
+
+
+def list_files(
+    data: Sifted,
+    deletes: tuple[ManifestEntry, ...],
+    *,
+    source: ScanSource,
+    schema: Schema,
+    kept: KeptManifests | None = None,
+) -> FileList:
+    """The files of a scan.
+
+    Args:
+        data: the live data files, in order, with statistics of all equality keys; those left out, too.
+        deletes: the live delete files, with all statistics.
+        source: the table.
+        schema: the scan's.
+        kept: what is known of the manifests.
+
+    Raises:
+        InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
+            twice (iceberg 2.13).
+    """
+    metadata, options = source.metadata, source.options
+    files = data.files
+    paths = cache(lambda: _all_paths(data))
+    if not options.allow_duplicate_files:
+        _refuse_duplicates(data, paths, kept)
+    spellings = Spellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
+    deletes = _joined(deletes, paths, spellings)
+    partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
+    index = DeleteIndex.build(
+        deletes,
+        specs=metadata.specs,
+        partition_of=partitions.key,
+        format_version=metadata.format_version,
+        live_paths=_live_among(single_targets(deletes), paths),
+        mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
+        trusted=not source.storage.untrusted,
+    )
+    positions = with_positions(files, index, partitions)
+    _tell_of_targets(index, files, positions, paths, spellings)
+    numbers = _partition_numbers(files, partitions)
+    scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
+    delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
+    return FileList(
+        files=_table(files, numbers, delete_sets, positions, source),
+        equality_deletes=scopes.used(),
+        delete_sets=scopes.all(),
+        partitions=partitions.all(),
+        position_deletes=_position_deletes(positions, source),
+        load_positions=_loader(PlannedFiles(files, positions), source, spellings),
+        skipped=SkippedFiles.of(
+            to_numpy(data.left_out.table.column("verdict")), lambda: _described(data.left_out, source)
+        ),
+    )
+
+
+def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: KeptManifests | None) -> None:
+    """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
+    # Of some thousand files it is told more quickly than it is looked up.
+    known = kept if len(data.files) + len(data.left_out) >= _MANY else None
+    manifests = [] if known is None else sorted(_manifest_paths(data))
+    if known is not None and known.has_distinct_paths(manifests):
+        return
+    paths = load()
+    path = first_repeated(paths)
+    if path is None:
+        if known is not None:
+            known.note_distinct_paths(manifests)
+        return
+    places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
+    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.left_out.table)])
+    first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
+    raise InvalidTableError(
+        f"Data file is live twice, in manifests {first} and {second}, so its rows are"
+        " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
+        cause="DuplicateDataFile",
+        file=path,
+        rule="iceberg 2.13",
+    )
+
+
+def _joined(
+    deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: Spellings
+) -> tuple[ManifestEntry, ...]:
+    """The deletes for one data file, by the path that it has, where the caller's path map says that it is that file."""
+    if not spellings.path_map.said:
+        return deletes
+    named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
+    if named == _live_among(frozenset(named), paths):
+        return deletes
+    live = frozenset(paths().to_pylist())
+    other = {path: joined for path in named - live if (joined := spellings.joined(path, live)) is not None}
+    return tuple(
+        entry
+        if (path := entry.file.referenced_data_file) is None or path not in other
+        else replace(entry, file=replace(entry.file, referenced_data_file=other[path]))
+        for entry in deletes
+    )
+
+
+def _tell_of_targets(
+    index: DeleteIndex,
+    files: DataFiles,
+    positions: Mapping[int, FileDeletes],
+    paths: Callable[[], pa.ChunkedArray],
+    spellings: Spellings,
+) -> None:
+    """Warns of a delete for one data file that is none, while one differs by scheme or authority alone."""
+    stray = index.named_paths.difference(deletes.data.file.path for deletes in positions.values())
+    if not stray:
+        return
+    others = spellings.alike(stray, authorities(files.table.column("path")))
+    near = _live_among(frozenset(others), paths)
+    path = next((others[data] for data in sorted(near) if not _live_among(frozenset([others[data]]), paths)), None)
+    if path is not None:
+        data = next(data for data in sorted(near) if others[data] == path)
+        spellings.tell(index.of_path(path).file.path, path, data)
+
+
+def _loader(planned: PlannedFiles, source: ScanSource, spellings: Spellings) -> PositionLoader:
+    if not planned.with_positions:
+        return lambda ordinals: {}
+    from harness.metadata.iceberg.position_deletes import make_loader
+
+    return make_loader(
+        planned, storage=source.storage, path_map=source.path_map, table=source.location, spellings=spellings
+    )
+
+
+def _manifest_paths(data: Sifted) -> set[str]:
+    """Of the manifests that any file is in."""
+    numbers = [distinct(to_numpy(t.column("manifest"))) for t in (data.files.table, data.left_out.table)]
+    return {data.files.manifests[number] for number in np.concatenate(numbers).tolist()}
+
+
+def _all_paths(data: Sifted) -> pa.ChunkedArray:
+    return pa.chunked_array([*data.files.table.column("path").chunks, *data.left_out.paths().chunks], pa.string())
+
+
+def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
+    """Those of `paths` that live data files have."""
+    if not paths:
+        return frozenset()
+    known = array_of(sorted(paths), pa.string())
+    return frozenset(known.filter(pc.is_in(known, value_set=live().combine_chunks())).to_pylist())
+
+
+def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
+    """The number of each file's partition in the plan, in the order of the files."""
+    codes = to_numpy(files.table.column("tuple"))
+    used, first = np.unique(codes, return_index=True)
+    specs = files.specs_of_tuples()
+    numbers = np.zeros(len(files.tuples), dtype=np.int32)
+    for code in used[np.argsort(first)].tolist():
+        numbers[code] = partitions.index_of(specs[code], files.tuples[code])
+    found: npt.NDArray[np.int32] = numbers[codes]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The equality deletes of the index, with their keys."""
+
+    deletes: tuple[ManifestEntry, ...]
+    columns: tuple[tuple[Field, ...], ...]
+    paths: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @staticmethod
+    def of(index: DeleteIndex, partitions: Partitions) -> _Keys:
+        found = [
+            key_columns(entry.file.equality_ids or (), partitions.schemas, file=entry.file.path)
+            for entry in index.equality_deletes
+        ]
+        return _Keys(index.equality_deletes, tuple(k for k, _ in found), tuple(p for _, p in found))
+
+    def top_level(self, place: int) -> tuple[Field, ...]:
+        columns = zip(self.columns[place], self.paths[place], strict=True)
+        return tuple(column for column, path in columns if len(path) == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scopes:
+    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come."""
+
+    keys: _Keys
+    source: ScanSource
+    partitions: Partitions
+    _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _used: dict[int, int] = field(default_factory=dict)
+
+    def number(self, files: DataFiles, codes: npt.NDArray[np.int64], sets: Sequence[tuple[int, ...]]) -> pa.Array:
+        """The number of the set of equality deletes of each file.
+
+        codes, sets: the deletes in scope of each file, as `harness.metadata.iceberg.deletes.equality_deletes` says.
+        """
+        if not any(sets):
+            self._numbers.setdefault((), 0)
+            return from_numpy(np.zeros(len(files), dtype=np.int32))
+        hits = [sets[code] for code in codes.tolist()]
+        for place, narrowed in self._narrowed(files, hits):
+            hits[place] = narrowed
+        known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
+        for deletes in hits:
+            if id(deletes) not in known:
+                known[id(deletes)] = self._numbers.setdefault(self._renumbered(deletes), len(self._numbers))
+        return array_of([known[id(deletes)] for deletes in hits], pa.int32())
+
+    def all(self) -> tuple[tuple[int, ...], ...]:
+        """Every scope, by number."""
+        return tuple(self._numbers)
+
+    def used(self) -> tuple[EqualityDelete, ...]:
+        """Every delete in a scope, by the number that scopes call it."""
+        return tuple(self._delete(place) for place in self._used)
+
+    def _renumbered(self, hits: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(self._used.setdefault(place, len(self._used)) for place in hits))
+
+    def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
+        if self.source.options.prune is Prune.OFF:
+            return
+        checks = np.cumsum([len(deletes) for deletes in hits])
+        places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
+        keys = {delete: self.keys.top_level(delete) for delete in set().union(*(hits[i] for i in places))}
+        for place, entry in zip(places, files.entries(places), strict=True):
+            deletes = hits[place]
+            yield place, tuple(i for i in deletes if may_hit(self.keys.deletes[i], entry, keys[i]))
+
+    def _delete(self, place: int) -> EqualityDelete:
+        entry = self.keys.deletes[place]
+        spec = self.source.metadata.specs[entry.file.spec_id]
+        return EqualityDelete(
+            path=entry.file.path,
+            physical=self.source.path_map.physical(entry.file.path),
+            format=entry.file.format,
+            keys=self.keys.columns[place],
+            key_paths=self.keys.paths[place],
+            sequence_number=entry.sequence_number,
+            partition=None if spec.is_unpartitioned else self.partitions.index(entry.file),
+            record_count=entry.file.record_count,
+        )
+
+
+def _table(
+    kept: DataFiles,
+    partitions: npt.NDArray[np.int32],
+    delete_sets: pa.Array,
+    positions: Mapping[int, FileDeletes],
+    source: ScanSource,
+) -> pa.Table:
+    has_positions = np.zeros(len(kept), dtype=np.bool_)
+    has_positions[list(positions)] = True
+    columns = {name: kept.table.column(name) for name in FILES.names if name in kept.table.column_names}
+    columns |= {
+        "physical": physical_paths(source.path_map, kept.table.column("path")),
+        "partition": from_numpy(partitions),
+        "delete_set": delete_sets,
+        "has_positions": from_numpy(has_positions),
+    }
+    try:
+        return pa.table([columns[name] for name in FILES.names], schema=FILES)
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        raise CorruptFileError(
+            f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}",
+            cause="CorruptManifest",
+            rule="iceberg 2.7",
+        ) from error
+
+
+def _described(left_out: LeftOut, source: ScanSource) -> pa.Table:
+    paths = left_out.paths()
+    described = left_out.table.append_column("path", paths)
+    return described.append_column("physical", physical_paths(source.path_map, paths))
+
+
+def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:
+    """The sources of deleted positions with the data files that each may hit, in the order of those."""
+    hits: dict[int, tuple[ManifestEntry, list[int]]] = {}
+    for ordinal, deletes in positions.items():
+        applied = [deletes.vector] if deletes.vector is not None else deletes.position_files
+        for entry in applied:
+            hits.setdefault(id(entry), (entry, []))[1].append(ordinal)
+    return tuple(
+        PositionDelete(
+            kind="deletion vector" if entry.file.format == "puffin" else "position delete file",
+            path=entry.file.path,
+            offset=entry.file.content_offset,
+            length=entry.file.content_size,
+            record_count=entry.file.record_count,
+            files=tuple(ordinals),
+            physical=source.path_map.physical(entry.file.path),
+            format=entry.file.format,
+        )
+        for entry, ordinals in hits.values()
+    )

@@ -1,0 +1,444 @@
+"""Table metadata: one JSON document to typed, frozen values (iceberg 1.7 to 1.31).
+
+Strict where a reader depends on it (schemas, specs, snapshots, refs), lenient where it does not (sort orders,
+statistics files, metadata log): what is wrong there becomes a text in `TableMetadata.warnings`, and the table stays
+readable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
+from harness.metadata.files.documents import check_document
+from harness.metadata.iceberg.json_doc import Json, decompress
+from harness.metadata.iceberg.model import (
+    BlobMetadata,
+    EncryptionKey,
+    LogEntry,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    RefType,
+    Snapshot,
+    SnapshotRef,
+    StatisticsFile,
+    TableMetadata,
+)
+from harness.metadata.iceberg.specs import (
+    Direction,
+    NullOrder,
+    PartitionField,
+    PartitionSpec,
+    SortField,
+    SortOrder,
+    last_partition_id,
+    parse_sort_order,
+    parse_spec,
+    parse_spec_fields,
+)
+from harness.metadata.iceberg.transforms import Void
+from harness.metadata.iceberg.types import parse_schema
+from harness.metadata.model.schema import Schema, check_nesting
+from harness.storage.limits import DEFAULT, Limits
+
+__all__ = [
+    "BlobMetadata",
+    "Direction",
+    "EncryptionKey",
+    "LogEntry",
+    "MetadataLogEntry",
+    "NullOrder",
+    "PartitionField",
+    "PartitionSpec",
+    "PartitionStatisticsFile",
+    "RefType",
+    "Snapshot",
+    "SnapshotRef",
+    "SortField",
+    "SortOrder",
+    "StatisticsFile",
+    "TableMetadata",
+    "parse_metadata",
+    "parse_metadata_document",
+]
+
+
+# The leaves of table metadata from their JSON: snapshots, refs, log entries, statistics files, keys.
+#
+# Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
+
+
+def parse_snapshot(item: Json) -> Snapshot:
+    """One element of `snapshots` (iceberg 1.26, 1.28)."""
+    manifest_list = item.optional_text("manifest-list")
+    manifests = item.texts("manifests") if manifest_list is None and item.has("manifests") else None
+    id_ = item.snapshot_id("snapshot-id")
+    if manifest_list is None and manifests is None:
+        raise item.error(f"Invalid snapshot {id_}: it has neither 'manifest-list' nor 'manifests'")
+    summary = parse_texts(item.optional("summary"))
+    return Snapshot(
+        id=id_,
+        parent_id=item.optional_snapshot_id("parent-snapshot-id"),
+        sequence_number=item.optional_integer("sequence-number") or 0,
+        timestamp_ms=item.integer("timestamp-ms"),
+        manifest_list=manifest_list,
+        manifests=manifests,
+        operation=summary.get("operation", "overwrite"),
+        summary=summary,
+        schema_id=item.optional_integer("schema-id", bits=32),
+        first_row_id=item.optional_integer("first-row-id"),
+        added_rows=item.optional_integer("added-rows"),
+        key_id=item.optional_text("key-id"),
+    )
+
+
+def parse_ref(item: Json) -> SnapshotRef:
+    """One value of `refs` (iceberg 1.25, 1.37)."""
+    return SnapshotRef(
+        snapshot_id=item.snapshot_id("snapshot-id"),
+        type=item.choice("type", RefType),
+        min_snapshots_to_keep=item.optional_integer("min-snapshots-to-keep"),
+        max_snapshot_age_ms=item.optional_integer("max-snapshot-age-ms"),
+        max_ref_age_ms=item.optional_integer("max-ref-age-ms"),
+    )
+
+
+def parse_metadata_log_entry(item: Json) -> MetadataLogEntry:
+    """One element of `metadata-log` (iceberg 1.8)."""
+    return MetadataLogEntry(item.integer("timestamp-ms"), item.text("metadata-file"))
+
+
+def parse_statistics_file(item: Json) -> StatisticsFile:
+    """One element of `statistics` (iceberg 1.29)."""
+    return StatisticsFile(
+        snapshot_id=item.snapshot_id("snapshot-id"),
+        path=item.text("statistics-path"),
+        size=item.optional_integer("file-size-in-bytes"),
+        footer_size=item.optional_integer("file-footer-size-in-bytes"),
+        key_metadata=item.optional_text("key-metadata"),
+        blobs=tuple(_blob(blob) for blob in item.elements("blob-metadata")),
+    )
+
+
+def _blob(item: Json) -> BlobMetadata:
+    return BlobMetadata(
+        type=item.text("type"),
+        snapshot_id=item.snapshot_id("snapshot-id"),
+        sequence_number=item.integer("sequence-number"),
+        fields=item.integers("fields"),
+        properties=parse_texts(item.optional("properties")),
+    )
+
+
+def parse_partition_statistics_file(item: Json) -> PartitionStatisticsFile:
+    """One element of `partition-statistics` (iceberg 1.29)."""
+    return PartitionStatisticsFile(
+        snapshot_id=item.snapshot_id("snapshot-id"),
+        path=item.text("statistics-path"),
+        size=item.optional_integer("file-size-in-bytes"),
+    )
+
+
+def parse_encryption_key(item: Json) -> EncryptionKey:
+    """One element of `encryption-keys` (iceberg 1.31)."""
+    return EncryptionKey(
+        key_id=item.text("key-id"),
+        encrypted_key_metadata=item.optional_text("encrypted-key-metadata"),
+        encrypted_by_id=item.optional_text("encrypted-by-id"),
+        properties=parse_texts(item.optional("properties")),
+    )
+
+
+def parse_texts(document: Json | None) -> dict[str, str]:
+    """A map of strings; other values as their JSON text, nulls left out (iceberg 1.28)."""
+    if document is None:
+        return {}
+    return {
+        key: value if type(value) is str else json.dumps(value)
+        for key, value in document.object().items()
+        if value is not None
+    }
+
+
+SUPPORTED_VERSIONS = (1, 2, 3)
+NO_SNAPSHOT = -1
+OUT_OF_ORDER_MS = 60_000
+# Required by the format, not needed by a reader: their absence is worth a warning only (iceberg 1.17).
+_EXPECTED = ("last-column-id", "last-updated-ms")
+_EXPECTED_V2 = (
+    "table-uuid",
+    "last-sequence-number",
+    "default-spec-id",
+    "last-partition-id",
+    "sort-orders",
+    "default-sort-order-id",
+)
+_EXPECTED_V3 = ("next-row-id",)
+
+T = TypeVar("T")
+Identified = TypeVar("Identified", Schema, PartitionSpec)
+
+
+def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
+    """The table metadata in the bytes of a metadata file: plain, gzip or zstd, as the bytes themselves say.
+
+    Raises:
+        CorruptFileError: the bytes are damaged, or no JSON.
+        TableNotFoundError: the JSON is no table metadata; `IsAViewError` if it is a view's (iceberg 1.9).
+        UnsupportedError: a format version other than 1, 2 and 3 (iceberg 1.15).
+        InvalidTableError: the metadata breaks the specification where a reader depends on it.
+        LimitError: it is longer, has more values, or types of more levels than `limits` allow.
+    """
+    try:
+        plain = decompress(data, file=file, limits=limits)
+        check_document(plain, file=file, limits=limits)
+        value = json.loads(plain.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        return parse_metadata_document(value, file=file, limits=limits)
+    except RecursionError as error:
+        raise _corrupt("it is nested too deeply", file) from error
+    except ValueError as error:
+        raise _corrupt(f"it is not JSON ({error})", file) from error
+
+
+def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
+    """The table metadata in an already decoded JSON value, such as a catalog's response; `file` is for messages.
+
+    Raises:
+        As for `parse_metadata`, without CorruptFileError.
+    """
+    document = Json(value, file, rule="iceberg 1.17")
+    version = _format_version(document)
+    warnings: list[str] = []
+    _warn_of_missing(document, version, warnings)
+    schemas, current_schema_id = _schemas(document, version)
+    for schema in schemas.values():
+        check_nesting(schema.fields, limits, file=file)
+    specs = _specs(document, version)
+    snapshots = _snapshots(document, warnings)
+    current_snapshot_id = _current_snapshot_id(document, snapshots)
+    metadata = TableMetadata(
+        file=file,
+        format_version=version,
+        uuid=document.optional_text("table-uuid"),
+        location=document.text("location"),
+        last_updated_ms=document.optional_integer("last-updated-ms"),
+        last_column_id=document.optional_integer("last-column-id"),
+        last_sequence_number=document.optional_integer("last-sequence-number") or 0,
+        schemas=schemas,
+        current_schema_id=current_schema_id,
+        specs=specs,
+        default_spec_id=_default_spec_id(document, specs),
+        last_partition_id=_or(document.optional_integer("last-partition-id"), last_partition_id(tuple(specs.values()))),
+        sort_orders=_sort_orders(document, warnings),
+        default_sort_order_id=document.optional_integer("default-sort-order-id") or 0,
+        snapshots=snapshots,
+        current_snapshot_id=current_snapshot_id,
+        refs=_refs(document, current_snapshot_id),
+        snapshot_log=_snapshot_log(document),
+        metadata_log=_lenient(document, "metadata-log", parse_metadata_log_entry, warnings),
+        statistics=_lenient(document, "statistics", parse_statistics_file, warnings),
+        partition_statistics=_lenient(document, "partition-statistics", parse_partition_statistics_file, warnings),
+        properties=parse_texts(document.optional("properties")),
+        next_row_id=document.optional_integer("next-row-id"),
+        encryption_keys=_encryption_keys(document),
+        warnings=(),
+    )
+    return metadata.with_warnings((*warnings, *_consistency_warnings(metadata)))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"it holds {name}")
+
+
+def _corrupt(reason: str, file: str) -> CorruptFileError:
+    message = f"Cannot parse metadata file: {reason}"
+    return CorruptFileError(message, cause="CorruptMetadata", file=file, rule="iceberg 1.7")
+
+
+def _format_version(document: Json) -> int:
+    """The format version, once it is sure that the document is table metadata that harness reads."""
+    value = document.value
+    if type(value) is not dict or not ("format-version" in value or "view-uuid" in value):
+        raise TableNotFoundError(
+            "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version'",
+            cause="NotATable",
+            file=document.file,
+            rule="iceberg 1.15",
+        )
+    if value.get("view-uuid") is not None:
+        texts = "; ".join(f"its SQL in {dialect} is {text}" for dialect, text in sorted(_view_texts(document).items()))
+        raise IsAViewError(
+            f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}",
+            file=document.file,
+            rule="iceberg 1.9",
+        )
+    version = document.under("iceberg 1.15").integer("format-version")
+    if version not in SUPPORTED_VERSIONS:
+        raise UnsupportedError(
+            f"Cannot read table of Iceberg format version {version}: supported are versions 1, 2 and 3",
+            cause="UnsupportedVersion",
+            file=document.file,
+            field="/format-version",
+            rule="iceberg 1.15",
+        )
+    return version
+
+
+def _view_texts(document: Json) -> dict[str, str]:
+    """The SQL of a view's current version, or of its last one, by dialect; what is malformed is passed over."""
+    try:
+        versions = list(document.elements("versions"))
+        current = [v for v in versions if v.value.get("version-id") == document.value.get("current-version-id")]
+        return {
+            representation.text("dialect"): " ".join(representation.text("sql").split())
+            for version in (current or versions)[-1:]
+            for representation in version.elements("representations")
+            if representation.has("dialect") and representation.has("sql")
+        }
+    except (InvalidTableError, AttributeError):
+        return {}
+
+
+def _warn_of_missing(document: Json, version: int, warnings: list[str]) -> None:
+    expected = _EXPECTED + (_EXPECTED_V2 if version >= 2 else ()) + (_EXPECTED_V3 if version >= 3 else ())
+    missing = [key for key in expected if not document.has(key)]
+    if missing:
+        warnings.append(f"Metadata of format version {version} lacks {', '.join(missing)} [iceberg 1.17]")
+
+
+def _schemas(document: Json, version: int) -> tuple[dict[int, Schema], int]:
+    """Schemas by id, and the current one's id, with the fallback of v1 to `schema` (iceberg 1.18)."""
+    document = document.under("iceberg 1.17" if version >= 2 else "iceberg 1.18")
+    if document.has("schemas"):
+        schemas = _by_id(document, "schemas", (parse_schema(item) for item in document.elements("schemas")))
+        if not document.has("current-schema-id"):
+            message = "Missing required field 'current-schema-id': the current schema is unknown"
+            raise document.error(message, key="current-schema-id", cause="MissingSchema")
+        current = document.integer("current-schema-id", bits=32)
+    elif version == 1 and document.has("schema"):
+        schema = parse_schema(document.child("schema"))
+        schemas, current = {schema.id: schema}, schema.id
+    else:
+        raise document.error("Missing required field 'schemas'", key="schemas", cause="MissingSchema")
+    if current not in schemas:
+        known = ", ".join(map(str, schemas)) or "none"
+        message = f"Invalid current schema: got id {current}, expected one of the table's schemas ({known})"
+        raise document.error(message, key="current-schema-id", cause="MissingSchema")
+    return schemas, current
+
+
+def _specs(document: Json, version: int) -> dict[int, PartitionSpec]:
+    """Partition specs by id, with the fallback of v1 to `partition-spec` as spec 0 (iceberg 1.18)."""
+    if document.has("partition-specs"):
+        return _by_id(document, "partition-specs", (parse_spec(item) for item in document.elements("partition-specs")))
+    if version == 1 and document.has("partition-spec"):
+        return {0: PartitionSpec(0, parse_spec_fields(document.child("partition-spec")))}
+    raise document.error("Missing required field 'partition-specs'", key="partition-specs", cause="MissingSpec")
+
+
+def _default_spec_id(document: Json, specs: Mapping[int, PartitionSpec]) -> int:
+    default = document.optional_integer("default-spec-id", bits=32)
+    return _or(default, max(specs, default=0))
+
+
+def _sort_orders(document: Json, warnings: list[str]) -> dict[int, SortOrder]:
+    """Sort orders by id; the unsorted order 0 is always among them (iceberg 1.18)."""
+    orders = _lenient(document, "sort-orders", parse_sort_order, warnings)
+    return {0: SortOrder(0, ())} | {order.id: order for order in orders}
+
+
+def _snapshots(document: Json, warnings: list[str]) -> dict[int, Snapshot]:
+    """Snapshots by id, in file order."""
+    document = document.under("iceberg 1.26")
+    snapshots: dict[int, Snapshot] = {}
+    without_operation = 0
+    for item in document.elements("snapshots"):
+        snapshot = parse_snapshot(item)
+        if snapshot.id in snapshots:
+            raise item.error(f"Invalid snapshots: id {snapshot.id} occurs twice", key="snapshot-id")
+        snapshots[snapshot.id] = snapshot
+        without_operation += bool(snapshot.summary) and "operation" not in snapshot.summary
+    if without_operation:
+        warnings.append(f"{without_operation} snapshot summaries have no operation, taken as overwrite [iceberg 1.28]")
+    return snapshots
+
+
+def _current_snapshot_id(document: Json, snapshots: Mapping[int, Snapshot]) -> int | None:
+    """None for a table without rows: the id is absent, null or -1 (iceberg 1.24)."""
+    document = document.under("iceberg 1.24")
+    current = document.optional_snapshot_id("current-snapshot-id")
+    if current is None or current == NO_SNAPSHOT:
+        return None
+    if current not in snapshots:
+        message = f"Invalid current snapshot: id {current} is not among the table's {len(snapshots)} snapshots"
+        raise document.error(message, key="current-snapshot-id", cause="MissingSnapshot")
+    return current
+
+
+def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
+    """Branches and tags by name, with `main` even where the file leaves it out (iceberg 1.25)."""
+    document = document.under("iceberg 1.25")
+    given = document.optional("refs")
+    refs = {} if given is None else {name: parse_ref(given.child(name)) for name in given.object() if given.has(name)}
+    main = refs.get("main")
+    if main is not None and main.snapshot_id != (NO_SNAPSHOT if current is None else current):
+        message = f"Invalid refs: main is at snapshot {main.snapshot_id}, but the current snapshot is {current}"
+        raise document.error(message, key="refs", cause="MissingSnapshot")
+    if main is None and current is not None:
+        refs = {"main": SnapshotRef(snapshot_id=current, type=RefType.BRANCH)} | refs
+    return {name: ref for name, ref in refs.items() if name != "main" or current is not None}
+
+
+def _snapshot_log(document: Json) -> tuple[LogEntry, ...]:
+    entries = document.under("iceberg 1.33").elements("snapshot-log")
+    return tuple(LogEntry(entry.integer("timestamp-ms"), entry.snapshot_id("snapshot-id")) for entry in entries)
+
+
+def _encryption_keys(document: Json) -> tuple[EncryptionKey, ...]:
+    return tuple(parse_encryption_key(item) for item in document.under("iceberg 1.31").elements("encryption-keys"))
+
+
+def _consistency_warnings(metadata: TableMetadata) -> Iterator[str]:
+    """What does not fit together, and does not matter to a reader."""
+    if metadata.default_spec_id not in metadata.specs:
+        yield f"The default partition spec {metadata.default_spec_id} is not among the table's specs [iceberg 1.17]"
+    else:
+        columns = metadata.current_schema.by_id()
+        for field in metadata.specs[metadata.default_spec_id].fields:
+            if not isinstance(field.transform, Void) and not all(source in columns for source in field.source_ids):
+                yield f"Partition field '{field.name}' of the default spec reads a dropped column [iceberg 1.21]"
+    if metadata.default_sort_order_id not in metadata.sort_orders:
+        yield f"The default sort order {metadata.default_sort_order_id} is not among the table's orders [iceberg 1.17]"
+    log = metadata.metadata_log
+    if any(later.timestamp_ms < earlier.timestamp_ms - OUT_OF_ORDER_MS for earlier, later in pairwise(log)):
+        yield "The metadata log is more than a minute out of order [iceberg 1.8]"
+
+
+def _lenient(document: Json, key: str, parse: Callable[[Json], T], warnings: list[str]) -> tuple[T, ...]:
+    """The elements of a list that no read depends on; those that cannot be parsed become warnings."""
+    parsed: list[T] = []
+    try:
+        for item in document.elements(key):
+            try:
+                parsed.append(parse(item))
+            except InvalidTableError as error:
+                warnings.append(f"Ignored {item.pointer}: {error.message}")
+    except InvalidTableError as error:
+        warnings.append(f"Ignored /{key}: {error.message}")
+    return tuple(parsed)
+
+
+def _by_id(document: Json, key: str, values: Iterable[Identified]) -> dict[int, Identified]:
+    """Values by id; the same one may be listed twice, two different ones may not share an id."""
+    found: dict[int, Identified] = {}
+    for value in values:
+        if found.setdefault(value.id, value) != value:
+            raise document.error(f"Invalid {key}: id {value.id} has two meanings, expected unique ids", key=key)
+    return found
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

@@ -1,0 +1,388 @@
+"""Deleted row positions from position delete files and deletion vectors.
+
+A delete file may name many data files and one data file may be named by many delete files (iceberg 4.12), so a file is
+decoded once into one bitmap per data file of the plan, and kept for the plan's life. Rows are never looked at one by
+one.
+
+Paths are always read, also where the metadata says that there is only one: as a dictionary column they cost a tenth of
+the positions, and metadata may be wrong (iceberg 4.12, 4.14).
+
+Positions from the end of a data file on are kept: they hit nothing, and a wrong record count must not bring rows back.
+Only in a deletion vector, whose cardinality counts, are they an error (iceberg 4.19).
+
+Spec: Iceberg, "Position Delete Files" and "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
+from harness.metadata.files import roaring
+from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.parquet import open_parquet, row_count, whole
+from harness.metadata.iceberg.delete_lookup import FILE_PATH_ID
+from harness.metadata.iceberg.deletes import FileDeletes, partition_mismatch
+from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
+from harness.metadata.iceberg.puffin import PuffinFile, open_puffin, read_deletion_vector
+from harness.metadata.iceberg.relocation import Spellings
+from harness.storage.limits import Limits, contained
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
+
+POSITION_ID = 2147483545
+"""Reserved field id of the row position in a position delete file (iceberg 4.11)."""
+
+PositionsByPath: TypeAlias = Mapping[str, BitMap64]
+
+
+class PathSet(Protocol):
+    """Paths of data files."""
+
+    def __contains__(self, path: object) -> bool: ...
+
+
+Renamed: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
+"""From the paths that rows of one delete file are for to what they are called among the data files."""
+
+_ENCRYPTED_PARQUET = b"PARE"
+
+
+class Targets(Protocol):
+    """The data files that delete files may name: by recorded path, and by ordinal those with deleted positions."""
+
+    @property
+    def with_positions(self) -> Mapping[int, FileDeletes]:
+        """Deletes by ordinal, of every file that may have deleted positions."""
+
+    @property
+    def authorities(self) -> Iterable[str]:
+        """Schemes and authorities that their paths begin with."""
+        return ()
+
+    def __contains__(self, path: object) -> bool: ...
+
+    def __getitem__(self, path: str) -> FileDeletes: ...
+
+
+def make_loader(
+    targets: Targets,
+    *,
+    storage: Storage,
+    path_map: PathMap,
+    table: str | None = None,
+    spellings: Spellings | None = None,
+) -> Callable[[Sequence[int]], Mapping[int, BitMap64]]:
+    """A `PositionLoader`: from ordinals of data files to their deleted positions, reading delete files when called.
+
+    Args:
+        targets: the planned files; rows of delete files on other paths are ignored.
+        storage, path_map: where recorded paths are.
+        table: the table's location, for messages.
+        spellings: other words for data files; None: none are looked for.
+
+    The loader returns no entry for a file without deleted positions, and ignores other ordinals. It
+    reads each delete file once in its life, so calls after the first are cheap. Not thread-safe.
+
+    The loader raises:
+        MissingFileError: a delete file is not there (4.10).
+        CorruptFileError, CorruptDeleteError: a delete file is damaged, lacks a column, or has a null or negative row
+            (4.10, 4.11, 4.18); or it names a data file that it may not hit (4.4).
+        UnsupportedError: a delete file has a format or encryption that harness does not read.
+    """
+    return _Loader(targets, storage, path_map, table, spellings).load
+
+
+def read_positions(
+    storage: Storage, physical: str, file: DataFile, *, wanted: PathSet, renamed: Renamed | None = None
+) -> PositionsByPath:
+    """The positions in one position delete file, by recorded path of the data file, for the paths in `wanted` only.
+
+    renamed: what the paths are called in `wanted`; None: as they are.
+
+    Raises:
+        MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
+    """
+    name = file.path if file.path == physical else f"{file.path} ({physical})"
+    try:
+        with contained(file=name):
+            paths, positions = _read_columns(storage.read(physical), file, name, storage.limits)
+            return _by_path(paths, positions, wanted, name, renamed)
+    except HarnessError as error:
+        error.file = name
+        error.rule = error.rule or "iceberg 4.10"
+        raise
+
+
+class _Loader:
+    """Deletes of the planned files, and what has been read of them so far."""
+
+    def __init__(
+        self,
+        targets: Targets,
+        storage: Storage,
+        path_map: PathMap,
+        table: str | None,
+        spellings: Spellings | None,
+    ) -> None:
+        self._targets = targets
+        self._storage = storage
+        self._path_map = path_map
+        self._table = table
+        self._spellings = spellings
+        self._is_told = False
+        self._scopes: dict[str, frozenset[str]] = {}
+        self._files: dict[str, PositionsByPath] = {}
+        self._vectors: dict[str, BitMap64] = {}
+        self._puffins: dict[str, PuffinFile] = {}
+
+    def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+        try:
+            deletes = self._targets.with_positions
+            found = {i: self._positions(deletes[i]) for i in ordinals if i in deletes}
+        except HarnessError as error:
+            error.within(table=self._table)
+            raise
+        finally:
+            # Contents of small puffin files serve this call's vectors, and are not worth keeping.
+            self._puffins.clear()
+        return {ordinal: positions for ordinal, positions in found.items() if positions}
+
+    def _positions(self, deletes: FileDeletes) -> BitMap64 | None:
+        path = deletes.data.file.path
+        if deletes.vector is not None:
+            if path not in self._vectors:
+                self._vectors[path] = self._read_vector(deletes.vector, deletes.data.file)
+            return self._vectors[path]
+        for entry in deletes.suspects:
+            self._read_file(entry)
+        found = [self._read_file(entry).get(path) for entry in deletes.position_files]
+        bitmaps = [bitmap for bitmap in found if bitmap is not None]
+        return bitmaps[0] if len(bitmaps) == 1 else BitMap64.union(*bitmaps) if bitmaps else None
+
+    def _read_vector(self, vector: ManifestEntry, data: DataFile) -> BitMap64:
+        path = vector.file.path
+        if path not in self._puffins:
+            physical = self._path_map.physical(path)
+            name = path if path == physical else f"{path} ({physical})"
+            self._puffins[path] = open_puffin(self._storage, physical, file=name)
+        return read_deletion_vector(self._puffins[path], vector, data_record_count=data.record_count)
+
+    def _read_file(self, entry: ManifestEntry) -> PositionsByPath:
+        path = entry.file.path
+        if path not in self._files:
+            physical = self._path_map.physical(path)
+            renamed = None if self._spellings is None else partial(self._renamed, path, self._spellings)
+            positions = read_positions(self._storage, physical, entry.file, wanted=self._targets, renamed=renamed)
+            for named in positions:
+                target = entry.file.referenced_data_file
+                if path not in self._in_scope(named) or target not in (None, named):
+                    _check_out_of_scope(entry, self._targets[named])
+            self._files[path] = positions
+        return self._files[path]
+
+    def _renamed(self, delete: str, spellings: Spellings, names: Sequence[str]) -> Sequence[str]:
+        """The data files that the caller's path map gives for names of none; else a warning, where one is nearly."""
+        if spellings.path_map.said:
+            names = [n if n in self._targets else spellings.joined(n, self._targets) or n for n in names]
+        if not self._is_told and not any(name in self._targets for name in names):
+            others = spellings.alike(names, self._targets.authorities)
+            data = next((other for other in others if other in self._targets), None)
+            if data is not None:
+                self._is_told = True
+                spellings.tell(delete, others[data], data)
+        return names
+
+    def _in_scope(self, data_path: str) -> frozenset[str]:
+        if data_path not in self._scopes:
+            files = self._targets[data_path].position_files
+            self._scopes[data_path] = frozenset(entry.file.path for entry in files)
+        return self._scopes[data_path]
+
+
+def _check_out_of_scope(delete: ManifestEntry, named: FileDeletes) -> None:
+    """Rows of `delete` name a data file of the plan that it does not apply to: a rule says why, or it is an error."""
+    if named.vector is not None or delete.sequence_number < named.data.sequence_number:
+        return  # 4.5, 4.4
+    target = delete.file.referenced_data_file
+    if target is not None and target != named.data.file.path:
+        raise CorruptDeleteError(
+            f"Position delete file is for data file {target} and has rows for {named.data.file.path}. Rewrite it",
+            file=delete.file.path,
+            rule="iceberg 4.4",
+        )
+    raise partition_mismatch(delete, named.data)
+
+
+def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """The path and the position of every row."""
+    match file.format:
+        case "parquet":
+            return _read_parquet(data, name, limits)
+        case "avro":
+            from harness.metadata.files.avro import read_avro
+
+            schema, table = read_avro(data, file=name, limits=limits)
+        case "orc":
+            from harness.metadata.files.orc import read_orc
+
+            schema, table = read_orc(data, file=name, limits=limits)
+        case _:
+            raise UnsupportedError(
+                f"Cannot read position delete file: its format is {file.format}, expected parquet, avro or orc",
+                cause="UnsupportedFormat",
+                rule="iceberg 4.11",
+            )
+    if file.format == "avro" and file.record_count not in (None, table.num_rows):
+        # Cut between two blocks it looks whole, and would lose deletes.
+        raise CorruptDeleteError(
+            f"Position delete file has {table.num_rows} rows, its entry says {file.record_count}. Restore the file",
+            file=name,
+            field="record_count",
+            rule="iceberg 4.10",
+        )
+    path, position = _find_columns([(f.name, f.id) for f in schema], name)
+    return table.column(path), table.column(position)
+
+
+def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    if data[-4:] == _ENCRYPTED_PARQUET:
+        raise EncryptedTableError(
+            "Cannot read position delete file: it is encrypted", cause="EncryptedTable", file=name, rule="iceberg 2.19"
+        )
+    try:
+        source = pa.BufferReader(data)
+        first = open_parquet(source)
+        count = row_count(first.metadata, file=name)
+        limits.check("rows", count, "rows", file=name)
+        fields = list(first.schema_arrow)
+        path, position = (fields[i].name for i in _find_columns([(f.name, _parquet_id(f)) for f in fields], name))
+        reader = open_parquet(source, metadata=first.metadata, read_dictionary=[path])
+        # Small files: starting threads costs more than they save.
+        table = whole(reader.read(columns=[path, position], use_threads=False), count, file=name)
+        return table.column(path), table.column(position)
+    except (pa.ArrowException, OSError, *DAMAGE) as error:
+        raise CorruptFileError(
+            f"Cannot read position delete file: {error}. Restore the file", file=name, rule="iceberg 4.10"
+        ) from error
+
+
+def _parquet_id(field: pa.Field) -> int | None:
+    value = (field.metadata or {}).get(b"PARQUET:field_id")
+    return None if value is None or int(value) < 0 else int(value)
+
+
+def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple[int, int]:
+    """Indexes of path and position among top-level columns: by id, or by name if no column has one (iceberg 4.11)."""
+    by_id = any(id_ is not None for _, id_ in columns)
+    found: list[int] = []
+    for label, reserved in (("file_path", FILE_PATH_ID), ("pos", POSITION_ID)):
+        matches = [i for i, (name, id_) in enumerate(columns) if (id_ == reserved if by_id else name == label)]
+        if len(matches) != 1:
+            raise CorruptFileError(
+                f"Cannot read position delete file: {len(matches)} columns are {label}"
+                f" {f'by field id {reserved}' if by_id else 'by name'}, expected one",
+                file=file,
+                field=label,
+                rule="iceberg 4.11",
+            )
+        found.append(matches[0])
+    return found[0], found[1]
+
+
+def _by_path(
+    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: PathSet, file: str, renamed: Renamed | None
+) -> PositionsByPath:
+    _check_no_nulls(paths, "file_path", file)
+    _check_no_nulls(positions, "pos", file)
+    codes, names = _dictionary(paths, file)
+    values = _integers(positions, file)
+    if values.size and int(values.min()) < 0:
+        raise CorruptDeleteError(
+            f"Position delete file has position {int(values.min())}, expected 0 or more. Rewrite the delete",
+            file=file,
+            field="pos",
+            rule="iceberg 4.11",
+        )
+    used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
+    names = names if renamed is None else list(renamed(names))
+    live = [code for code, name in enumerate(names) if used[code] and name in wanted]
+    if len(live) == 1 and used[live[0]] == values.size:
+        return {names[live[0]]: roaring.from_positions(values)}
+    return _split(codes, values, names, live, used)
+
+
+def _split(
+    codes: npt.NDArray[np.int64],
+    values: npt.NDArray[np.int64],
+    names: Sequence[str],
+    live: Iterable[int],
+    used: npt.NDArray[np.int64],
+) -> PositionsByPath:
+    """Bitmaps of the live codes. One sort groups all of the rows, in whatever order they are."""
+    grouped = values[np.argsort(codes, kind="stable")]
+    ends = np.cumsum(used)
+    found: dict[str, BitMap64] = {}
+    for code in live:
+        bitmap = roaring.from_positions(grouped[int(ends[code] - used[code]) : int(ends[code])])
+        # A dictionary may hold a path twice.
+        found[names[code]] = found[names[code]] | bitmap if names[code] in found else bitmap
+    return found
+
+
+def _check_no_nulls(column: pa.ChunkedArray, label: Literal["file_path", "pos"], file: str) -> None:
+    # A dictionary may also hold a null that rows point to.
+    nulls = column.null_count or (pc.sum(pc.is_null(column)).as_py() if pa.types.is_dictionary(column.type) else 0)
+    if nulls:
+        raise CorruptDeleteError(
+            f"Position delete file has {nulls} rows without {label}, expected none. Rewrite the delete",
+            file=file,
+            field=label,
+            rule="iceberg 4.11",
+        )
+
+
+def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Per row the index of its path, and the paths."""
+    encoded = paths if pa.types.is_dictionary(paths.type) else pc.dictionary_encode(paths)
+    type_ = encoded.type.value_type
+    # Bytes are what text is stored as; writers may not say that it is text. A number would be cast to some path.
+    if type_ not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        raise _no_text(type_, file)
+    array = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # no rows, no chunks
+        return np.empty(0, dtype=np.int64), []
+    try:
+        names = array.dictionary.cast(pa.string()).to_pylist()
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise _no_text(type_, file) from error
+    return array.indices.to_numpy(zero_copy_only=False), names
+
+
+def _no_text(type_: pa.DataType, file: str) -> CorruptDeleteError:
+    return CorruptDeleteError(
+        f"Position delete file has paths of type {type_}, expected UTF-8 text",
+        file=file,
+        field="file_path",
+        rule="iceberg 4.11",
+    )
+
+
+def _integers(positions: pa.ChunkedArray, file: str) -> npt.NDArray[np.int64]:
+    if not pa.types.is_integer(positions.type):
+        raise CorruptDeleteError(
+            f"Position delete file has positions of type {positions.type}, expected long",
+            file=file,
+            field="pos",
+            rule="iceberg 4.11",
+        )
+    array: npt.NDArray[np.int64] = positions.cast(pa.int64()).to_numpy()
+    return array

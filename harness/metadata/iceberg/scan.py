@@ -1,0 +1,368 @@
+"""Plans a read of an Iceberg snapshot: manifests to a `ScanPlan` (iceberg sections 2 to 5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import HarnessError, InvalidTableError
+from harness.metadata.filters.column_names import bind_columns
+from harness.metadata.filters.parsed import filter_for
+from harness.metadata.filters.predicate import Filter, fields_of, opposite
+from harness.metadata.iceberg.columns.data_files import DataFiles, Sift, Sifted
+from harness.metadata.iceberg.columns.kept import KeptManifests
+from harness.metadata.iceberg.columns.reading import read_data_files
+from harness.metadata.iceberg.columns.skipping import bounds_of
+from harness.metadata.iceberg.equality_keys import read_schema_first
+from harness.metadata.iceberg.file_list import list_files
+from harness.metadata.iceberg.json_doc import Json, show
+from harness.metadata.iceberg.manifest_entries import ManifestFile, parse_manifest_list
+from harness.metadata.iceberg.manifests import ALL, ManifestEntry, parse_manifest, spec_of
+from harness.metadata.iceberg.metadata import Snapshot
+from harness.metadata.iceberg.partitions import all_partition_fields
+from harness.metadata.iceberg.snapshots import Selection
+from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.model.arrow_values import distinct, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
+from harness.metadata.plan.containment import within_roots
+from harness.metadata.plan.projection import MappedName, NameMapping
+from harness.metadata.plan.read_options import Prune
+from harness.metadata.plan.scan_plan import KEPT, Counts, ScanPlan, trusted_of_files
+from harness.storage.limits import contained
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.summaries import ManifestFilter
+
+
+# Name mappings: field ids for data files that carry none (iceberg 1.30, 5.7).
+
+
+PROPERTY = "schema.name-mapping.default"
+"""The table property that holds the mapping, as JSON text."""
+
+
+def table_name_mapping(properties: Mapping[str, str], *, file: str | None = None) -> NameMapping | None:
+    """The name mapping of a table's properties; None if it has none. `file` is for messages.
+
+    Raises:
+        InvalidTableError: as for `parse_name_mapping`.
+    """
+    text = properties.get(PROPERTY)
+    return None if text is None else parse_name_mapping(text, file=file)
+
+
+def parse_name_mapping(text: str, *, file: str | None = None) -> NameMapping:
+    """The name mapping in a JSON text.
+
+    A dot in a name is part of it, names are case-sensitive, 0 is an id like any other, and an entry without a field id
+    hides its columns.
+
+    Raises:
+        InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
+    """
+    try:
+        document = Json(json.loads(text), file, (PROPERTY,), "iceberg 5.7")
+        fields = _level(document)
+    except (ValueError, RecursionError) as error:
+        raise InvalidTableError(
+            f"Cannot parse name mapping: got {show(text)}, expected a JSON list",
+            file=file,
+            field=PROPERTY,
+            rule="iceberg 5.7",
+        ) from error
+    _check_ids(document, fields, set())
+    return NameMapping(fields)
+
+
+def _level(items: Json) -> tuple[MappedName, ...]:
+    seen: set[str] = set()
+    entries = []
+    for item in items.items():
+        names = item.texts("names")
+        for name in names:
+            if name in seen:
+                raise item.error(f"Invalid name mapping: the name {show(name)} occurs twice at one level", key="names")
+            seen.add(name)
+        fields = item.optional("fields")
+        field_id = item.optional_integer("field-id", bits=32)
+        entries.append(MappedName(names=names, field_id=field_id, fields=() if fields is None else _level(fields)))
+    return tuple(entries)
+
+
+def _check_ids(document: Json, fields: tuple[MappedName, ...], seen: set[int]) -> None:
+    """One column cannot be found in two places of a file."""
+    for field in fields:
+        if field.field_id is not None and field.field_id in seen:
+            raise document.error(f"Invalid name mapping: field id {field.field_id} occurs twice, expected unique ids")
+        if field.field_id is not None:
+            seen.add(field.field_id)
+        _check_ids(document, field.fields, seen)
+
+
+def plan_scan(
+    source: ScanSource, selection: Selection, *, columns: tuple[str, ...] | None, where: str | Filter | None
+) -> ScanPlan:
+    """The plan of a read.
+
+    Args:
+        source: the table.
+        selection: snapshot and schema.
+        columns: names in the order wanted; None: all columns of the schema.
+        where: a boolean SQL expression, or a filter for the schema of `selection`; None: all rows.
+
+    Raises:
+        RequestError: a column is unknown, or `where` cannot be parsed or is for another schema.
+        InvalidTableError, MissingFileError, UnsupportedError, EncryptedTableError: as the message says; it names the
+            table, the snapshot and the file.
+        OutsideTableError, StorageError: a file may not be read, or its storage fails.
+    """
+    snapshot = selection.snapshot
+    source = replace(source, storage=source.storage.for_read())
+    try:
+        manifests = [] if snapshot is None else manifests_of(source, snapshot)
+        scan = _Scan(with_specs_of(manifests, source), selection.schema, source.kept_manifests(manifests))
+        return within_roots(scan.plan(snapshot, manifests, columns, where))
+    except HarnessError as error:
+        error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
+        raise
+
+
+def manifests_of(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
+    """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
+    if snapshot.manifest_list is not None:
+        data = source.read(snapshot.manifest_list, "manifest list")
+        with contained(file=snapshot.manifest_list):
+            return list(parse_manifest_list(data, file=snapshot.manifest_list, limits=source.storage.limits))
+    return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
+
+
+def with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> ScanSource:
+    """The source with the specs that the metadata lacks, from the headers of manifests (iceberg 2.22).
+
+    Partition values are constants and scopes of deletes; without their spec they would be lost.
+    """
+    specs = source.metadata.specs
+    unsure = [m for m in manifests if m.spec_id not in specs]
+    limits = source.storage.limits
+    with source.reading(unsure) as read:
+        found = {m.path: spec_of(read(m), m, specs=specs, limits=limits) for m in unsure}
+    if not found:
+        return source
+    added = {spec.id: spec for spec in found.values()}
+    return replace(source, metadata=replace(source.metadata, specs={**added, **specs}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    source: ScanSource
+    schema: Schema
+    kept: KeptManifests | None
+
+    def plan(
+        self,
+        snapshot: Snapshot | None,
+        manifests: list[ManifestFile],
+        columns: tuple[str, ...] | None,
+        where: str | Filter | None,
+    ) -> ScanPlan:
+        metadata = self.source.metadata
+        chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
+        condition = None if where is None else self._condition(where)
+        deletes = self._delete_entries([m for m in manifests if m.is_deletes])
+        keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
+        data = [m for m in manifests if not m.is_deletes]
+        statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
+        opened = self._open(data, condition, statistics)
+        files = list_files(
+            opened.files,
+            deletes,
+            source=self.source,
+            schema=self.schema,
+            kept=self.kept,
+        )
+        return ScanPlan(
+            table=self.source.location,
+            format="iceberg",
+            snapshot=None if snapshot is None else snapshot.id,
+            schema=self.schema,
+            columns=tuple(self._typed(f) for f in chosen),
+            filter=condition,
+            files=files.files,
+            partitions=files.partitions,
+            equality_deletes=files.equality_deletes,
+            delete_sets=files.delete_sets,
+            position_deletes=files.position_deletes,
+            load_positions=files.load_positions,
+            name_mapping=table_name_mapping(metadata.properties, file=metadata.file),
+            skipped=files.skipped,
+            counts=Counts(
+                manifests=len(data),
+                manifests_skipped=len(data) - opened.manifests,
+                files=files.files.num_rows + len(files.skipped),
+            ),
+            storage=self.source.storage,
+            warnings=opened.warnings,
+            trusted=(*opened.trusted, *trusted_of_files(files.skipped, condition)),
+            kept_whole=None if condition is None else lambda: self._dropped(opened.files.files, opposite(condition)),
+            bounds=partial(self._bounds, opened.files.files, data, condition),
+        )
+
+    def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
+        """Every live delete file of the snapshot, with all its statistics."""
+        with self.source.reading(manifests) as read:
+            return tuple(entry for m in manifests for entry in self._entries(m, read(m)))
+
+    def _entries(self, manifest: ManifestFile, data: bytes) -> Iterator[ManifestEntry]:
+        with contained(file=manifest.path):
+            yield from parse_manifest(
+                data,
+                manifest,
+                specs=self.source.metadata.specs,
+                schemas=read_schema_first(self.source.metadata.schemas, self.schema),
+                statistics=ALL,
+                limits=self.source.storage.limits,
+            )
+
+    def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
+        """The live data files, without manifests whose partition summaries exclude the filter, as far as these are
+        trusted (`harness.metadata.iceberg.summaries`).
+
+        No manifest is left out because its counts say that all of its files are gone: a wrong count would drop rows, or
+        deletes, and manifests without live files are few and small. This overrules iceberg 3.5.
+
+        Where one is left out, every tuple of the others is held against its summary; one that lies outside makes all
+        manifests be read after all (iceberg 3.9).
+        """
+        if condition is None or self.source.options.prune is not Prune.ALL:
+            return _Opened(self._data_files(manifests, statistics, condition), len(manifests))
+        filters = self._manifest_filters(manifests, condition)
+        chosen = [m for m in manifests if m.spec_id not in filters or filters[m.spec_id].may_hold(m)]
+        files = self._data_files(chosen, statistics, condition)
+        if len(chosen) == len(manifests):
+            return _Opened(files, len(manifests))
+        wrong = _contradicted(chosen, files, filters)
+        if wrong is None:
+            return _Opened(files, len(chosen), trusted=tuple(t for f in filters.values() for t in f.trusted()))
+        warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
+        return _Opened(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
+
+    def _manifest_filters(
+        self, manifests: Iterable[ManifestFile], condition: Filter
+    ) -> Mapping[int | None, ManifestFilter]:
+        """The filter on manifests of each spec that they have."""
+        from harness.metadata.iceberg.summaries import ManifestFilter
+
+        metadata = self.source.metadata
+        summaries: dict[int | None, Mapping[str, str]] = {s.id: s.summary for s in metadata.snapshots.values()}
+        used = {m.spec_id for m in manifests}
+        return {
+            spec.id: ManifestFilter.of(
+                condition.predicate, spec, self.schema, lambda manifest: summaries.get(manifest.added_snapshot_id)
+            )
+            for spec in metadata.specs.values()
+            if spec.id in used
+        }
+
+    def _data_files(
+        self, manifests: list[ManifestFile], statistics: frozenset[int], condition: Filter | None
+    ) -> Sifted:
+        specs = self.source.metadata.specs
+        sift = None if condition is None else self._sift(condition)
+        kept = self.kept
+
+        def known(manifest: ManifestFile) -> bool:
+            return kept is not None and kept.get(manifest.path, tuple(sorted(statistics))) is not None
+
+        with self.source.reading(manifests, unless=known) as read:
+            return read_data_files(
+                manifests,
+                read=read,
+                specs=specs,
+                schemas=read_schema_first(self.source.metadata.schemas, self.schema),
+                statistics=statistics,
+                sift=sift,
+                limits=self.source.storage.limits,
+                kept=kept,
+            )
+
+    def _sift(self, condition: Filter) -> Sift | None:
+        """The verdicts of a filter on files; None: it drops none."""
+        if self.source.options.prune is Prune.OFF:
+            return None
+        from harness.metadata.iceberg.columns.skipping import skip_files
+
+        return partial(skip_files, specs=self.source.metadata.specs, schema=self.schema, condition=condition)
+
+    def _dropped(self, files: DataFiles, condition: Filter) -> npt.NDArray[np.bool_]:
+        """Which files a filter leaves out."""
+        sift = self._sift(condition)
+        return np.zeros(len(files), dtype=np.bool_) if sift is None else sift(files) != KEPT
+
+    def _bounds(
+        self, files: DataFiles, manifests: list[ManifestFile], condition: Filter | None, columns: Sequence[Field]
+    ) -> Mapping[int, ColumnBounds]:
+        """The manifests' bounds of columns in these files, which were planned from them.
+
+        The manifests are read once more: a plan keeps the statistics of the columns of its own filter alone.
+        """
+        if self.source.options.prune is Prune.OFF:
+            return {}
+        wanted = frozenset(f.id for f in columns)
+        if condition is not None:
+            wanted |= fields_of(condition.predicate)
+        try:
+            again = self._open(manifests, condition, wanted).files.files
+        except HarnessError:  # whatever they were once read as, nothing need be known
+            return {}
+        if not again.table.column("path").equals(files.table.column("path")):
+            return {}
+        return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}
+
+    def _condition(self, where: str | Filter) -> Filter:
+        parsed = filter_for(where, self.schema)
+        return replace(parsed, columns=tuple(map(self._typed, parsed.columns)))
+
+    def _typed(self, column: Field) -> Field:
+        """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""
+        if column.id != METADATA["_partition"].id:
+            return column
+        metadata = self.source.metadata
+        fields = all_partition_fields(metadata, read_schema_first(metadata.schemas, self.schema))
+        return replace(column, type=StructType(fields) if fields else UnknownType())
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The live files of the data manifests that were not skipped, and how many manifests these are."""
+
+    files: Sifted
+    manifests: int
+    warnings: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+
+
+def _contradicted(
+    manifests: Sequence[ManifestFile], sifted: Sifted, filters: Mapping[int | None, ManifestFilter]
+) -> ManifestFile | None:
+    """The first manifest with a partition tuple outside of its summaries."""
+    tables = (sifted.files.table, sifted.left_out.table)
+    tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
+    pairs = distinct(tuples.astype(np.int64) * len(manifests) + numbers)
+    tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
+    for tuple_, number in zip(*(part.tolist() for part in np.divmod(pairs, len(manifests))), strict=True):
+        manifest: ManifestFile = manifests[number]
+        if manifest.spec_id not in filters:
+            continue
+        if number not in tests:
+            tests[number] = filters[manifest.spec_id].contradicted_by(manifest)
+        if tests[number](sifted.files.tuples[tuple_]):
+            return manifest
+    return None

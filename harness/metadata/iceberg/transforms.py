@@ -1,0 +1,330 @@
+"""Partition transforms: their names, and their results on stored-form values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, TypeAlias, assert_never
+
+from harness.errors import UnsupportedError
+from harness.metadata.model.schema import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IntegerType,
+    OpaqueType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UuidType,
+)
+from harness.storage.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The source value itself."""
+
+    def __str__(self) -> str:
+        return "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A hash of the source value, modulo `n`."""
+
+    n: int
+
+    def __str__(self) -> str:
+        return f"bucket[{self.n}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Numbers rounded down to a multiple of `width` (of the unscaled value, for decimals), or the first `width` code
+    points or bytes."""
+
+    width: int
+
+    def __str__(self) -> str:
+        return f"truncate[{self.width}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Year:
+    """Years since 1970."""
+
+    def __str__(self) -> str:
+        return "year"
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """Months since 1970-01."""
+
+    def __str__(self) -> str:
+        return "month"
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """Days since 1970-01-01."""
+
+    def __str__(self) -> str:
+        return "day"
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """Hours since 1970-01-01T00."""
+
+    def __str__(self) -> str:
+        return "hour"
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """Always null: a partition field that was removed."""
+
+    def __str__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTransform:
+    """A transform that harness does not know: it never prunes, but its values tell partitions apart (iceberg 3.10)."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Transform: TypeAlias = Identity | Bucket | Truncate | Year | Month | Day | Hour | Void | UnknownTransform
+
+_PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d{1,18})\s*\]", re.IGNORECASE)
+_PLAIN: dict[str, Transform] = {
+    "identity": Identity(),
+    "year": Year(),
+    "month": Month(),
+    "day": Day(),
+    "hour": Hour(),
+    "void": Void(),
+}
+
+
+def parse_transform(text: str) -> Transform:
+    """The transform called `text`, in any case; what is not in the specification is an `UnknownTransform`.
+
+    Source: iceberg 3.10. A width or count of zero has no meaning, so it counts as unknown.
+    """
+    name = text.strip()
+    match = _PARAMETRIC.fullmatch(name)
+    if match is not None and int(match.group(2)) > 0:
+        number = int(match.group(2))
+        return Bucket(number) if match.group(1).lower() == "bucket" else Truncate(number)
+    return _PLAIN.get(name.lower(), UnknownTransform(text))
+
+
+def result_type(transform: Transform, source: Type | None) -> Type:
+    """The type of the partition values; `source` None (the column was dropped) gives an opaque type where it matters.
+
+    Source: iceberg 1.21, 3.8. `day` gives a date, as engines show it; its internal value is the same int.
+    """
+    match transform:
+        case Identity() | Truncate() | Void():
+            return OpaqueType(f"{transform} of a dropped column") if source is None else source
+        case Bucket() | Year() | Month() | Hour():
+            return IntegerType(32)
+        case Day():
+            return DateType()
+        case UnknownTransform(text=text):
+            return OpaqueType(text)
+        case _:
+            assert_never(transform)
+
+
+def apply(transform: Transform, source: Type) -> Callable[[Any], Any]:
+    """The transform as a function on stored-form values; null gives null.
+
+    Raises:
+        UnsupportedError: the transform is unknown, or not defined for the type. Source: iceberg 3.11-3.13.
+    """
+    function = _function(transform, source)
+    if function is None:
+        raise UnsupportedError(f"Cannot apply transform {transform} to a column of type {source}", rule="iceberg 3.10")
+    return lambda value: None if value is None else function(value)
+
+
+def is_defined(transform: Transform, source: Type) -> bool:
+    """Whether the transform is known and takes values of the type."""
+    return _function(transform, source) is not None
+
+
+def _function(transform: Transform, source: Type) -> Callable[[Any], Any] | None:
+    """The transform of non-null values; None where it is not defined."""
+    match transform:
+        case Identity():
+            return lambda value: value
+        case Bucket(n=n):
+            hashed = _hash_function(source)
+            return None if hashed is None else lambda value: (hashed(value) & 0x7FFFFFFF) % n
+        case Truncate(width=width):
+            return _truncation(width, source)
+        case Year() | Month() | Day() | Hour():
+            return _time_function(transform, source)
+        case Void():
+            return lambda value: None
+        case UnknownTransform():
+            return None
+        case _:
+            assert_never(transform)
+
+
+# Buckets.
+
+
+def murmur3(data: bytes) -> int:
+    """MurmurHash3, x86 variant, 32 bits, seed 0, as a signed int (iceberg 3.11)."""
+    state = 0
+    tail = len(data) & ~3
+    for start in range(0, tail, 4):
+        state ^= _scramble(int.from_bytes(data[start : start + 4], "little"))
+        state = ((state << 13 | state >> 19) & 0xFFFFFFFF) * 5 + 0xE6546B64 & 0xFFFFFFFF
+    state ^= _scramble(int.from_bytes(data[tail:], "little")) ^ len(data)
+    state = (state ^ state >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    state = (state ^ state >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    state ^= state >> 16
+    return state - (state >> 31 << 32)
+
+
+def _scramble(word: int) -> int:
+    word = word * 0xCC9E2D51 & 0xFFFFFFFF
+    return (word << 15 | word >> 17) * 0x1B873593 & 0xFFFFFFFF
+
+
+def _hash_long(value: int) -> int:
+    return murmur3(value.to_bytes(8, "little", signed=True))
+
+
+def _hash_nanos(value: int) -> int:
+    return _hash_long(value // 1000)
+
+
+def _hash_text(value: str) -> int:
+    return murmur3(value.encode())
+
+
+def _hash_unscaled(number: int) -> int:
+    # The shortest two's complement: -128 takes one byte, 128 two.
+    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return murmur3(number.to_bytes(length, "big", signed=True))
+
+
+def _hash_function(source: Type) -> Callable[[Any], int] | None:
+    match source:
+        case IntegerType() | DateType() | TimeType(unit="us") | TimestampType(unit="us"):
+            return _hash_long
+        case TimestampType(unit="ns") | TimeType(unit="ns"):
+            return _hash_nanos
+        case DecimalType(scale=scale):
+            return lambda value: _hash_unscaled(unscaled(value, scale))
+        case StringType():
+            return _hash_text
+        case UuidType() | FixedType() | BinaryType():
+            return murmur3
+        case _:
+            return None
+
+
+# Truncation.
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """The integer that, divided by 10**scale, is `value`; exact at any precision.
+
+    Raises:
+        ValueError: `value` has more digits after the point than `scale`, or is not finite.
+    """
+    _, _, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{value} is not finite")
+    shift = exponent + scale
+    power: int = 10 ** abs(shift)
+    if shift >= 0:
+        return _digits(value) * power
+    whole, rest = divmod(_digits(value), power)
+    if rest != 0:
+        raise ValueError(f"{value} does not fit scale {scale}")
+    return whole
+
+
+def _digits(value: Decimal) -> int:
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits)) or "0")
+    return -number if sign else number
+
+
+def from_unscaled(number: int, scale: int) -> Decimal:
+    """`number` / 10**scale, exact at any precision."""
+    # Not by arithmetic: the default context rounds at 28 digits, and tables hold 38.
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+def _truncation(width: int, source: Type) -> Callable[[Any], Any] | None:
+    match source:
+        case IntegerType(bits=bits):
+            return lambda value: wrap(value - value % width, bits)
+        case DecimalType(scale=scale):
+            return lambda value: from_unscaled((n := unscaled(value, scale)) - n % width, scale)
+        case StringType() | BinaryType():
+            return lambda value: value[:width]
+        case _:
+            return None
+
+
+def wrap(value: int, bits: int) -> int:
+    """`value` as two's complement of `bits` bits: what Java stores next to the type's minimum (iceberg 3.12)."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
+
+
+# Time.
+
+
+_PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def _time_function(transform: Year | Month | Day | Hour, source: Type) -> Callable[[int], int] | None:
+    match source:
+        case DateType():
+            per_hour, per_day = None, 1
+        case TimestampType(unit=unit):
+            per_hour = 3600 * _PER_SECOND[unit]
+            per_day = 24 * per_hour
+        case _:
+            return None
+    match transform:
+        case Year():
+            return lambda value: _months(value // per_day) // 12
+        case Month():
+            return lambda value: _months(value // per_day)
+        case Day():
+            return lambda value: value // per_day
+        case Hour():
+            return None if per_hour is None else lambda value: value // per_hour
+        case _:
+            assert_never(transform)
+
+
+def _months(days: int) -> int:
+    """Months since 1970-01 of a day since 1970-01-01, in the proleptic Gregorian calendar, for any year."""
+    # Count from 0000-03-01, so that the leap day is the last of its year; eras of 400 years are all alike.
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+    month_from_march = (5 * day_of_year + 2) // 153
+    return (era * 400 + year - 1970) * 12 + month_from_march + 2

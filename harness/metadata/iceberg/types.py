@@ -1,0 +1,357 @@
+"""Iceberg's type and schema JSON to `harness.metadata.model.schema` (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
+
+A type name that no rule knows becomes an `OpaqueType`, so that the table's other columns stay readable; whoever
+projects, filters or equality-deletes by such a column raises.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+import re
+import struct
+from decimal import Decimal
+from typing import Any
+
+from harness.metadata.iceberg.json_doc import Json, cursor, show
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    PrimitiveType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+    walk,
+)
+
+# Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15).
+#
+# Text forms are checked to the letter: Python's own parsers for numbers, hex and dates take more than the format
+# allows.
+
+
+_DECIMAL_TYPE = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DATE = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
+_DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def parse_default(json: Json, type_: Type) -> Any:
+    """A default of `type_` as internal values (see `harness.metadata.model.schema`); None for null, and for a type
+    that is not known.
+
+    Structs are objects by field id, which may leave fields out; maps are `{"keys": [...], "values": [...]}`.
+
+    Raises:
+        InvalidTableError: the value does not fit the type, or the type may have no default but null (iceberg 5.14).
+    """
+    json = json.under("iceberg 5.15")
+    if json.value is None or isinstance(type_, OpaqueType):
+        return None
+    match type_:
+        case UnknownType() | VariantType() | GeometryType() | GeographyType():
+            message = f"Invalid default: got {show(json.value)}, expected null, as always for type {type_}"
+            raise json.under("iceberg 5.14").error(message)
+        case StructType(fields=fields):
+            return _struct(json, fields)
+        case ListType(element=element):
+            return [parse_default(item, element.type) for item in json.items()]
+        case MapType(key=key, value=value):
+            keys = [parse_default(item, key.type) for item in json.child("keys").items()]
+            values = [parse_default(item, value.type) for item in json.child("values").items()]
+            if len(keys) != len(values):
+                raise json.error(f"Invalid default: got {len(keys)} keys and {len(values)} values, expected as many")
+            return list(zip(keys, values, strict=True))
+        case _:
+            try:
+                return _primitive(json.value, type_)
+            except ValueError as error:
+                message = f"Invalid default: got {show(json.value)}, expected {error} for type {type_}"
+                raise json.error(message) from error
+
+
+def _struct(json: Json, fields: tuple[Field, ...]) -> dict[int, Any]:
+    by_key = {str(field.id): field for field in fields}
+    unknown = sorted(json.object().keys() - by_key.keys())
+    if unknown:
+        raise json.error(f"Invalid default: got the key {show(unknown[0])}, expected the ids of the struct's fields")
+    return {
+        field.id: parse_default(json.child(key), field.type) if json.has(key) else None
+        for key, field in by_key.items()
+        if key in json.object()
+    }
+
+
+def _primitive(value: Any, type_: Type) -> Any:
+    """`value` as internal values. Raises ValueError with what was expected."""
+    match type_:
+        case BooleanType():
+            return _of(bool, value, "true or false")
+        case IntegerType(bits=bits):
+            number = _of(int, value, f"a {bits}-bit integer")
+            return _within(number, bits)
+        case FloatType(bits=bits):
+            return _float(value, bits)
+        case DecimalType(precision=precision, scale=scale):
+            return _decimal(_text(value), precision, scale)
+        case DateType():
+            return _within(_days(_text(value)), 32)
+        case TimeType(unit=unit):
+            return _time(_text(value), _PER_SECOND[unit])
+        case TimestampType(unit=unit, utc=utc):
+            return _timestamp(_text(value), _PER_SECOND[unit], "+00:00" if utc else "")
+        case StringType():
+            return _text(value)
+        case UuidType():
+            if not _UUID.fullmatch(_text(value)):
+                raise ValueError("a UUID of 36 characters")
+            return bytes.fromhex(value.replace("-", ""))
+        case FixedType(length=length):
+            return _bytes(_text(value), length)
+        case BinaryType():
+            return _bytes(_text(value), None)
+        case _:
+            raise ValueError("no default")
+
+
+def _of(kind: type, value: Any, expected: str) -> Any:
+    if type(value) is not kind:
+        raise ValueError(expected)
+    return value
+
+
+def _text(value: Any) -> str:
+    text: str = _of(str, value, "a string")
+    return text
+
+
+def _within(number: int, bits: int) -> int:
+    if not -1 << bits - 1 <= number < 1 << bits - 1:
+        raise ValueError(f"a value of {bits} bits")
+    return number
+
+
+def _float(value: Any, bits: int) -> float:
+    if type(value) not in (int, float):
+        raise ValueError("a number")
+    try:
+        # A float column holds the nearest binary32 value, not the decimal text's binary64 value.
+        layout = "<f" if bits == 32 else "<d"
+        number = float(struct.unpack(layout, struct.pack(layout, float(value)))[0])
+    except OverflowError as error:
+        raise ValueError("a number in range") from error
+    if not math.isfinite(number):
+        raise ValueError("a finite number")
+    return number
+
+
+def _decimal(text: str, precision: int, scale: int) -> Decimal:
+    if _DECIMAL_TYPE.fullmatch(text):
+        number = Decimal(text)
+        if number.as_tuple().exponent == -scale and len(number.as_tuple().digits) <= precision:
+            return number
+    raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
+
+
+def _bytes(text: str, length: int | None) -> bytes:
+    expected = "hexadecimal digits" if length is None else f"{2 * length} hexadecimal digits"
+    try:
+        value = binascii.unhexlify(text)
+    except ValueError as error:
+        raise ValueError(expected) from error
+    if length is not None and len(value) != length:
+        raise ValueError(expected)
+    return value
+
+
+def _days(text: str) -> int:
+    """Days from 1970-01-01 to an ISO date of the proleptic Gregorian calendar; years may be outside 1 to 9999."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise ValueError("a date such as 2024-12-31")
+    year, month, day = int(match[1]), int(match[2]), int(match[3])
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not 1 <= month <= 12 or not 1 <= day <= _DAYS_IN_MONTH[month - 1] + (leap and month == 2):
+        raise ValueError("a date of the calendar")
+    # Count from 1 March, so that the leap day is the last of its year.
+    years = year - (month <= 2)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return 365 * years + years // 4 - years // 100 + years // 400 + day_of_year - 719468
+
+
+def _time(text: str, per_second: int) -> int:
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError("a time such as 23:59:59.999999")
+    hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise ValueError("a time of the day")
+    fraction, rest = divmod(int((match[4] or "").ljust(9, "0")) * per_second, 10**9)
+    if rest:
+        raise ValueError(f"at most {len(str(per_second)) - 1} digits of a second")
+    return ((hours * 60 + minutes) * 60 + seconds) * per_second + fraction
+
+
+def _timestamp(text: str, per_second: int, zone: str) -> int:
+    date, separator, time = text.removesuffix(zone).partition("T")
+    if not separator or not text.endswith(zone):
+        raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
+    return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
+
+
+MAX_FIELD_ID = 2147483447
+"""The largest id of a table's own field; those above are reserved for metadata columns (iceberg 1.23)."""
+
+_NAMED: dict[str, PrimitiveType] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "date": DateType(),
+    "time": TimeType(),
+    "timestamp": TimestampType(),
+    "timestamptz": TimestampType(utc=True),
+    "timestamp_ns": TimestampType("ns"),
+    "timestamptz_ns": TimestampType("ns", utc=True),
+    "string": StringType(),
+    "uuid": UuidType(),
+    "binary": BinaryType(),
+    "unknown": UnknownType(),
+    "variant": VariantType(),
+    "geometry": GeometryType(),
+    "geography": GeographyType(),
+}
+_DECIMAL = re.compile(r"decimal\s*\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)", re.IGNORECASE)
+_FIXED = re.compile(r"fixed\s*\[\s*([0-9]{1,9})\s*\]", re.IGNORECASE)
+# A coordinate system may hold anything but a comma or a bracket; its letter case is kept.
+_GEOMETRY = re.compile(r"geometry\s*\(\s*([^,()\s][^,()]*?)\s*\)", re.IGNORECASE)
+_GEOGRAPHY = re.compile(r"geography\s*\(\s*([^,()\s][^,()]*?)\s*(?:,\s*(\w+)\s*)?\)", re.IGNORECASE)
+_EDGE_ALGORITHMS = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})
+
+
+def parse_schema(json: Json | Any) -> Schema:
+    """A schema with its id (0 where the JSON gives none, iceberg 1.18), fields and identifier fields.
+
+    Raises:
+        InvalidTableError: a field is incomplete, an id occurs twice or is reserved (iceberg 1.23), or a default does
+            not fit its type (iceberg 5.15).
+    """
+    document = cursor(json).under("iceberg 1.22")
+    kind = document.optional_text("type")
+    if kind is not None and kind.lower() != "struct":
+        raise document.error(f"Invalid schema: got type {show(kind)}, expected 'struct'", key="type")
+    fields = _struct_fields(document)
+    _check_ids(document, fields)
+    return Schema(
+        id=document.optional_integer("schema-id", bits=32) or 0,
+        fields=fields,
+        identifier_field_ids=document.integers("identifier-field-ids"),
+    )
+
+
+def parse_type(json: Json | Any) -> Type:
+    """The type of a type's JSON: a name, or an object for struct, list and map.
+
+    Raises:
+        InvalidTableError: it is neither, or a nested type lacks a part.
+    """
+    document = cursor(json)
+    if isinstance(document.value, str):
+        return parse_type_name(document.value)
+    kind = document.text("type").lower()
+    match kind:
+        case "struct":
+            return StructType(_struct_fields(document))
+        case "list":
+            return ListType(_part(document, "element"))
+        case "map":
+            key_id = document.integer("key-id", bits=32)
+            key = Field(id=key_id, name="key", type=parse_type(document.child("key")), required=True)
+            return MapType(key, _part(document, "value"))
+        case _:
+            return OpaqueType(f"{{type: {kind}}}")
+
+
+def parse_type_name(text: str) -> PrimitiveType:
+    """The primitive type called `text`, in any letter case, with blanks between its parts (iceberg 1.22).
+
+    A name that is unknown, or has parameters out of range (such as decimal(39, 0)), gives an `OpaqueType`.
+    """
+    name = text.strip()
+    known = _NAMED.get(name.lower())
+    if known is not None:
+        return known
+    if match := _DECIMAL.fullmatch(name):
+        precision, scale = int(match[1]), int(match[2])
+        if 1 <= precision <= 38 and scale <= precision:
+            return DecimalType(precision, scale)
+    elif (match := _FIXED.fullmatch(name)) and int(match[1]) > 0:
+        return FixedType(int(match[1]))
+    elif match := _GEOMETRY.fullmatch(name):
+        return GeometryType(match[1])
+    elif match := _GEOGRAPHY.fullmatch(name):
+        algorithm = (match[2] or "spherical").lower()
+        if algorithm in _EDGE_ALGORITHMS:
+            return GeographyType(match[1], algorithm)
+    return OpaqueType(text)
+
+
+def _struct_fields(document: Json) -> tuple[Field, ...]:
+    return tuple(_field(item) for item in document.child("fields").items())
+
+
+def _field(document: Json) -> Field:
+    type_ = parse_type(document.child("type"))
+    default = document.optional("initial-default")
+    return Field(
+        id=document.integer("id", bits=32),
+        name=document.text("name"),
+        type=type_,
+        required=document.boolean("required"),
+        initial_default=None if default is None else parse_default(default, type_),
+        doc=document.optional_text("doc"),
+    )
+
+
+def _part(document: Json, part: str) -> Field:
+    """The element of a list or the value of a map. These have no defaults (iceberg 5.10)."""
+    return Field(
+        id=document.integer(f"{part}-id", bits=32),
+        name=part,
+        type=parse_type(document.child(part)),
+        required=document.boolean(f"{part}-required"),
+    )
+
+
+def _check_ids(document: Json, fields: tuple[Field, ...]) -> None:
+    document = document.under("iceberg 1.23")
+    seen: dict[int, str] = {}
+    for path, field in walk(fields):
+        name = ".".join(path)
+        if field.id in seen:
+            message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and '{name}', expected unique ids"
+            raise document.error(message, cause="DuplicateFieldId")
+        if field.id > MAX_FIELD_ID:
+            message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"
+            raise document.error(message, cause="ReservedFieldId")
+        seen[field.id] = name

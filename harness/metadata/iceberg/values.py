@@ -1,0 +1,205 @@
+"""Column bounds and partition values of manifests as internal values, and when two partition tuples are equal."""
+
+from __future__ import annotations
+
+import math
+import struct
+import uuid
+from collections.abc import Callable, Hashable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from harness.metadata.iceberg.transforms import from_unscaled, unscaled
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UuidType,
+)
+
+PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms": 1_000, "us": 1_000_000, "ns": 10**9}
+
+
+def decode_bound(type_: Type, data: bytes) -> Any:
+    """The bound as an internal value; None if it says nothing: a length that no writer uses, NaN, broken text.
+
+    Bounds from before a promotion are widened: int to long, float to double, days to a timestamp.
+    Types without usable bounds (variant, geometry, geography, nested ones) give None. Source: iceberg 3.21-3.24.
+    """
+    match type_:
+        case BooleanType():
+            return {b"\x00": False, b"\x01": True}.get(data)
+        case IntegerType(bits=bits):
+            return _integer(data) if len(data) in (4, bits // 8) else None
+        case DateType():
+            return _integer(data) if len(data) == 4 else None
+        case TimeType():
+            return _integer(data) if len(data) == 8 else None
+        case TimestampType(unit=unit):
+            return _timestamp_bound(unit, data)
+        case FloatType(bits=bits):
+            return _float_bound(bits, data)
+        case DecimalType(scale=scale):
+            return from_unscaled(int.from_bytes(data, "big", signed=True), scale) if data else None
+        case StringType():
+            return _text_bound(data)
+        case UuidType():
+            return data if len(data) == 16 else None
+        case FixedType(length=length):
+            # Writers may cut bounds, but no bound is longer than the values.
+            return data if len(data) <= length else None
+        case BinaryType():
+            return data
+        case _:
+            return None
+
+
+def _integer(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _timestamp_bound(unit: str, data: bytes) -> int | None:
+    match len(data):
+        case 8:
+            return _integer(data)
+        case 4:
+            # Written while the column was a date (iceberg 3.23).
+            return _integer(data) * PER_DAY[unit]
+        case _:
+            return None
+
+
+def _float_bound(bits: int, data: bytes) -> float | None:
+    if len(data) not in (4, bits // 8):
+        return None
+    value: float = struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
+    return None if math.isnan(value) else value
+
+
+def _text_bound(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        # Cut inside a character (iceberg 3.22).
+        return None
+
+
+def partition_value(type_: Type, kind: str) -> Callable[[Any], Any]:
+    """A function from a partition value, as Avro holds it, to internal values; null gives null (iceberg 2.17, 2.18).
+
+    type_: the type of the transform's result, after promotion. kind: Avro's logical type of the value, else its
+    primitive type. Values of an opaque type pass as they are: they still tell partitions apart.
+    The function raises `ValueError` for a value that the type does not have.
+    """
+    convert = _converter(type_, kind)
+    return lambda value: None if value is None else convert(value)
+
+
+def _converter(type_: Type, kind: str) -> Callable[[Any], Any]:
+    match type_:
+        case BooleanType():
+            return lambda value: _checked(value, bool)
+        case IntegerType() | DateType():
+            return lambda value: _checked(value, int)
+        case TimeType(unit=unit):
+            return _time_converter(unit, kind)
+        case TimestampType(unit=unit):
+            return _timestamp_converter(unit, kind)
+        case FloatType():
+            return lambda value: float(_checked(value, float, int))
+        case DecimalType(scale=scale):
+            return lambda value: _decimal(value, scale)
+        case StringType():
+            return _text
+        case UuidType():
+            return _uuid
+        case FixedType(length=length):
+            return lambda value: _sized(value, length)
+        case BinaryType():
+            return lambda value: _checked(value, bytes)
+        case _:
+            return lambda value: value
+
+
+def _checked(value: Any, *classes: type) -> Any:
+    """`value`, if it is of one of `classes`; bool does not count as int here."""
+    if not isinstance(value, classes) or (isinstance(value, bool) and bool not in classes):
+        raise ValueError(f"{value!r} is not of the partition field's type")
+    return value
+
+
+def _time_converter(unit: str, kind: str) -> Callable[[Any], Any]:
+    """Avro says the unit in its logical type; without one it is the table's."""
+    written = next((name for name in ("millis", "micros", "nanos") if kind.endswith(name)), unit)
+    multiplier, divisor = _PER_SECOND[unit], _PER_SECOND[written]
+    return lambda value: _checked(value, int) * multiplier // divisor
+
+
+def _timestamp_converter(unit: str, kind: str) -> Callable[[Any], Any]:
+    if kind in ("int", "date"):
+        # Days, written while the column was a date, as in bounds (iceberg 3.23).
+        return lambda value: _checked(value, int) * PER_DAY[unit]
+    return _time_converter(unit, kind)
+
+
+def _decimal(value: Any, scale: int) -> Decimal:
+    data: bytes = _checked(value, bytes)
+    if not data:
+        raise ValueError("a decimal has no bytes")
+    return from_unscaled(int.from_bytes(data, "big", signed=True), scale)
+
+
+def _text(value: Any) -> str:
+    # Some writers declare strings as bytes.
+    text: str = value.decode() if isinstance(value, bytes) else _checked(value, str)
+    return text
+
+
+def _uuid(value: Any) -> bytes:
+    return uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
+
+
+def _sized(value: Any, length: int) -> bytes:
+    data: bytes = _checked(value, bytes)
+    if len(data) != length:
+        raise ValueError(f"{len(data)} bytes, expected {length}")
+    return data
+
+
+def partition_key(spec_id: int, values: Mapping[int, Any], types: Mapping[int, Type]) -> Hashable:
+    """A key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
+
+    values: internal values by partition field id; a missing one is null. types: the spec's partition fields.
+    Nulls are equal; floats are equal by bits, with one NaN, so -0.0 and 0.0 differ; decimals by value.
+    """
+    return (spec_id, *(_value_key(values.get(id_), type_) for id_, type_ in sorted(types.items(), key=lambda i: i[0])))
+
+
+def _value_key(value: Any, type_: Type) -> Hashable:
+    match value:
+        case None:
+            return None
+        case bool() | float():
+            # Python has True == 1 == 1.0 and -0.0 == 0.0.
+            return (type(value).__name__, _bits(value) if isinstance(value, float) else value)
+        case Decimal():
+            return unscaled(value, type_.scale) if isinstance(type_, DecimalType) else value
+        case list() | tuple():
+            return tuple(_value_key(item, type_) for item in value)
+        case dict():
+            return tuple((key, _value_key(item, type_)) for key, item in sorted(value.items()))
+        case _:
+            return value if isinstance(value, Hashable) else repr(value)
+
+
+def _bits(value: float) -> bytes:
+    return b"nan" if math.isnan(value) else struct.pack(">d", value)

@@ -1,0 +1,393 @@
+"""Python values and NumPy arrays as Arrow arrays, and back, without pandas.
+
+pyarrow imports pandas, where that is installed, for the first value that `pa.array`, `pa.scalar` or `to_numpy`
+converts: 0.2 s in every process, for nothing. What each read of a table converts is therefore made of buffers here.
+Types that are not named go to `pa.array`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_KINDS: dict[pa.DataType, tuple[type, type[np.generic]]] = {
+    pa.bool_(): (bool, np.bool_),
+    pa.int8(): (int, np.int8),
+    pa.int32(): (int, np.int32),
+    pa.int64(): (int, np.int64),
+}
+_TEXTS = pa.map_(pa.string(), pa.string())
+_MOST_BYTES = 2**31 - 1  # of the texts of an array, whose offsets are 32 bits
+
+
+def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """The array of that type: strings, bytes, Booleans, integers or maps of strings (lists of pairs); None is null.
+
+    Raises:
+        OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
+    """
+    if type_ == pa.string():
+        return _strings(values)
+    if type_ == pa.binary():
+        return _binaries(values)
+    if type_ in _KINDS:
+        python, kind = _KINDS[type_]
+        missing = _missing(values, python)
+        return from_numpy(np.fromiter((value or 0 for value in values), kind, len(values)), missing=missing)
+    return _maps(values) if type_ == _TEXTS else pa.array(values, type_)
+
+
+def _strings(values: Sequence[str | None]) -> pa.Array:
+    missing = _missing(values, str)
+    present = [value or "" for value in values]
+    text = "".join(present)
+    data = text.encode()
+    sizes = map(len, present) if len(text) == len(data) else (len(value.encode()) for value in present)
+    offsets = _offsets(sizes, len(values))
+    if len(data) > _MOST_BYTES:
+        return pa.array(values, pa.string())
+    return pa.Array.from_buffers(
+        pa.string(), len(values), [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def _binaries(values: Sequence[bytes | None]) -> pa.Array:
+    missing = _missing(values, bytes)
+    data = b"".join(value or b"" for value in values)
+    if len(data) > _MOST_BYTES:
+        return pa.array(values, pa.binary())
+    offsets = _offsets((len(value or b"") for value in values), len(values))
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def _maps(values: Sequence[Sequence[tuple[str, str | None]] | None]) -> pa.Array:
+    missing = np.fromiter((value is None for value in values), np.bool_, len(values))
+    present = [value or () for value in values]
+    keys, texts = (array_of([pair[i] for pair in chain.from_iterable(present)], pa.string()) for i in (0, 1))
+    if keys.null_count:  # pyarrow would end the process
+        raise ValueError("a key of a map is null")
+    entries = pa.StructArray.from_arrays([keys, texts], fields=[_TEXTS.key_field, _TEXTS.item_field])
+    offsets = _offsets(map(len, present), len(present))
+    return pa.Array.from_buffers(_TEXTS, len(values), [_validity(missing), pa.py_buffer(offsets)], children=[entries])
+
+
+def _missing(values: Sequence[Any], python: type) -> npt.NDArray[np.bool_]:
+    kinds = set(map(type, values))
+    if not kinds <= {python, NoneType}:
+        raise TypeError(f"expected {python.__name__}, got {', '.join(sorted(kind.__name__ for kind in kinds))}")
+    if NoneType not in kinds:
+        return np.zeros(len(values), np.bool_)
+    return np.fromiter((value is None for value in values), np.bool_, len(values))
+
+
+def _offsets(sizes: Iterable[int], count: int) -> npt.NDArray[np.int32]:
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(np.fromiter(sizes, np.int64, count), out=offsets[1:], dtype=np.int32)
+    return offsets
+
+
+def scalar_of(value: Any, type_: pa.DataType) -> pa.Scalar:
+    """The scalar of that type; types and errors as for `array_of`."""
+    return array_of([value], type_)[0]
+
+
+def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Integers or Booleans as an array; `missing`: where it is null."""
+    validity = None if missing is None else _validity(missing)
+    if values.dtype == np.bool_:
+        data, type_ = np.packbits(values, bitorder="little"), pa.bool_()
+    else:
+        data, type_ = np.ascontiguousarray(values), pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(data)])
+
+
+def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Integers or Booleans without nulls as a NumPy array, which may be read-only."""
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if array.null_count:
+        raise ValueError(f"{array.null_count} of the values are null")
+    if not len(array):
+        return np.zeros(0, np.bool_ if array.type == pa.bool_() else array.type.to_pandas_dtype())
+    data, start = array.buffers()[1], array.offset
+    if array.type == pa.bool_():
+        bits = np.unpackbits(np.frombuffer(data, np.uint8), count=start + len(array), bitorder="little")
+        return bits[start:].astype(np.bool_)
+    kind = np.dtype(array.type.to_pandas_dtype())
+    return np.frombuffer(data, kind, count=len(array), offset=start * kind.itemsize)
+
+
+def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
+    """Values as Python's own, of an Arrow array or given so."""
+    return values.to_pylist() if isinstance(values, pa.Array) else values
+
+
+def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """The bytes of strings, or of binary values, behind each other, and where each begins; one offset more than values.
+
+    What stands in null ones, mostly nothing, is there too.
+    """
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
+    data = texts.buffers()[2]
+    own = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return own, offsets - offsets[0]
+
+
+def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The distinct numbers, ascending. Asked for nothing else, `np.unique` imports numpy's masked arrays."""
+    found: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
+    return found
+
+
+def without_rows(schema: pa.Schema) -> pa.Table:
+    """The table of that schema that has no rows."""
+    return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+
+
+def _validity(missing: npt.NDArray[np.bool_]) -> pa.Buffer | None:
+    return pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+
+
+# Nested Arrow arrays taken apart and put together again with other children.
+#
+# `children_of` gives what the rows of an array show, `with_children` puts the same number of other values in its place:
+#
+#     def narrowed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+#         if not is_rebuilt(wanted):
+#             return array.cast(wanted)
+#         pairs = zip(children_of(array), child_types(wanted), strict=True)
+#         return with_children(array, [narrowed(child, type_) for child, type_ in pairs], wanted)
+#
+# Children hold nothing that no row shows: not what a slice leaves out, no entries of null lists and maps, and nulls
+# where # a struct is null. Thus a change can neither fail at such a value nor pay for it. They share the memory of
+# the array, # unless null lists or maps have entries. Extension types, dictionaries and run ends are not nested:
+# take them off # before.
+
+
+def is_rebuilt(type_: pa.DataType) -> bool:
+    """Whether `with_children` makes arrays of the type: structs, maps and the lists that have offsets."""
+    return bool(pa.types.is_struct(type_)) or _has_offsets(type_)
+
+
+def child_types(type_: pa.DataType) -> list[pa.DataType]:
+    """The types of the fields of structs, of the keys and values of maps, of the elements of lists."""
+    if pa.types.is_struct(type_):
+        return [field.type for field in type_]
+    if pa.types.is_map(type_):
+        return [type_.key_type, type_.item_type]
+    return [type_.value_type]
+
+
+def nested_type(type_: pa.DataType, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type with other types of its children; lists get offsets, and entries may be null."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(other) for field, other in zip(type_, types, strict=True)])
+    if pa.types.is_map(type_):
+        return pa.map_(*types)
+    return pa.large_list(*types) if pa.types.is_large_list(type_) else pa.list_(*types)
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Tells whether values are lists, in any layout."""
+    kind = pa.types
+    return any(
+        test(type_)
+        for test in (
+            kind.is_list,
+            kind.is_large_list,
+            kind.is_fixed_size_list,
+            kind.is_list_view,
+            kind.is_large_list_view,
+        )
+    )
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type in the layout that every function of Arrow takes: no views, no dictionaries, lists with offsets.
+
+    A Parquet file stores no layout, but may name the one that its writer had, and pyarrow gives that one.
+    """
+    kind = pa.types
+    if kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_binary_view(type_):
+        return pa.binary()
+    if kind.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if is_list(type_):
+        return pa.list_(type_.value_field.with_type(plain_type(type_.value_type)))
+    if kind.is_map(type_):
+        key, item = (field.with_type(plain_type(field.type)) for field in (type_.key_field, type_.item_field))
+        return pa.map_(key, item, type_.keys_sorted)
+    if kind.is_struct(type_):
+        return pa.struct([field.with_type(plain_type(field.type)) for field in type_])
+    return type_
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The values in the layout of `plain_type`."""
+    type_ = plain_type(array.type)
+    return array if type_ == array.type else array.cast(type_)
+
+
+def nullable(type_: pa.DataType) -> pa.DataType:
+    """The type in which every field may be null, at every level, but the keys of maps."""
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, nullable(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(nullable(type_.key_type), nullable(type_.item_type))
+    if pa.types.is_list(type_):
+        return pa.list_(pa.field("element", nullable(type_.value_type)))
+    return type_
+
+
+def children_of(array: pa.Array) -> list[pa.Array]:
+    """What the rows show: the fields of structs, the keys and values of maps, the elements of lists."""
+    if pa.types.is_struct(array.type):
+        return list(array.flatten())  # unlike field(), heeds the struct's own nulls
+    if pa.types.is_map(array.type):
+        return list(elements_of(_entry_lists(array)).flatten())
+    return [elements_of(array)]
+
+
+def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
+    """The rows of `array` as `type_`, which has these children.
+
+    children: as many values as those of `children_of(array)`, in the types of `child_types(type_)`. type_: as in
+    `is_rebuilt`. Lists of every layout become such lists; lists whose elements are taken apart become maps.
+
+    Raises:
+        pa.ArrowException: a child has another type, or a key is null.
+    """
+    if pa.types.is_struct(type_):
+        return pa.Array.from_buffers(type_, len(array), [_validity_buffer(array)], children=list(children))
+    offsets = _packed_offsets(array, len(children[0]))
+    mask = pc.is_null(array) if array.null_count else None
+    if pa.types.is_map(type_):
+        return pa.MapArray.from_arrays(offsets, *children, type=type_, mask=mask)
+    if pa.types.is_large_list(type_):
+        return pa.LargeListArray.from_arrays(offsets, *children, type=type_, mask=mask)
+    return pa.ListArray.from_arrays(offsets, *children, type=type_, mask=mask)
+
+
+def elements_of(array: pa.Array) -> pa.Array:
+    """The elements of the lists that are not null, in order, whatever slice of a larger array they are."""
+    if _has_offsets(array.type) and not _hides_entries(array):
+        first, stop = _span(array)
+        return array.values.slice(first, stop - first)
+    if not pc.sum(pc.list_value_length(array)).as_py():
+        return array.values[:0]  # Arrow 26 has no builder of empty arrays for extension types below structs and lists
+    return array.flatten()
+
+
+def offsets_of(array: pa.Array) -> pa.Array:
+    """The offsets of a list or map array into all its entries, one more than it has rows.
+
+    An array without rows need not have any by Arrow's format, and Spark's have none; pyarrow would give what happens to
+    lie behind the buffer.
+    """
+    if len(array):
+        return array.offsets
+    return from_numpy(np.zeros(1, np.int64 if pa.types.is_large_list(array.type) else np.int32))
+
+
+def _has_offsets(type_: pa.DataType) -> bool:
+    kind = pa.types
+    return bool(kind.is_list(type_) or kind.is_large_list(type_) or kind.is_map(type_))
+
+
+def _span(array: pa.Array) -> tuple[int, int]:
+    """The first entry of an array with offsets, and the one behind its last."""
+    offsets = offsets_of(array)
+    return offsets[0].as_py(), offsets[-1].as_py()
+
+
+def _hides_entries(array: pa.Array) -> bool:
+    """Whether a null list or map has entries."""
+    if not array.null_count:
+        return False
+    filled = pc.not_equal(array.offsets[1:], array.offsets[:-1])
+    return bool(pc.any(pc.and_not(filled, pc.is_valid(array))).as_py())
+
+
+def _entry_lists(array: pa.MapArray) -> pa.ListArray:
+    """Maps as lists of structs, in the same memory."""
+    entries, buffers = array.values, array.buffers()[:2]
+    return pa.Array.from_buffers(pa.list_(entries.type), len(array), buffers, offset=array.offset, children=[entries])
+
+
+def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
+    """Where the rows begin and end in the `count` entries that they show."""
+    if _has_offsets(array.type):
+        offsets, (first, stop) = offsets_of(array), _span(array)
+        if stop - first == count:
+            return pc.subtract(offsets, offsets[0]) if first or offsets.offset else offsets
+    lists = _entry_lists(array) if pa.types.is_map(array.type) else array
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
+    offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths]))
+    if offsets[-1].as_py() != count:
+        raise pa.ArrowInvalid(f"{count} entries for lists of {offsets[-1].as_py()}")
+    return offsets
+
+
+def _validity_buffer(array: pa.Array) -> pa.Buffer | None:
+    return pc.is_valid(array).buffers()[1] if array.null_count else None
+
+
+# Whether a text is there twice among a million: by their hashes, which take a tenth of the memory of the texts.
+
+
+Hashes = npt.NDArray[np.uint64]
+
+_SLICE_ROWS = 1 << 14
+"""What is hashed at a time stays in the processor's cache."""
+_WORD = 8
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_BELOW = np.array([(1 << 8 * count) - 1 for count in range(_WORD)] + [2**64 - 1], dtype=np.uint64)
+"""The first bytes of a little-endian word, by how many these are."""
+
+
+def first_repeated(texts: pa.ChunkedArray) -> str | None:
+    """A text that is there more than once; None: all differ. texts: strings without nulls."""
+    slices = ((chunk, start) for chunk in texts.chunks for start in range(0, len(chunk), _SLICE_ROWS))
+    parts = [_hashes(chunk.slice(start, _SLICE_ROWS)) for chunk, start in slices]
+    hashes = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+    ordered = np.sort(hashes)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(twice):
+        return None
+    # Texts with one hash may differ all the same.
+    counts = pc.value_counts(texts.filter(pa.chunked_array([from_numpy(np.isin(hashes, twice))])))
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    return str(repeated[0]) if len(repeated) else None
+
+
+def _hashes(texts: pa.Array) -> Hashes:
+    """A number for each text, equal for equal ones."""
+    data, offsets = text_bytes(texts)
+    padded = data.tobytes() + bytes(_WORD)
+    words = np.ndarray((len(padded) - _WORD + 1,), np.dtype("<u8"), padded, strides=(1,))
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    hashes: Hashes = lengths.astype(np.uint64)
+    for place in range(0, int(lengths.max()) if len(lengths) else 0, _WORD):
+        left = lengths - place
+        if left.min() >= _WORD:
+            hashes = _mixed(hashes, words[starts + place])
+            continue
+        longer = np.flatnonzero(left > 0)
+        word = words[starts[longer] + place] & _BELOW[np.minimum(left[longer], _WORD)]
+        hashes[longer] = _mixed(hashes[longer], word)
+    return hashes
+
+
+def _mixed(hashes: Hashes, words: Hashes) -> Hashes:
+    mixed: Hashes = (hashes ^ words) * _FACTOR
+    return mixed ^ (mixed >> np.uint64(29))

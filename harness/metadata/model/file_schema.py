@@ -1,0 +1,270 @@
+"""What a data file holds: its columns as stored, and how columns without field ids get them.
+
+The vocabulary between the readers of files and `harness.metadata.plan.projection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    Int96Type,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UnsignedType,
+    UuidType,
+    VariantType,
+    children,
+)
+from harness.storage.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalField:
+    """One column or nested field of a data file.
+
+    name: as stored, which may differ from the table's (sanitised, renamed, Hive style).
+    id: the field id in the file; None: the file gives none.
+    type: the type as stored; nested types have `PhysicalField`s in `children`, and only their kind here:
+        `STORED_STRUCT`, `STORED_LIST` or `STORED_MAP`.
+    children: struct fields; or (element,); or (key, value). A list or map says what users see, without the
+        repeated groups in between.
+    """
+
+    name: str
+    id: int | None
+    type: Type
+    children: tuple[PhysicalField, ...] = ()
+
+
+PhysicalSchema: TypeAlias = tuple[PhysicalField, ...]
+
+STORED_STRUCT = StructType(())
+STORED_LIST = ListType(Field(id=0, name="element", type=UnknownType()))
+STORED_MAP = MapType(Field(id=0, name="key", type=UnknownType()), Field(id=0, name="value", type=UnknownType()))
+"""Kinds of nested stored types; what is inside says `PhysicalField.children`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedName:
+    """One entry of a name mapping: a column called any of `names` has `field_id`; None hides it (iceberg 5.7)."""
+
+    names: tuple[str, ...]
+    field_id: int | None
+    fields: tuple[MappedName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NameMapping:
+    """Field ids for the columns of files that have none. Nested levels use `element`, `key` and `value`."""
+
+    fields: tuple[MappedName, ...]
+
+
+def walk_stored(fields: Iterable[PhysicalField]) -> Iterator[PhysicalField]:
+    """The given stored fields and all their descendants, parents first."""
+    for f in fields:
+        yield f
+        yield from walk_stored(f.children)
+
+
+def is_variant_group(stored: PhysicalField) -> bool:
+    """Whether a stored struct has the fields of a variant: `metadata`, and `value` or `typed_value` (iceberg 6.15)."""
+    names = {f.name for f in stored.children}
+    shaped = "metadata" in names and names <= {"metadata", "value", "typed_value"} and len(names) > 1
+    return isinstance(stored.type, StructType) and shaped
+
+
+def describe(stored: PhysicalField) -> str:
+    """The stored type in the words that table types use, for messages."""
+    match stored.type:
+        case StructType():
+            return f"struct<{', '.join(f'{f.name}: {describe(f)}' for f in stored.children)}>"
+        case ListType():
+            return f"list<{describe(stored.children[0])}>"
+        case MapType():
+            return f"map<{describe(stored.children[0])}, {describe(stored.children[1])}>"
+        case _:
+            return str(stored.type)
+
+
+def mapping_by_name(fields: tuple[Field, ...]) -> NameMapping:
+    """The mapping that finds every field under its physical name, or else its logical one, at every level."""
+    return NameMapping(tuple(_mapped_by_name(f) for f in fields))
+
+
+def _mapped_by_name(wanted: Field) -> MappedName:
+    name = wanted.name if wanted.physical_name is None else wanted.physical_name
+    nested = tuple(_mapped_by_name(child) for child in children(wanted.type))
+    return MappedName(names=(name,), field_id=wanted.id, fields=nested)
+
+
+def with_mapped_ids(file: PhysicalSchema, mapping: NameMapping) -> PhysicalSchema:
+    """The same columns with the ids of the mapping; what it does not name, or hides, has no id (iceberg 5.7)."""
+    return _mapped(file, tuple(f.name for f in file), mapping.fields)
+
+
+def _mapped(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[MappedName, ...]) -> PhysicalSchema:
+    by_name = {name: entry for entry in entries for name in entry.names}
+    mapped = []
+    for stored, name in zip(level, names, strict=True):
+        entry = by_name.get(name)
+        nested = _mapped(stored.children, _names_inside(stored), () if entry is None else entry.fields)
+        mapped.append(replace(stored, id=None if entry is None else entry.field_id, children=nested))
+    return tuple(mapped)
+
+
+def _names_inside(stored: PhysicalField) -> tuple[str, ...]:
+    """The names under which a mapping knows the children: fixed words in lists and maps, whatever the file says."""
+    match stored.type:
+        case ListType():
+            return ("element",)
+        case MapType():
+            return ("key", "value")
+        case _:
+            return tuple(f.name for f in stored.children)
+
+
+def with_positional_ids(file: PhysicalSchema) -> PhysicalSchema:
+    """The same columns with ids 1 to n by position; nested fields have none (iceberg 5.6)."""
+    return tuple(replace(f, id=position) for position, f in enumerate(file, start=1))
+
+
+# Which stored types a table type may be read from: a table for Iceberg (5.12, section 6), and one for Delta (T16-T25).
+#
+# Only single values; structs, lists and maps are taken apart by `harness.metadata.plan.projection`.
+
+
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+"""Digits before the point that a decimal needs for all integers of so many bits.
+
+The Delta protocol asks for 10 from 32 bits down (delta T22); Delta on Spark records less, and every value fits.
+"""
+
+
+def readable(stored: Type, wanted: Type) -> bool:
+    """Whether every stored value has one exact meaning as the table type `wanted`.
+
+    An instant flag in the file never matters, the table's type decides (iceberg 6.8). Some pairs can still fail on a
+    value: a date or micros out of the range of nanos (5.12, 6.10), text that is no UUID (6.12), bytes that are no UTF-8
+    (6.11). Nested types and variants are never readable here.
+    """
+    match wanted:
+        case BooleanType() | FixedType():
+            return stored == wanted
+        case IntegerType(bits=bits):
+            return _as_integer(stored, bits)
+        case FloatType(bits=bits):
+            return isinstance(stored, FloatType) and 32 <= stored.bits <= bits
+        case DecimalType(precision=precision, scale=scale):
+            return isinstance(stored, DecimalType) and stored.scale == scale and stored.precision <= precision
+        case DateType():
+            return stored in (DateType(), IntegerType(32))
+        case TimeType():
+            return isinstance(stored, TimeType) and stored.unit in ("ms", "us")
+        case TimestampType():
+            return _as_timestamp(stored, wanted)
+        case StringType():
+            return isinstance(stored, StringType | BinaryType)
+        case UuidType():
+            return isinstance(stored, UuidType | StringType) or stored == FixedType(16)
+        case BinaryType():
+            return isinstance(stored, BinaryType)
+        case GeometryType() | GeographyType():
+            return isinstance(stored, BinaryType | GeometryType | GeographyType)
+        case UnknownType():
+            return True
+        case VariantType() | OpaqueType() | UnsignedType() | Int96Type() | StructType() | ListType() | MapType():
+            return False
+
+
+def _as_integer(stored: Type, bits: int) -> bool:
+    match stored:
+        case IntegerType(bits=width):
+            return width <= bits
+        case UnsignedType(bits=width):
+            return width < bits
+        case _:
+            return False
+
+
+def _as_timestamp(stored: Type, wanted: TimestampType) -> bool:
+    match stored:
+        case TimestampType():
+            return True
+        case Int96Type():
+            # Engines read it in micros, so nanos would be lost without a word.
+            return wanted.unit == "us"
+        case DateType():
+            return not wanted.utc
+        case _:
+            return False
+
+
+def readable_in_delta(stored: Type, wanted: Type) -> bool:
+    """Whether a file's values of type `stored` may be read as the Delta table's type `wanted` (delta T16, T18, T22).
+
+    A stored type may be wider than the table's where only its values, not their meaning, can fail to fit: integers of
+    up to 32 bits (files have no narrower ones), and decimals of the same scale. Some pairs can fail on a value, then:
+    such an integer or decimal out of range, bytes that are no UTF-8. Nested types and variants are never readable here.
+    """
+    match wanted, stored:
+        case IntegerType(bits=bits), IntegerType(bits=width):
+            return width <= max(bits, 32)
+        case IntegerType(bits=bits), UnsignedType(bits=width):
+            return width < bits
+        case DecimalType(scale=scale), DecimalType(scale=stored_scale):
+            return scale == stored_scale or widens(stored, wanted)
+        case TimestampType(unit="us"), TimestampType(unit=unit):
+            # The flag in the file never matters; nanos would lose digits.
+            return unit != "ns"
+        case TimestampType(unit="us"), Int96Type():
+            return True
+        case StringType(), BinaryType():
+            return True
+        case BinaryType(), StringType() | FixedType():
+            return True
+        case UnknownType(), _:
+            return True
+        case BooleanType() | FloatType() | DateType() | StringType() | BinaryType(), _ if stored == wanted:
+            return True
+        case _:
+            return widens(stored, wanted)
+
+
+def widens(before: Type, after: Type) -> bool:
+    """Whether a column of type `before` may become one of type `after` in a Delta table, whose old files stay (T22)."""
+    match before, after:
+        case IntegerType(bits=old), IntegerType(bits=new):
+            return old < new
+        case FloatType(bits=32), FloatType(bits=64):
+            return True
+        case IntegerType(bits=old), FloatType(bits=64):
+            return old <= 32
+        case IntegerType(bits=old), DecimalType(precision=precision, scale=scale):
+            return precision - scale >= _DIGITS[old]
+        case DecimalType(precision=p, scale=s), DecimalType(precision=precision, scale=scale):
+            return before != after and scale >= s and precision - scale >= p - s
+        case DateType(), TimestampType(unit="us", utc=False):
+            return True
+        case _:
+            return False

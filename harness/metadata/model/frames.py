@@ -1,0 +1,118 @@
+"""Arrow tables as DataFrames of pandas and Polars, in types that lose nothing.
+
+UUIDs, which are an extension type in Arrow, are text there: pandas cannot show them, and Polars gives bytes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from harness.errors import RequestError, html_lines, html_text
+from harness.metadata.model.arrow_values import (
+    array_of,
+    child_types,
+    children_of,
+    is_rebuilt,
+    nested_type,
+    with_children,
+)
+from harness.metadata.model.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+def to_pandas(rows: pa.Table) -> pd.DataFrame:
+    """The rows with Arrow dtypes, so that integers with nulls, decimals and nested values stay what they are.
+
+    Raises:
+        RequestError: pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise _missing("pandas") from None
+    return _with_text(rows).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def to_polars(rows: pa.Table) -> pl.DataFrame:
+    """The rows in Polars' own types.
+
+    Raises:
+        RequestError: Polars is not installed.
+    """
+    try:
+        import polars as pl
+    except ImportError:
+        raise _missing("polars") from None
+    found = pl.from_arrow(_with_text(rows))
+    assert isinstance(found, pl.DataFrame), "a table is no single column"
+    return found
+
+
+def _missing(package: str) -> RequestError:
+    return RequestError(f"Cannot make a DataFrame: {package} is not installed, pip install {package}")
+
+
+def _with_text(rows: pa.Table) -> pa.Table:
+    types = [_text_type(field.type) for field in rows.schema]
+    if types == rows.schema.types:
+        return rows
+    columns = [
+        pa.chunked_array([_changed(chunk, type_) for chunk in column.chunks], type_)
+        for column, type_ in zip(rows.columns, types, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema([f.with_type(t) for f, t in zip(rows.schema, types, strict=True)]))
+
+
+def _text_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.UuidType):
+        return pa.string()
+    if not is_rebuilt(type_):
+        return type_
+    types = child_types(type_)
+    changed = [_text_type(child) for child in types]
+    return type_ if changed == types else nested_type(type_, changed)
+
+
+def _changed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type.equals(wanted):
+        return array
+    if isinstance(array.type, pa.UuidType):
+        return array_of([None if v is None else str(uuid.UUID(bytes=v)) for v in array.storage.to_pylist()], wanted)
+    pairs = zip(children_of(array), child_types(wanted), strict=True)
+    return with_children(array, [_changed(child, type_) for child, type_ in pairs], wanted)
+
+
+# What notebooks show of tables: HTML in which nothing that a table says is markup.
+
+
+_MOST_COLUMNS = 100
+
+
+def described(title: str, facts: Mapping[str, object], schema: Schema) -> str:
+    """A heading, what is known as a list, and the columns with their types; facts that are None are left out."""
+    known = "".join(
+        f"<li>{html_text(name)}: <code>{html_text(value)}</code></li>"
+        for name, value in facts.items()
+        if value is not None
+    )
+    rows = "".join(
+        f"<tr><td>{html_text(f.name)}</td><td><code>{html_text(f.type)}</code></td>"
+        f"<td>{'required' if f.required else ''}</td><td>{html_text(f.doc or '')}</td></tr>"
+        for f in schema.fields[:_MOST_COLUMNS]
+    )
+    left = len(schema.fields) - _MOST_COLUMNS
+    more = f"<p>{left} more columns</p>" if left > 0 else ""
+    head = "<tr><th>column</th><th>type</th><th></th><th></th></tr>"
+    return f"<div><p><b>{html_text(title)}</b></p><ul>{known}</ul><table>{head}{rows}</table>{more}</div>"
+
+
+def preformatted(text: str) -> str:
+    """A report in plain text, line by line."""
+    return f"<pre>{html_lines(text)}</pre>"

@@ -1,0 +1,158 @@
+"""A plan as a person reads it, and as one JSON document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import without_secrets
+from harness.metadata.plan.scan_plan import SkippedFiles
+from harness.storage.paths import shown
+
+if TYPE_CHECKING:
+    from harness.metadata.plan.scan_plan import ScanPlan
+
+_SHOWN_FILES = 20
+
+
+def as_dict(plan: ScanPlan) -> dict[str, Any]:
+    """The plan as plain values: lists, dicts, texts, ints and stored-form values (bytes included)."""
+    return {
+        "table": shown(plan.table),
+        "format": plan.format,
+        "snapshot_id": plan.snapshot,
+        "schema_id": plan.schema.id,
+        "columns": [{"id": f.id, "name": f.name, "type": str(f.type)} for f in plan.columns],
+        "filter": None if plan.filter is None else plan.filter.sql,
+        "totals": totals(plan),
+        "trusted": list(plan.trusted),
+        "warnings": list(plan.warnings),
+        "files": [_file(plan, row) for row in plan.files.to_pylist()],
+        "skipped": [
+            {"path": s.path, "reason": s.reason, "record_count": s.record_count, "size": s.size} for s in plan.skipped
+        ],
+        "position_deletes": [
+            {
+                "kind": d.kind,
+                "path": d.path,
+                "offset": d.offset,
+                "length": d.length,
+                "record_count": d.record_count,
+                "files": list(d.files),
+            }
+            for d in plan.position_deletes
+        ],
+        "equality_deletes": [
+            {
+                "path": d.path,
+                "format": d.format,
+                "key_ids": [path[-1] for path in d.key_paths],
+                "keys": [f.name for f in d.keys],
+                "sequence_number": d.sequence_number,
+                "partition": None if d.partition is None else plan.partitions[d.partition].named(),
+                "global": d.partition is None,
+                "record_count": d.record_count,
+            }
+            for d in plan.equality_deletes
+        ],
+    }
+
+
+def totals(plan: ScanPlan) -> dict[str, Any]:
+    """The plan in numbers: files considered, read and skipped (with the reasons), rows and bytes as recorded."""
+    listed = plan.skipped
+    skipped = listed.reasons() if isinstance(listed, SkippedFiles) else Counter(s.reason for s in listed)
+    counts, sizes = plan.files.column("record_count").to_pylist(), plan.files.column("size").to_pylist()
+    return {
+        "manifests": plan.counts.manifests,
+        "manifests_skipped": plan.counts.manifests_skipped,
+        "files_considered": plan.counts.files,
+        "files_read": plan.files.num_rows,
+        "files_skipped": len(plan.skipped),
+        "skipped_by": dict(sorted(skipped.items())),
+        "records_before_deletes": None if None in counts else sum(counts),
+        "bytes": None if None in sizes else sum(sizes),
+        "files_with_deleted_positions": sum(plan.files.column("has_positions").to_pylist()),
+        "files_with_equality_deletes": sum(
+            1 for scope in plan.files.column("delete_set").to_pylist() if plan.delete_sets[scope]
+        ),
+        "position_deletes": len(plan.position_deletes),
+        "equality_deletes": len(plan.equality_deletes),
+    }
+
+
+def as_text(plan: ScanPlan) -> str:
+    """The plan for a person: totals, then files, skips and deletes, the first twenty of each."""
+    known = totals(plan)
+    rows, size = known["records_before_deletes"], known["bytes"]
+    lines = [
+        f"{plan.format} table {plan.table}",
+        f"snapshot {plan.snapshot if plan.snapshot is not None else 'none'}, schema {plan.schema.id}",
+        f"columns {', '.join(f.name for f in plan.columns)}",
+        f"filter {plan.filter.sql if plan.filter is not None else 'none'}",
+        f"files {known['files_read']} read, {known['files_skipped']} skipped{_reasons(known)} "
+        f"of {known['files_considered']}{_manifests(known)}",
+        f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
+        f"{'unknown' if size is None else f'{size:,}'} bytes",
+        f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
+        f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
+    ]
+    lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
+    lines += _section(
+        "read", [_file_line(plan, row) for row in plan.files.to_pylist()[:_SHOWN_FILES]], plan.files.num_rows
+    )
+    lines += _section("skipped", [f"{s.path}  by {s.reason}" for s in plan.skipped[:_SHOWN_FILES]], len(plan.skipped))
+    positional = [
+        f"{d.path}  {d.kind}{f' at {d.offset}' if d.offset is not None else ''}, "
+        f"{'?' if d.record_count is None else d.record_count} positions, files {', '.join(map(str, d.files))}"
+        for d in plan.position_deletes[:_SHOWN_FILES]
+    ]
+    lines += _section("deleted positions", positional, len(plan.position_deletes))
+    equality = [
+        f"{d.path}  keys {', '.join(f.name for f in d.keys)}, sequence number {d.sequence_number}, "
+        f"{'all partitions' if d.partition is None else plan.partitions[d.partition].named()}"
+        for d in plan.equality_deletes[:_SHOWN_FILES]
+    ]
+    lines += _section("equality deletes", equality, len(plan.equality_deletes))
+    lines += [f"warning: {warning}" for warning in plan.warnings]
+    return without_secrets("\n".join(lines))
+
+
+def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
+    partition = plan.partitions[row.pop("partition")]
+    scope = plan.delete_sets[row.pop("delete_set")]
+    return {**row, "physical": shown(row["physical"]), "partition": partition.named(), "equality_deletes": list(scope)}
+
+
+def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
+    notes = [f"{row['record_count']} rows", f"{row['size']} bytes", row["format"]]
+    if row["sequence_number"] is not None:
+        notes.append(f"sequence number {row['sequence_number']}")
+    values = plan.partitions[row["partition"]].named()
+    if values:
+        notes.append(f"partition {values}")
+    if row["has_positions"]:
+        notes.append("deleted positions")
+    if plan.delete_sets[row["delete_set"]]:
+        notes.append(f"equality deletes {', '.join(map(str, plan.delete_sets[row['delete_set']]))}")
+    return f"{row['path']}  {', '.join(notes)}"
+
+
+def _manifests(known: dict[str, Any]) -> str:
+    read, skipped = known["manifests"] - known["manifests_skipped"], known["manifests_skipped"]
+    return f"; manifests {read} read, {skipped} skipped" if read or skipped else ""
+
+
+def _reasons(known: dict[str, Any]) -> str:
+    return (
+        f" ({', '.join(f'{n} by {reason}' for reason, n in known['skipped_by'].items())})"
+        if known["skipped_by"]
+        else ""
+    )
+
+
+def _section(title: str, lines: list[str], total: int) -> list[str]:
+    if not lines:
+        return []
+    more = [f"  … and {total - len(lines)} more"] if total > len(lines) else []
+    return [f"{title}:", *(f"  {line}" for line in lines), *more]

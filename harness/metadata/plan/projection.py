@@ -1,0 +1,474 @@
+"""How the columns of one data file become the columns of a read: the projection of a file's schema onto a table's.
+
+Pure: takes a file's physical schema and the fields that a read wants, and says per field where its values come from.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import field
+from typing import Any, TypeAlias
+
+from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.metadata.model.file_schema import (
+    STORED_LIST,
+    STORED_MAP,
+    STORED_STRUCT,
+    MappedName,
+    NameMapping,
+    PhysicalField,
+    PhysicalSchema,
+    describe,
+    is_variant_group,
+    mapping_by_name,
+    readable,
+    readable_in_delta,
+    walk_stored,
+    with_mapped_ids,
+    with_positional_ids,
+)
+from harness.metadata.model.schema import (
+    CHANGES,
+    Field,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    VariantType,
+    children,
+    walk,
+)
+from harness.storage.records import dataclass
+
+__all__ = [
+    "STORED_LIST",
+    "STORED_MAP",
+    "STORED_STRUCT",
+    "ColumnLookup",
+    "ColumnSource",
+    "MappedName",
+    "NameMapping",
+    "PartitionValue",
+    "PhysicalField",
+    "PhysicalSchema",
+    "Stored",
+    "Value",
+    "check_stored",
+    "describe",
+    "find_named",
+    "find_stored",
+    "is_identity",
+    "is_positional",
+    "is_variant_group",
+    "resolve",
+]
+
+
+# How the columns of a table are found among those of a data file.
+#
+# Spec: Delta, "Column Mapping"; Iceberg, "Column Projection".
+
+
+class ColumnLookup(enum.Enum):
+    """The rules of one format, and of one way of its writers, by which columns are found at every struct level.
+
+    ICEBERG: by field id, or as a name mapping says in files without ids; the file comes before the partition tuple.
+    DELTA_NAME: by the physical name, else the display name, whatever ids a file has; the partition values come first.
+    DELTA_ID: by field id, whatever names a file has; the partition values come first.
+    """
+
+    ICEBERG = "iceberg"
+    DELTA_NAME = "delta name"
+    DELTA_ID = "delta id"
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether Delta's rules hold for what is missing, wider or stored beside a partition value."""
+        return self is not ColumnLookup.ICEBERG
+
+
+def stored_name(field: Field) -> str:
+    """The name under which data files, statistics and partition values know a field: physical, else logical."""
+    return field.name if field.physical_name is None else field.physical_name
+
+
+def by_id(field_id: int, level: PhysicalSchema) -> list[PhysicalField]:
+    """The stored fields of one level with that id; more than one is an error that the caller knows how to name."""
+    return [f for f in level if f.id == field_id]
+
+
+def by_name(name: str, level: PhysicalSchema) -> list[PhysicalField]:
+    """The stored fields of one level called `name`, else those called so in another letter case (delta T10, E4)."""
+    exact = [f for f in level if f.name == name]
+    if exact:
+        return exact
+    lowered = name.lower()
+    return [f for f in level if f.name.lower() == lowered]
+
+
+# Where a field's values come from.
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The file has the field.
+
+    parts: sources of a struct's wanted fields in the table's order, or of (element,), or of (key, value); empty for a
+        single value and for a variant. All of a struct's parts may be `Value`: its own nulls still count (iceberg 5.9).
+        An element or map value may be `Value(None)`: lengths and keys still count (5.10).
+    place: index of the field among those of its level in the file. `physical` may be a copy that carries the id which
+        a name mapping gives, so this, not the object, says which stored field it is.
+    """
+
+    physical: PhysicalField
+    parts: tuple[ColumnSource, ...] = ()
+    place: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The same value in every row of the file, as internal values: a default, or null."""
+
+    value: Any = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionValue:
+    """The constant of the file's partition tuple for this field id; may differ from file to file."""
+
+    field_id: int
+
+
+ColumnSource: TypeAlias = Stored | Value | PartitionValue
+
+
+def resolve(
+    fields: tuple[Field, ...],
+    file: PhysicalSchema,
+    *,
+    name_mapping: NameMapping | None,
+    partition_ids: frozenset[int] = frozenset(),
+    file_format: str = "parquet",
+    file_path: str,
+    table: str,
+    lookup: ColumnLookup = ColumnLookup.ICEBERG,
+) -> tuple[ColumnSource, ...]:
+    """Where each of `fields` comes from in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
+
+    Iceberg: a field that the file has by id is read; else the partition tuple's value is taken, else the field's
+    default, else null (5.2). A file without any id gets ids first: the partition tuple goes before it, then the name
+    mapping, or without one the names (avro, orc) or the positions of the columns (parquet, top level only; 5.6).
+
+    Delta: a partition column is the partition tuple's value, whatever the file holds (V1). Any other field that the
+    file has by name or by id, at each struct level, is read, with Delta's own widenings (T16 to T18, T22); else it is
+    null, whatever it promises about nulls (T7, T8).
+
+    Args:
+        fields: table fields, possibly pruned; metadata columns are not looked up here, see `find_stored`.
+        name_mapping: used only for a file without ids of an Iceberg table.
+        partition_ids: source ids of the identity fields in the file's own partition spec; Delta: ids of the partition
+            columns.
+        file_format: `parquet`, `avro` or `orc`.
+        file_path, table: for messages.
+        lookup: how columns are found, and so which format's rules hold.
+
+    Raises:
+        SchemaMismatchError: a stored type that the table's type cannot be read from (`IncompatibleType`), a required
+            field without a value (`MissingRequiredField`, Iceberg only), an id or a name that two columns claim
+            (`DuplicateFieldId`, `AmbiguousColumn`), no ids where the table goes by ids (`MissingFieldIds`, delta T11).
+        UnsupportedError: a field of an unknown type (iceberg 1.22, delta T28), a nested field found only by position
+            (iceberg 5.6).
+    """
+    has_ids = any(f.id is not None for f in walk_stored(file))
+    by_position = False
+    if not has_ids and lookup is ColumnLookup.ICEBERG:
+        if name_mapping is not None:
+            file = with_mapped_ids(file, name_mapping)
+        elif file_format == "parquet":
+            file, by_position = with_positional_ids(file), True
+        else:
+            file = with_mapped_ids(file, mapping_by_name(fields))
+    resolver = _Resolver(
+        partition_ids=partition_ids,
+        has_ids=has_ids,
+        by_position=by_position,
+        is_mapped=not has_ids and lookup is ColumnLookup.ICEBERG and name_mapping is not None,
+        strict_zones=file_format == "orc",
+        lookup=lookup,
+        file_path=file_path,
+        table=table,
+    )
+    return tuple(resolver.source(f, file, f.name) for f in fields)
+
+
+def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
+    """Whether `resolve` can only go by the position of columns, which deserves a warning (iceberg 5.6)."""
+    if not file or file_format != "parquet" or name_mapping is not None:
+        return False
+    return all(f.id is None for f in walk_stored(file))
+
+
+def shares_columns(
+    fields: tuple[Field, ...],
+    file: PhysicalSchema,
+    *,
+    name_mapping: NameMapping | None,
+    file_format: str = "parquet",
+    lookup: ColumnLookup = ColumnLookup.ICEBERG,
+) -> bool:
+    """Whether a file has any of the top-level `fields`, by the rules of `resolve`; true of a file without columns.
+
+    Arguments as there. If it has none, all that it gives are nulls, defaults and partition values.
+    """
+    if not file:
+        return True
+    if lookup is ColumnLookup.DELTA_NAME:
+        return any(by_name(stored_name(f), file) for f in fields)
+    if lookup is ColumnLookup.ICEBERG and all(f.id is None for f in walk_stored(file)):
+        if name_mapping is None and file_format == "parquet":
+            return True  # by position
+        file = with_mapped_ids(file, mapping_by_name(fields) if name_mapping is None else name_mapping)
+    return any(by_id(f.id, file) for f in fields)
+
+
+def find_stored(field_id: int, file: PhysicalSchema) -> Stored | None:
+    """The top-level column with that id, such as a stored `_row_id`; None if the file has none (iceberg 5.18)."""
+    return next((Stored(f, place=place) for place, f in enumerate(file) if f.id == field_id), None)
+
+
+def find_named(name: str, file: PhysicalSchema) -> Stored | None:
+    """The top-level column of exactly that name, such as Delta's materialised row ids (delta T14, W5), or None."""
+    return next((Stored(f, place=place) for place, f in enumerate(file) if f.name == name), None)
+
+
+def check_stored(wanted: Field, stored: Stored, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
+    """Refuses a stored metadata column of a type that its own cannot be read from, as `resolve` does of others.
+
+    Raises:
+        SchemaMismatchError: that. Rules: iceberg 5.12, delta T23.
+    """
+    resolver = _Resolver(
+        partition_ids=frozenset(),
+        has_ids=True,
+        by_position=False,
+        strict_zones=False,
+        lookup=lookup,
+        file_path=file_path,
+        table=table,
+    )
+    resolver.from_stored(wanted, stored.physical, wanted.name, stored.place)
+
+
+def is_identity(wanted: Field, source: ColumnSource) -> bool:
+    """Whether the stored column is the table's column as it is: same types, and below the top the same names and order.
+
+    The column's own name is not compared, nor are those of elements, keys and values. Never true for a variant or a
+    geometry, which engines have to convert.
+    """
+    match source:
+        case Stored(physical=physical, parts=parts):
+            return _is_unchanged(wanted.type, physical, parts)
+        case _:
+            return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Resolver:
+    """What stays the same while the fields of one file are resolved; paths are dotted names from the top.
+
+    is_mapped: the ids of the file's columns are those that the table's name mapping gives them.
+    strict_zones: ORC's timestamp is a wall clock and its timestamp_instant is not, so neither can stand for the other.
+    """
+
+    partition_ids: frozenset[int]
+    has_ids: bool
+    by_position: bool
+    strict_zones: bool
+    lookup: ColumnLookup
+    file_path: str
+    table: str
+    is_mapped: bool = False
+
+    def source(self, wanted: Field, level: PhysicalSchema, path: str) -> ColumnSource:
+        if isinstance(wanted.type, UnknownType):
+            return Value(None)
+        self.refuse_opaque(wanted, path)
+        is_partition = wanted.id in self.partition_ids
+        if is_partition and (self.lookup.is_delta or not self.has_ids):
+            return PartitionValue(wanted.id)
+        stored = self.find(wanted, level, path)
+        if stored is not None:
+            place = next(i for i, f in enumerate(level) if f is stored)
+            return self.from_stored(wanted, stored, path, place)
+        if is_partition:
+            return PartitionValue(wanted.id)
+        return Value(None if self.lookup.is_delta else self.default(wanted, path))
+
+    def find(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
+        if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and CHANGES.get(wanted.name) == wanted):
+            return self.find_by_name(wanted, level, path)
+        if self.lookup is ColumnLookup.DELTA_ID and level and all(f.id is None for f in level):
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the table finds columns by field id, and the file's columns at its level "
+                "have none; rewrite the file",
+                **self.place("MissingFieldIds", path, "delta T11"),
+            )
+        found = by_id(wanted.id, level)
+        if len(found) > 1:
+            names = " and ".join(repr(f.name) for f in found)
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
+                "correct the file or the name mapping",
+                **self.place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
+            )
+        return found[0] if found else None
+
+    def find_by_name(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
+        name = stored_name(wanted)
+        found = by_name(name, level)
+        if len(found) > 1:
+            names = " and ".join(repr(f.name) for f in found)
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
+                **self.place("AmbiguousColumn", path, "delta T10"),
+            )
+        return found[0] if found else None
+
+    def from_stored(self, wanted: Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
+        if isinstance(stored.type, UnknownType):
+            return Value(None)
+        if self.by_position and (children(wanted.type) or stored.children):
+            raise UnsupportedError(
+                f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
+                "set the table property schema.name-mapping.default",
+                **self.place("MissingFieldIds", path, "iceberg 5.6"),
+            )
+        match wanted.type, stored.type:
+            case StructType(fields=fields), StructType():
+                inner = tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields)
+                return Stored(stored, inner, place)
+            case ListType(element=element), ListType():
+                return Stored(stored, (self.part(element, stored, path, 0),), place)
+            case MapType(key=key, value=value), MapType():
+                parts = (self.part(key, stored, path, 0), self.part(value, stored, path, 1))
+                self.check_key(key, parts[0], path)
+                return Stored(stored, parts, place)
+            case VariantType(), StructType() if is_variant_group(stored):
+                return Stored(stored, place=place)
+            case TimestampType(utc=utc), TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
+                raise self.incompatible(wanted, describe(stored), path)
+            case _ if self.readable(stored.type, wanted.type):
+                return Stored(stored, place=place)
+            case _:
+                raise self.incompatible(wanted, describe(stored), path)
+
+    def part(self, wanted: Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
+        """The source of an element, key or value: there is only one candidate, which must not be another field's."""
+        stored = parent.children[place]
+        path = f"{path}.{wanted.name}"
+        if isinstance(wanted.type, UnknownType):
+            return Value(None)
+        self.refuse_opaque(wanted, path)
+        if stored.id is not None and stored.id != wanted.id and not self.lookup.is_delta:
+            where = "the name mapping" if self.is_mapped else "the file"
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: it has field id {stored.id} in {where} and {wanted.id} in the table's "
+                f"schema; {self.remedy()}",
+                **self.place("IncompatibleType", path, "iceberg 5.1"),
+            )
+        return self.from_stored(wanted, stored, path, place)
+
+    def readable(self, stored: Type, wanted: Type) -> bool:
+        return readable_in_delta(stored, wanted) if self.lookup.is_delta else readable(stored, wanted)
+
+    def check_key(self, key: Field, source: ColumnSource, path: str) -> None:
+        """Iceberg: a map's key must be in the file as a whole, fields added to it could make keys equal (5.10)."""
+        if not _is_fully_stored(source) and not self.lookup.is_delta:
+            raise SchemaMismatchError(
+                f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; {self.remedy()}",
+                **self.place("IncompatibleType", path, "iceberg 5.10"),
+            )
+
+    def default(self, wanted: Field, path: str) -> Any:
+        """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
+        held = sorted(f.id for _, f in walk(children(wanted.type)) if f.id in self.partition_ids)
+        if held:
+            raise UnsupportedError(
+                f"Cannot read column {path}: the file lacks the struct, but its partition tuple has values for the "
+                f"struct's fields {held}; rewrite the file",
+                **self.place("UnsupportedType", path, "iceberg 5.2"),
+            )
+        if wanted.initial_default is None and wanted.required:
+            raise SchemaMismatchError(
+                f"Cannot read required column {path}: the file lacks field id {wanted.id}, which has no initial "
+                f"default; {self.remedy()}, or make the column optional",
+                **self.place("MissingRequiredField", path, "iceberg 5.2"),
+            )
+        return self.filled(wanted, wanted.initial_default, path)
+
+    def filled(self, wanted: Field, value: Any, path: str) -> Any:
+        """A struct's default with the defaults of the fields that it does not mention, in the struct's order."""
+        if not isinstance(wanted.type, StructType) or value is None:
+            return value
+        return {
+            f.id: self.filled(f, value[f.id], f"{path}.{f.name}")
+            if f.id in value
+            else self.default(f, f"{path}.{f.name}")
+            for f in wanted.type.fields
+        }
+
+    def refuse_opaque(self, wanted: Field, path: str) -> None:
+        if isinstance(wanted.type, OpaqueType):
+            raise UnsupportedError(
+                f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
+                **self.place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
+            )
+
+    def incompatible(self, wanted: Field, stored: str, path: str) -> SchemaMismatchError:
+        return SchemaMismatchError(
+            f"Cannot read column {path}: the file stores {stored} and the table has {wanted.type}, which it cannot be "
+            f"read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
+            **self.place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
+        )
+
+    def remedy(self) -> str:
+        """The remedy for a column that is not there, or is taken for another."""
+        if self.is_mapped:
+            return "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
+        return "rewrite the file"
+
+    def rule(self, iceberg: str, delta: str) -> str:
+        return delta if self.lookup.is_delta else iceberg
+
+    def place(self, cause: str, path: str, rule: str) -> dict[str, str]:
+        return {"cause": cause, "table": self.table, "file": self.file_path, "field": path, "rule": rule}
+
+
+def _is_fully_stored(source: ColumnSource) -> bool:
+    return isinstance(source, Stored) and all(_is_fully_stored(part) for part in source.parts)
+
+
+def _is_unchanged(wanted: Type, stored: PhysicalField, parts: tuple[ColumnSource, ...]) -> bool:
+    match wanted:
+        case StructType(fields=fields):
+            same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
+            return same_names and _are_unchanged(fields, stored.children, parts)
+        case ListType() | MapType():
+            return _are_unchanged(children(wanted), stored.children, parts)
+        case VariantType() | GeometryType() | GeographyType():
+            return False
+        case _:
+            return stored.type == wanted
+
+
+def _are_unchanged(fields: tuple[Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:
+    """Whether each part is the stored child at its own place, unchanged."""
+    return len(fields) == len(stored) == len(parts) and all(
+        isinstance(part, Stored) and part.physical == child and is_identity(f, part)
+        for f, child, part in zip(fields, stored, parts, strict=True)
+    )

@@ -1,0 +1,301 @@
+"""ScanPlan: what a read of one snapshot must do, said once, for every engine.
+
+A format makes a plan; an engine runs it and knows nothing of manifests, logs or bitmap files. The plan is columnar
+(Arrow tables), because a table of a million files must fit in memory and cross into an engine in one step.
+
+An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the
+rows whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
+residual filter; project. Planning only ever skips whole files, and none by its recorded row count alone; no count may
+be answered from metadata when a delete applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.arrow_values import from_numpy
+from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.frames import preformatted
+from harness.metadata.model.schema import Field, Schema
+from harness.metadata.plan.projection import ColumnLookup, NameMapping
+from harness.storage.paths import shown
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+
+FILES = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),  # as recorded: the file's identity
+        pa.field("physical", pa.string(), nullable=False),  # where the bytes are
+        pa.field("format", pa.string(), nullable=False),  # parquet, avro, orc
+        pa.field("record_count", pa.int64()),  # physical rows, before deletes; null: unknown
+        pa.field("size", pa.int64()),  # bytes, as recorded: informative only, real tables record wrong sizes
+        pa.field("spec_id", pa.int32(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),  # index into ScanPlan.partitions
+        pa.field("sequence_number", pa.int64()),  # data sequence number; Delta: null
+        pa.field("first_row_id", pa.int64()),  # null: rows have no ids
+        pa.field("delete_set", pa.int32(), nullable=False),  # index into ScanPlan.delete_sets
+        pa.field("has_positions", pa.bool_(), nullable=False),  # whether deleted positions may exist
+    ]
+)
+"""Columns of `ScanPlan.files`; a row's index is the file's *ordinal*, its name in the rest of the plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition tuple of one spec.
+
+    spec_id: the spec that gives the tuple its meaning.
+    values: internal values (see `harness.metadata.model.schema`) by partition field id.
+    constants: internal values by *source* field id, for identity fields only: what a file without that column holds
+        (iceberg 5.2). A null in the tuple is a null constant.
+    names: of the partition fields, by id, for display.
+    """
+
+    spec_id: int
+    values: Mapping[int, Any] = field(hash=False)
+    constants: Mapping[int, Any] = field(hash=False)
+    names: Mapping[int, str] = field(default_factory=dict, hash=False)
+
+    def named(self) -> dict[str, Any]:
+        """The tuple by name of partition field, in the spec's order; internal values."""
+        return {self.names.get(field_id, str(field_id)): value for field_id, value in self.values.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EqualityDelete:
+    """One equality delete file: a row of a data file in its scope dies if it equals one of its rows in all keys.
+
+    path, physical, format: as in `FILES`.
+    keys: the key columns with their newest type, in ascending order of field id; ids are what matters, names are not.
+        A key inside a struct is given by the path of ids from the top-level column, see `key_paths`.
+    key_paths: per key, field ids from the top-level column down to the key.
+    sequence_number: hits data files with a smaller data sequence number.
+    partition: index into `ScanPlan.partitions`; None: global, hits all partitions.
+    record_count: rows, None if unknown.
+    """
+
+    path: str
+    physical: str
+    format: str
+    keys: tuple[Field, ...]
+    key_paths: tuple[tuple[int, ...], ...]
+    sequence_number: int
+    partition: int | None
+    record_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionDelete:
+    """One source of deleted positions, for display; the positions come from `ScanPlan.load_positions`.
+
+    An engine may also read them itself, where `physical` says from what: the oracle does.
+
+    kind: `position delete file`, or `deletion vector`.
+    path: the delete file, as recorded.
+    offset, length: the blob in the file, in bytes; None for a whole file.
+    record_count: deleted positions in it, None if unknown.
+    files: ordinals of the data files that it may hit.
+    physical: where the bytes are; None: only `load_positions` can tell (inline vectors, a change feed's differences).
+    format: `parquet`, `avro` or `orc` of a position delete file.
+    """
+
+    kind: Literal["position delete file", "deletion vector"]
+    path: str
+    offset: int | None = None
+    length: int | None = None
+    record_count: int | None = None
+    files: tuple[int, ...] = ()
+    physical: str | None = None
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedFile:
+    """A live data file that the plan leaves out.
+
+    reason: `partition` (the tuple excludes the filter) or `statistics` (bounds or null counts of columns do).
+    physical: where the bytes are; None: the format did not say.
+    """
+
+    path: str
+    reason: Literal["partition", "statistics"]
+    record_count: int | None
+    size: int | None
+    physical: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What planning looked at; manifests skipped are those that could not hold a matching file."""
+
+    manifests: int = 0
+    manifests_skipped: int = 0
+    files: int = 0
+    files_skipped: int = 0
+
+
+PositionLoader = Callable[[Sequence[int]], Mapping[int, BitMap64]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlan:
+    """The contract between a format and an engine.
+
+    table: the table's location, for messages.
+    format: `iceberg` or `delta`.
+    snapshot: the snapshot's id or version; None for a table without one.
+    schema: the table's schema as of this read.
+    columns: what the caller gets, in order: fields of `schema`, and metadata columns (`model.metadata_columns`).
+    filter: what rows must satisfy; engines always apply all of it. None: every row.
+    files: `FILES`, one row per data file to read, in the format's order.
+    partitions: partition tuples that `files` and `equality_deletes` point into.
+    equality_deletes: every equality delete file that hits a planned file.
+    delete_sets: the distinct sets of equality deletes that files have; each a tuple of indexes into
+        `equality_deletes`, ascending. `files.delete_set` points here.
+    position_deletes: where deleted positions come from.
+    load_positions: ordinals to deleted row positions (from 0); files without any are absent. Reads delete files.
+    name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
+    skipped: live files left out, with the reason.
+    storage: opens physical paths that an engine cannot open itself.
+    warnings: what is odd about the files but harmless to the rows, one sentence each.
+    trusted: what the table says of manifests and files, and was believed so that they were skipped, a phrase each.
+    lookup: how columns are found in data files, for `harness.metadata.plan.projection.resolve`.
+    materialized: by name of a metadata column, the name of the column of data files that holds it, where a file has
+        one and it is not null; Delta's row tracking (delta W2, W3). Iceberg finds such columns by their ids.
+    row_commit_versions: int64, per file the version that `_row_commit_version` is where no column holds it; None: rows
+        have none.
+    enough: so many of the rows will do, whichever they are, so that an engine may leave files unread; None: all are
+        wanted.
+    kept_whole: per file, whether the metadata says that `filter` keeps all of its rows; None: nobody knows. It may be
+        wrong, and leaves nulls out, so it tells an engine what is quicker and never what is right.
+    bounds: of columns of `schema`, what the metadata says of each in each file, by field id, as far as it says
+        anything; for an engine that skips files by filters that come after the plan. None: nothing is known.
+    """
+
+    table: str
+    format: Literal["iceberg", "delta"]
+    snapshot: int | None
+    schema: Schema
+    columns: tuple[Field, ...]
+    filter: Filter | None
+    files: pa.Table
+    partitions: tuple[Partition, ...]
+    equality_deletes: tuple[EqualityDelete, ...]
+    delete_sets: tuple[tuple[int, ...], ...]
+    position_deletes: tuple[PositionDelete, ...]
+    load_positions: PositionLoader
+    name_mapping: NameMapping | None
+    skipped: Sequence[SkippedFile]
+    counts: Counts
+    storage: Storage
+    warnings: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+    lookup: ColumnLookup = ColumnLookup.ICEBERG
+    materialized: Mapping[str, str] = field(default_factory=dict)
+    row_commit_versions: pa.Array | None = None
+    enough: int | None = None
+    kept_whole: Callable[[], npt.NDArray[np.bool_]] | None = None
+    bounds: Callable[[Sequence[Field]], Mapping[int, ColumnBounds]] | None = None
+
+    def __repr__(self) -> str:
+        name = "version" if self.format == "delta" else "snapshot"
+        counts = f"files={self.files.num_rows}, skipped={len(self.skipped)}"
+        return f"ScanPlan({shown(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what `explain` says."""
+        return preformatted(self.explain())
+
+    def explain(self) -> str:
+        """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""
+        from harness.metadata.plan import explain as plan_report
+
+        return plan_report.as_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""
+        from harness.metadata.plan import explain as plan_report
+
+        return plan_report.as_dict(self)
+
+
+# The live files that a plan leaves out, made into objects only when looked at: there may be hundreds of thousands.
+
+
+KEPT: Final = 0
+BY_PARTITION: Final = 1
+BY_STATISTICS: Final = 2
+"""Verdicts on a file."""
+
+Verdicts: TypeAlias = npt.NDArray[np.int8]
+
+_SLICE_ROWS = 1 << 14
+"""Files are made into objects so many at a time."""
+
+_REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFiles(Sequence[SkippedFile]):
+    """Files left out.
+
+    verdicts: on each. load: their path, record_count (null: unknown), size and physical path, as columns; asked once.
+    """
+
+    verdicts: Verdicts
+    load: Callable[[], pa.Table]
+
+    @staticmethod
+    def of(verdicts: Verdicts, load: Callable[[], pa.Table]) -> SkippedFiles:
+        """The same, with what `load` gives kept once somebody has looked."""
+        return SkippedFiles(verdicts, cache(load))
+
+    def reasons(self) -> dict[str, int]:
+        """How many files were left out for which reason; without a look at any."""
+        counts = {reason: int((self.verdicts == verdict).sum()) for verdict, reason in _REASONS.items()}
+        return {reason: count for reason, count in counts.items() if count}
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    def __iter__(self) -> Iterator[SkippedFile]:
+        table = self.load().select(["path", "record_count", "size", "physical"])
+        for start in range(0, len(self), _SLICE_ROWS):
+            columns = [column.to_pylist() for column in table.slice(start, _SLICE_ROWS).columns]
+            verdicts = self.verdicts[start : start + _SLICE_ROWS].tolist()
+            for verdict, path, record_count, size, physical in zip(verdicts, *columns, strict=True):
+                yield SkippedFile(
+                    path=path, reason=_REASONS[verdict], record_count=record_count, size=size, physical=physical
+                )
+
+    @overload
+    def __getitem__(self, index: int) -> SkippedFile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> SkippedFiles: ...
+
+    def __getitem__(self, index: int | slice) -> SkippedFile | SkippedFiles:
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            own = np.array(places, dtype=np.int64)
+            return SkippedFiles.of(self.verdicts[own], lambda: self.load().take(from_numpy(own)))
+        return next(iter(self[places : places + 1]))
+
+
+def trusted_of_files(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
+    """What the table says of files, and was believed so that they were skipped: a phrase each."""
+    reasons = skipped.reasons()
+    found = [f"partition tuples of {reasons['partition']:,} files"] if "partition" in reasons else []
+    if "statistics" in reasons and condition is not None:
+        columns = ", ".join(f.name for f in condition.columns)
+        found.append(f"bounds and counts of {columns} in {reasons['statistics']:,} files")
+    return tuple(found)

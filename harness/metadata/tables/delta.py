@@ -1,0 +1,144 @@
+"""What a Delta table's log says: its versions, as DESCRIBE HISTORY shows them, and the files and partitions of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import json_text
+from harness.metadata.delta.source import DeltaSnapshot
+from harness.metadata.delta.statistics import record_counts
+from harness.metadata.delta.table import DeltaTable
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.schema import StructType, arrow_type
+from harness.metadata.tables.reading import TEXTS, TIME, table_of, tuple_struct, tuples_of
+
+VERSIONS = pa.schema(
+    [
+        pa.field("version", pa.int64()),
+        pa.field("timestamp", TIME),
+        pa.field("userId", pa.string()),
+        pa.field("userName", pa.string()),
+        pa.field("operation", pa.string()),
+        pa.field("operationParameters", TEXTS),
+        pa.field("job", TEXTS),
+        pa.field("notebook", TEXTS),
+        pa.field("clusterId", pa.string()),
+        pa.field("readVersion", pa.int64()),
+        pa.field("isolationLevel", pa.string()),
+        pa.field("isBlindAppend", pa.bool_()),
+        pa.field("operationMetrics", TEXTS),
+        pa.field("userMetadata", pa.string()),
+        pa.field("engineInfo", pa.string()),
+    ]
+)
+
+
+def versions(table: DeltaTable) -> pa.Table:
+    """The versions that can be read, the newest first. What a commit says in another type than it should is null."""
+    return table_of(VERSIONS, [_version(entry) for entry in reversed(table.snapshots())])
+
+
+def files_schema(snapshot: DeltaSnapshot) -> pa.Schema:
+    """The columns of `files`."""
+    return pa.schema(
+        [
+            pa.field("path", pa.string()),
+            *_partition_field(snapshot),
+            pa.field("size", pa.int64()),
+            pa.field("modification_time", TIME),
+            pa.field("num_records", pa.int64()),
+            pa.field("stats", pa.string()),
+            pa.field("deletion_vector_storage_type", pa.string()),
+            pa.field("deleted_rows", pa.int64()),
+            pa.field("base_row_id", pa.int64()),
+            pa.field("default_row_commit_version", pa.int64()),
+        ]
+    )
+
+
+def files(snapshot: DeltaSnapshot) -> pa.Table:
+    """The live files of a version."""
+    found, schema = snapshot.state.files, files_schema(snapshot)
+    counts = record_counts(found)
+    has_vector = pc.is_valid(found.column("dv_storage_type"))
+    arrays = {
+        **{name: found.column(name) for name in ("path", "size", "stats", "base_row_id", "default_row_commit_version")},
+        "modification_time": pc.multiply(found.column("modification_time"), scalar_of(1000, pa.int64())).cast(TIME),
+        "num_records": from_numpy(counts, missing=counts < 0),
+        "deletion_vector_storage_type": found.column("dv_storage_type"),
+        "deleted_rows": pc.if_else(has_vector, found.column("dv_cardinality"), scalar_of(0, pa.int64())),
+    }
+    partition = _partition_type(snapshot)
+    if partition is not None:
+        tuples = snapshot.partitions
+        arrays["partition"] = tuples_of(tuples.tuples, partition).take(from_numpy(tuples.indexes))
+    return pa.table([arrays[name] for name in schema.names], schema=schema)
+
+
+def partitions_schema(snapshot: DeltaSnapshot) -> pa.Schema:
+    """The columns of `partitions`."""
+    counts = ("record_count", "file_count", "total_data_file_size_in_bytes", "deleted_rows")
+    return pa.schema([*_partition_field(snapshot), *(pa.field(name, pa.int64()) for name in counts)])
+
+
+def partitions(snapshot: DeltaSnapshot) -> pa.Table:
+    """One row for each partition that has live files. Rows are counted with those that deletion vectors delete."""
+    found, tuples = snapshot.state.files, snapshot.partitions
+    counts = np.maximum(record_counts(found), 0)
+    size = len(tuples.tuples)
+    deleted = to_numpy(found.column("dv_cardinality").fill_null(0)).astype(np.int64)
+    sums = []
+    for values in (counts, np.ones(len(counts), np.int64), to_numpy(found.column("size")), deleted):
+        total = np.zeros(size, np.int64)
+        np.add.at(total, tuples.indexes, values)
+        sums.append(from_numpy(total))
+    partition = _partition_type(snapshot)
+    arrays = sums if partition is None else [tuples_of(tuples.tuples, partition), *sums]
+    return pa.Table.from_arrays(arrays, schema=partitions_schema(snapshot))
+
+
+def _partition_type(snapshot: DeltaSnapshot) -> StructType | None:
+    columns = snapshot.columns.partition_columns
+    return tuple_struct(columns) if columns else None
+
+
+def _partition_field(snapshot: DeltaSnapshot) -> list[pa.Field]:
+    type_ = _partition_type(snapshot)
+    return [] if type_ is None else [pa.field("partition", arrow_type(type_))]
+
+
+def _version(entry: Mapping[str, Any]) -> Sequence[Any]:
+    info = entry["commit_info"]
+    return (
+        entry["id"],
+        entry["timestamp_ms"],
+        *(_text(info.get(name)) for name in ("userId", "userName")),
+        entry["operation"],
+        *(_pairs(info.get(name)) for name in ("operationParameters", "job", "notebook")),
+        _text(info.get("clusterId")),
+        _number(info.get("readVersion")),
+        _text(info.get("isolationLevel")),
+        info.get("isBlindAppend") if isinstance(info.get("isBlindAppend"), bool) else None,
+        _pairs(info.get("operationMetrics")),
+        *(_text(info.get(name)) for name in ("userMetadata", "engineInfo")),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+
+
+def _pairs(value: Any) -> list[tuple[str, str | None]] | None:
+    """What is no text, which other writers than Spark record, is shown as JSON."""
+    if not isinstance(value, Mapping):
+        return None
+    return [(key, item if item is None or isinstance(item, str) else json_text(item)) for key, item in value.items()]

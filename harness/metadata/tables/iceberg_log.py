@@ -1,0 +1,209 @@
+"""What an Iceberg table's metadata file and manifest lists say: snapshots, their history, refs and manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile, partition_types
+from harness.metadata.iceberg.metadata import TableMetadata
+from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.model.arrow_values import array_of
+from harness.metadata.model.schema import BinaryType, FixedType, Schema, Type, UuidType
+from harness.metadata.tables.reading import TEXTS, TIME, table_of, texts, values_of
+
+SNAPSHOTS = pa.schema(
+    [
+        pa.field("committed_at", TIME),
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("parent_id", pa.int64()),
+        pa.field("operation", pa.string()),
+        pa.field("manifest_list", pa.string()),
+        pa.field("summary", TEXTS),
+    ]
+)
+HISTORY = pa.schema(
+    [
+        pa.field("made_current_at", TIME),
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("parent_id", pa.int64()),
+        pa.field("is_current_ancestor", pa.bool_()),
+    ]
+)
+REFS = pa.schema(
+    [
+        pa.field("name", pa.string()),
+        pa.field("type", pa.string()),
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("max_reference_age_in_ms", pa.int64()),
+        pa.field("min_snapshots_to_keep", pa.int64()),
+        pa.field("max_snapshot_age_in_ms", pa.int64()),
+    ]
+)
+_SUMMARY = pa.struct(
+    [
+        pa.field("contains_null", pa.bool_()),
+        pa.field("contains_nan", pa.bool_()),
+        pa.field("lower_bound", pa.string()),
+        pa.field("upper_bound", pa.string()),
+    ]
+)
+MANIFESTS = pa.schema(
+    [
+        pa.field("content", pa.int32()),  # 0: data files, 1: delete files
+        pa.field("path", pa.string()),
+        pa.field("length", pa.int64()),
+        pa.field("partition_spec_id", pa.int32()),
+        pa.field("added_snapshot_id", pa.int64()),
+        *(
+            pa.field(f"{how}_{what}_files_count", pa.int64())
+            for what in ("data", "delete")
+            for how in ("added", "existing", "deleted")
+        ),
+        pa.field("partition_summaries", pa.list_(_SUMMARY)),
+    ]
+)
+
+ALL_MANIFESTS = MANIFESTS.append(pa.field("reference_snapshot_id", pa.int64()))
+METADATA_LOG = pa.schema(
+    [
+        pa.field("timestamp", TIME),
+        pa.field("file", pa.string()),
+        pa.field("latest_snapshot_id", pa.int64()),
+        pa.field("latest_schema_id", pa.int32()),
+        pa.field("latest_sequence_number", pa.int64()),
+    ]
+)
+
+
+def snapshots(metadata: TableMetadata) -> pa.Table:
+    """All snapshots, in the order of the metadata."""
+    return table_of(
+        SNAPSHOTS,
+        [
+            (s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, texts(s.summary))
+            for s in metadata.snapshots.values()
+        ],
+    )
+
+
+def history(metadata: TableMetadata) -> pa.Table:
+    """Which snapshot was the current one, from when on."""
+    ancestors = _ancestors(metadata)
+    return table_of(
+        HISTORY,
+        [
+            (
+                entry.timestamp_ms,
+                entry.snapshot_id,
+                _parent(metadata, entry.snapshot_id),
+                entry.snapshot_id in ancestors,
+            )
+            for entry in metadata.snapshot_log
+        ],
+    )
+
+
+def refs(metadata: TableMetadata) -> pa.Table:
+    """Branches and tags."""
+    return table_of(
+        REFS,
+        [
+            (
+                *(name, ref.type.value.upper(), ref.snapshot_id),
+                *(ref.max_ref_age_ms, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms),
+            )
+            for name, ref in metadata.refs.items()
+        ],
+    )
+
+
+def manifests(found: Sequence[ManifestFile], metadata: TableMetadata, schemas: tuple[Schema, ...]) -> pa.Table:
+    """The manifests of a snapshot; unknown counts are null, those of the other kind of files 0."""
+    types = {spec.id: list(partition_types(spec, schemas).values()) for spec in metadata.specs.values()}
+    return table_of(MANIFESTS, [_manifest(manifest, types) for manifest in found])
+
+
+def all_manifests(
+    lists: Mapping[int, Sequence[ManifestFile]], metadata: TableMetadata, schemas: tuple[Schema, ...]
+) -> pa.Table:
+    """The manifests of each snapshot, by its id."""
+    tables = [manifests(found, metadata, schemas) for found in lists.values()]
+    ids = [id_ for id_, found in lists.items() for _ in found]
+    whole = pa.concat_tables([MANIFESTS.empty_table(), *tables]).combine_chunks()
+    return whole.append_column(ALL_MANIFESTS.field("reference_snapshot_id"), array_of(ids, pa.int64()))
+
+
+def metadata_log(metadata: TableMetadata, current: str) -> pa.Table:
+    """The metadata files, the current one last, each with what was the current snapshot at its time."""
+    entries = [(entry.timestamp_ms, entry.file) for entry in metadata.metadata_log]
+    rows = [*entries, (metadata.last_updated_ms, current)]
+    return table_of(METADATA_LOG, [(time, file, *_latest(metadata, time)) for time, file in rows])
+
+
+def _latest(metadata: TableMetadata, time: int | None) -> tuple[int | None, int | None, int | None]:
+    """Id, schema and sequence number of the snapshot that was the current one; None: unknown, or there was none."""
+    ids = [entry.snapshot_id for entry in metadata.snapshot_log if time is not None and entry.timestamp_ms <= time]
+    snapshot = metadata.snapshots.get(ids[-1]) if ids else None
+    if snapshot is None:
+        return (ids[-1] if ids else None), None, None
+    return snapshot.id, snapshot.schema_id, snapshot.sequence_number
+
+
+def _manifest(manifest: ManifestFile, types: Mapping[int, Sequence[Type]]) -> tuple[Any, ...]:
+    counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+    none = (0, 0, 0)
+    return (
+        int(manifest.is_deletes),
+        manifest.path,
+        manifest.length,
+        manifest.spec_id,
+        manifest.added_snapshot_id,
+        *(none if manifest.is_deletes else counts),
+        *(counts if manifest.is_deletes else none),
+        _summaries(manifest.partitions, types.get(manifest.spec_id or 0, ())),
+    )
+
+
+def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[dict[str, Any]] | None:
+    if summaries is None:
+        return None
+    known = [*types, *[BinaryType()] * (len(summaries) - len(types))]
+    return [
+        {
+            "contains_null": summary.contains_null,
+            "contains_nan": summary.contains_nan,
+            "lower_bound": _bound(summary.lower, type_),
+            "upper_bound": _bound(summary.upper, type_),
+        }
+        for summary, type_ in zip(summaries, known, strict=False)
+    ]
+
+
+def _bound(data: bytes | None, type_: Type) -> str | None:
+    """An encoded bound as text: ISO 8601 of dates and times, hex of bytes; None: there is none, or it says nothing."""
+    value = None if data is None else decode_bound(type_, data)
+    if value is None:
+        return None
+    match type_:
+        case BinaryType() | FixedType() | UuidType():
+            return bytes(value).hex()
+        case _:
+            return str(values_of([value], type_).cast(pa.string())[0].as_py())
+
+
+def _ancestors(metadata: TableMetadata) -> set[int]:
+    """The current snapshot and those that it came from, as far as they are there."""
+    found: set[int] = set()
+    current = metadata.current_snapshot_id
+    while current is not None and current not in found:
+        found.add(current)
+        current = _parent(metadata, current)
+    return found
+
+
+def _parent(metadata: TableMetadata, snapshot_id: int) -> int | None:
+    snapshot = metadata.snapshots.get(snapshot_id)
+    return None if snapshot is None else snapshot.parent_id

@@ -1,0 +1,245 @@
+"""One metadata table of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harness.errors import HarnessError, RequestError, UnknownColumnError
+from harness.metadata.model.arrow_values import array_of, from_numpy
+from harness.metadata.model.schema import Field, OpaqueType, StructType, Type, UuidType, arrow_type
+
+if TYPE_CHECKING:
+    from harness.metadata.delta.table import DeltaTable
+    from harness.metadata.iceberg.table import IcebergTable
+
+
+# Which metadata tables there are.
+
+
+NAMES = {
+    "iceberg": (
+        *("snapshots", "history", "refs", "manifests", "files", "data_files", "delete_files", "entries", "partitions"),
+        "position_deletes",
+        *("metadata_log_entries", "all_manifests", "all_files", "all_data_files", "all_delete_files", "all_entries"),
+    ),
+    "delta": ("versions", "history", "files", "partitions"),
+}
+"""By format. Those with `all_` are of all snapshots of the table. Delta's `history` is another name of `versions`."""
+
+
+def is_metadata_table(table_format: str, name: str) -> bool:
+    """Whether tables of that format have such a metadata table, whatever the case of the letters."""
+    return name.casefold() in NAMES[table_format]
+
+
+def check_name(table_format: str, name: str) -> str:
+    """The name in lower case.
+
+    Raises:
+        RequestError: the format has no such metadata table.
+    """
+    if is_metadata_table(table_format, name):
+        return name.casefold()
+    names = NAMES[table_format]
+    near = get_close_matches(name.casefold(), names, n=1)
+    hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
+    raise RequestError(f"There is no metadata table {name!r} of {table_format} tables: {hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """A metadata table that is not read yet.
+
+    schema: its columns. read: gives the table, perhaps with nulls in columns that are not asked for.
+    """
+
+    schema: pa.Schema
+    read: Callable[[frozenset[str]], pa.Table]
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table, or some of its columns in the order wanted.
+
+        Raises:
+            UnknownColumnError: it has no such column; the message says which it has.
+            HarnessError: the metadata cannot be read.
+        """
+        names = self.schema.names if columns is None else list(columns)
+        for name in names:
+            if name not in self.schema.names:
+                raise UnknownColumnError(
+                    f"Unknown column {name!r}: there are {', '.join(self.schema.names)}", field=name
+                )
+        return self.read(frozenset(names)).select(names)
+
+
+def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
+    """The metadata table of that name; most are those of a snapshot, others the table's.
+
+    Args:
+        table: an opened table.
+        selection: what its `select` gave.
+        name: one of `harness.metadata.tables.reading.NAMES`, in any case.
+
+    Raises:
+        RequestError: there is no such metadata table.
+        HarnessError: the manifest list cannot be read.
+    """
+    kind = check_name(table.format, name)
+    try:
+        return _of_delta(table, selection, kind) if table.format == "delta" else _of_iceberg(table, selection, kind)
+    except HarnessError as error:
+        raise error.within(table=table.location, format=table.format) from error.__cause__
+
+
+def _of_delta(table: DeltaTable, selection: Any, kind: str) -> MetadataTable:
+    from harness.metadata.tables import delta
+
+    snapshot = selection.snapshot
+    match kind:
+        case "files":
+            return MetadataTable(delta.files_schema(snapshot), lambda _: delta.files(snapshot))
+        case "partitions":
+            return MetadataTable(delta.partitions_schema(snapshot), lambda _: delta.partitions(snapshot))
+        case _:
+            return MetadataTable(delta.VERSIONS, lambda _: delta.versions(table))
+
+
+def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
+    from harness.metadata.tables import iceberg_log as log
+
+    metadata = table.metadata
+    match kind:
+        case "snapshots":
+            return MetadataTable(log.SNAPSHOTS, lambda _: log.snapshots(metadata))
+        case "history":
+            return MetadataTable(log.HISTORY, lambda _: log.history(metadata))
+        case "refs":
+            return MetadataTable(log.REFS, lambda _: log.refs(metadata))
+        case "metadata_log_entries":
+            return MetadataTable(log.METADATA_LOG, lambda _: log.metadata_log(metadata, table.metadata_path))
+        case _:
+            return _of_manifests(table, selection, kind)
+
+
+def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
+    """What manifests list: those of the snapshot, or with `all_` those of all snapshots, each once."""
+    from harness.metadata.iceberg.equality_keys import read_schema_first
+    from harness.metadata.iceberg.scan import manifests_of, with_specs_of
+    from harness.metadata.tables import iceberg_log as log
+    from harness.metadata.tables.iceberg_files import SnapshotFiles
+    from harness.metadata.tables.iceberg_positions import positions_schema
+
+    schemas = read_schema_first(table.metadata.schemas, selection.schema)
+    if kind.startswith("all_"):
+        lists = {each.id: manifests_of(table.source, each) for each in table.metadata.snapshots.values()}
+        if kind == "all_manifests":
+            return MetadataTable(log.ALL_MANIFESTS, lambda _: log.all_manifests(lists, table.metadata, schemas))
+        manifests = list({each.path: each for found in lists.values() for each in found}.values())
+        kind = kind.removeprefix("all_")
+    else:
+        manifests = [] if selection.snapshot is None else manifests_of(table.source, selection.snapshot)
+    if kind == "manifests":
+        return MetadataTable(log.MANIFESTS, lambda _: log.manifests(manifests, table.metadata, schemas))
+    source = with_specs_of(manifests, table.source)
+    found = SnapshotFiles(source=source, schema=selection.schema, manifests=manifests)
+    match kind:
+        case "entries":
+            return MetadataTable(found.entries_schema(), lambda columns: found.entries(columns=columns))
+        case "partitions":
+            return MetadataTable(found.partitions_schema(), lambda columns: found.partitions(columns=columns))
+        case "position_deletes":
+            return MetadataTable(positions_schema(found.partition), lambda _: found.position_deletes())
+        case _:
+            data, deletes = kind != "delete_files", kind != "data_files"
+            return MetadataTable(
+                found.files_schema(), lambda columns: found.files(data=data, deletes=deletes, columns=columns)
+            )
+
+
+# Columns of metadata tables, made of Python values or of other columns.
+
+
+TIME = pa.timestamp("us", "UTC")
+TEXTS = pa.map_(pa.string(), pa.string())
+
+
+def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """Rows as a table; times are in milliseconds since 1970-01-01 UTC, maps are lists of pairs."""
+    found = list(rows)
+    arrays = [_column([row[place] for row in found], field.type) for place, field in enumerate(schema)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def texts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A mapping as an item of a map of texts."""
+    return [(str(key), str(value)) for key, value in values.items()]
+
+
+def values_of(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Internal values (`harness.metadata.model.schema`) of a type that is not nested, as the Arrow type of its
+    columns."""
+    match type_:
+        case UuidType():
+            return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
+        case OpaqueType():
+            return array_of([None if value is None else str(value) for value in values], pa.string())
+        case _:
+            return array_of(values, arrow_type(type_))
+
+
+def tuple_struct(fields: Sequence[Field]) -> StructType:
+    """The type of a column of partition tuples. DuckDB has no two fields of one name: repeated ones get their id."""
+    names = [field.name.casefold() for field in fields]
+    return StructType(
+        tuple(
+            Field(id=f.id, name=f.name if names.count(name) == 1 else f"{f.name}_{f.id}", type=f.type)
+            for f, name in zip(fields, names, strict=True)
+        )
+    )
+
+
+def tuples_of(tuples: Sequence[Mapping[int, Any]], type_: StructType) -> pa.Array:
+    """Partition tuples (internal values by field id) as structs; a field that a tuple has not is null."""
+    arrays = [values_of([values.get(f.id) for values in tuples], f.type) for f in type_.fields]
+    return pa.StructArray.from_arrays(arrays, fields=list(arrow_type(type_)))
+
+
+def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
+    """Maps from keys to the values of columns, row by row; a null is no entry, and no entries are no map.
+
+    Args:
+        keys: one for each column.
+        columns: at least one.
+        type_: of the maps.
+    """
+    size = len(columns[0])
+    there = np.array([_valid(column) for column in columns], np.bool_).reshape(len(columns), size).T
+    rows, places = np.nonzero(there)
+    offsets = np.zeros(size + 1, np.int32)
+    np.cumsum(there.sum(axis=1), out=offsets[1:])
+    items = pa.concat_arrays(list(columns)).take(from_numpy(places * size + rows))
+    found_keys = from_numpy(np.array(keys, np.int32)[places])
+    entries = pa.StructArray.from_arrays([found_keys, items], fields=[type_.key_field, type_.item_field])
+    validity = pa.py_buffer(np.packbits(there.any(axis=1), bitorder="little"))
+    return pa.Array.from_buffers(type_, size, [validity, pa.py_buffer(offsets)], children=[entries])
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    bits = column.is_valid()
+    found: npt.NDArray[np.bool_] = np.unpackbits(
+        np.frombuffer(bits.buffers()[1], np.uint8), count=bits.offset + len(bits), bitorder="little"
+    )[bits.offset :].astype(np.bool_)
+    return found
+
+
+def _column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    if type_ == TIME:
+        return array_of([None if value is None else value * 1000 for value in values], pa.int64()).cast(TIME)
+    return array_of(values, type_)

@@ -1,1 +1,0 @@
-"""A second planner and engine, in plain Python: slow, obviously right, sharing nothing with what they judge."""

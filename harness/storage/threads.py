@@ -1,0 +1,117 @@
+"""Locks for a process that may be forked while other threads hold them: those threads are not in the child.
+
+A lock that one of them held would be held there for ever, and the next read in the child would wait for it. So the
+child has new ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
+
+__all__ = ["Lock", "cached_property"]
+
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+
+    class cached_property:  # the standard library's name
+        """As that of Python 3.12, which has no lock. The one of 3.11 has one for all objects of a class."""
+
+        def __init__(self, made: Any) -> None:
+            self._made, self._name, self.__doc__ = made, "", made.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            found = self._made(instance)
+            instance.__dict__[self._name] = found
+            return found
+
+
+class Lock:
+    """A lock, to be entered by a thread that does not hold it yet; reentrant: or that does. New in a forked child."""
+
+    def __init__(self, *, reentrant: bool = False) -> None:
+        self._kind = threading.RLock if reentrant else threading.Lock
+        self._lock: Any = self._kind()
+        _locks.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Forget who holds it."""
+        self._lock = self._kind()
+
+
+_locks: WeakSet[Lock] = WeakSet()
+
+
+def _renew_all() -> None:
+    for lock in list(_locks):
+        lock.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
+
+
+# What a store is asked one after the other: the next answers are waited for while one is worked on.
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+_AT_ONCE = 32
+
+
+@contextmanager
+def read_ahead(read: Callable[[T], bytes], items: Sequence[T]) -> Iterator[Callable[[T], bytes]]:
+    """A function that gives what `read` gives of an item, or raises what that does.
+
+    items: those that are read ahead, in the order in which they will be asked for; others may be asked for too.
+    """
+    if len(items) < 2:
+        yield read
+        return
+    rest = iter(items)
+    ahead: deque[tuple[T, Future[bytes]]] = deque()
+    pool = ThreadPoolExecutor(min(_AT_ONCE, len(items)))
+
+    def following(item: T) -> bytes:
+        for coming in itertools.islice(rest, _AT_ONCE - len(ahead)):
+            ahead.append((coming, pool.submit(read, coming)))
+        return ahead.popleft()[1].result() if ahead and ahead[0][0] is item else read(item)
+
+    try:
+        yield following
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Callable[[], R]]:
+    """A function that gives what `read` gives of an item, or raises what that does; asked for at once if it `waits`.
+
+    What is not called for may fail unseen.
+    """
+    if not waits:
+        yield lambda: read(item)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(read, item).result

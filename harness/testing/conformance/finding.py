@@ -1,0 +1,106 @@
+"""Engines by name: harness's own, other projects' readers, entry points, and `module:attribute`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.engines.registry import find_engine
+from harness.errors import RequestError
+from harness.testing.conformance.own import NAMES, OwnReader, ReaderUnderTest
+from harness.testing.conformance.readers import READERS
+from harness.testing.conformance.workers import NOT_INSTALLED, Worker, interpreter_of
+
+GROUP = "harness.engines"
+TIME_LIMIT_S = 60.0
+_PLUGIN = Path(__file__).with_name("plugin_worker.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where and how long engines run.
+
+    pythons: by name of an engine, the interpreter that has it.
+    time_limit_s: seconds that one read may take, in a worker.
+    tables: the directory that harness's own engines may read files in, and nowhere else; None: see `OwnReader`.
+    """
+
+    pythons: Mapping[str, str] = field(default_factory=dict)
+    time_limit_s: float = TIME_LIMIT_S
+    tables: str | None = None
+
+
+def known_engines() -> tuple[str, ...]:
+    """The names of all engines that can be asked for by name."""
+    return tuple(dict.fromkeys([*NAMES, *READERS, *sorted(_entry_points())]))
+
+
+def check_names(names: Mapping[str, object]) -> None:
+    """Refuses a name that no engine has, such as one that an interpreter is given for.
+
+    Raises:
+        RequestError: there is none; the message names the nearest.
+    """
+    for name in names:
+        if name not in known_engines() and ":" not in name:
+            raise _unknown(name)
+
+
+def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderTest:
+    """An engine, ready to read until `resources` are closed.
+
+    Raises:
+        RequestError: there is no such engine, the message names the nearest; or, of cause `NOT_INSTALLED`, it, or what
+            it needs, is not installed.
+        EngineError: its worker crashes at once, or does not get ready in time.
+    """
+    if name in NAMES:
+        return _own(name, places.tables)
+    if name in READERS:
+        script = READERS[name]
+        command = [interpreter_of(script, places.pythons), str(script.script), *script.arguments]
+        return _worker(name, command, places, resources, {})
+    target = name if ":" in name else _entry_points().get(name)
+    if target is None:
+        raise _unknown(name)
+    command = [places.pythons.get(name, sys.executable), str(_PLUGIN), target]
+    # The worker finds what this process finds, and what lies in the working directory.
+    path = os.pathsep.join([entry or os.getcwd() for entry in sys.path] + [os.getcwd()])
+    return _worker(name, command, places, resources, {"PYTHONPATH": path})
+
+
+def _own(name: str, tables: str | None) -> OwnReader:
+    try:
+        find_engine(name)
+        if name == "spark":
+            from harness.engines.spark.session import spark_session
+
+            spark_session()
+    except RequestError as error:
+        raise RequestError(error.message, cause=NOT_INSTALLED) from error
+    return OwnReader(name, tables)
+
+
+def _worker(
+    name: str, command: list[str], places: Places, resources: ExitStack, environment: Mapping[str, str]
+) -> Worker:
+    worker = Worker(name, command, time_limit_s=places.time_limit_s, environment=environment)
+    resources.callback(worker.close)
+    return worker
+
+
+def _entry_points() -> dict[str, str]:
+    return {point.name: point.value for point in importlib.metadata.entry_points(group=GROUP)}
+
+
+def _unknown(name: str) -> RequestError:
+    known = known_engines()
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, or MODULE:ATTRIBUTE"
+    return RequestError(f"Unknown engine {name!r}: {hint}")

@@ -1,0 +1,273 @@
+"""One read held against what it must give.
+
+Of harness's own engines, types must agree and an error must be of the class and say the words that the scenario
+demands; of the oracle, whose planner finds faults in its own words, the class. Of other engines only values are asked,
+whatever Arrow type carries them, and any refusal of a broken table will do that is not a crash or a hang.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+import uuid
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from harness.differ.compare import compare
+from harness.differ.reports.verdict import counted, sentence
+from harness.differ.result import ComparisonResult, SchemaDifference, SchemaKind
+from harness.differ.schemas import normal_type
+from harness.errors import EngineError, HarnessError, UnsupportedError
+from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
+from harness.metadata.model.schema import METADATA
+from harness.testing.conformance.results import Check, Outcome
+from harness.testing.conformance.workers import BROKEN
+from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
+from harness.testing.scenarios.verifying import agrees
+
+# Columns of other engines in the types of the expected ones, where Arrow has several ways to hold a value.
+#
+#     uuid                           as text, in any case, also in maps, lists and structs
+#     map                            as a list of structs of a key and a value
+#
+# Anything else is left as it is: `harness.differ` compares by value what can be compared, and says what cannot.
+
+
+def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table, and a note for each column that changed."""
+    notes = []
+    for number, field in enumerate(table.schema):
+        if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
+            continue
+        column = table.column(number)
+        chunks = column.chunks or [pa.array([], column.type)]
+        changed = pa.chunked_array([_array(chunk, wanted.field(field.name).type) for chunk in chunks])
+        if not changed.type.equals(column.type):
+            notes.append(f"{field.name} is {column.type}, read as {changed.type}")
+            table = table.set_column(number, field.with_type(changed.type), changed)
+    return table, tuple(notes)
+
+
+def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    kind, type_ = pa.types, array.type
+    if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
+        return _uuids(array, wanted)
+    if kind.is_map(wanted) and (kind.is_map(type_) or _holds_entries(type_)):
+        return _map(array, wanted)
+    if kind.is_struct(wanted) and kind.is_struct(type_):
+        return _struct(array, wanted)
+    if is_list(wanted) and is_list(type_):
+        elements = _array(plain(elements_of(array)), wanted.value_type)
+        return with_children(array, [elements], pa.list_(elements.type))
+    return array
+
+
+def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    texts = array.to_pylist()
+    try:
+        values = [None if text is None else uuid.UUID(text).bytes for text in texts]
+    except ValueError:
+        return array  # not the text of a UUID: the comparison will show it
+    return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
+
+
+def _holds_entries(type_: pa.DataType) -> bool:
+    return is_list(type_) and bool(pa.types.is_struct(type_.value_type)) and type_.value_type.num_fields == 2
+
+
+def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    parts = children_of(array)
+    keys, items = map(plain, parts if pa.types.is_map(array.type) else children_of(*parts))
+    if keys.null_count:
+        return array  # no map has such a key
+    changed = [_array(keys, wanted.key_type), _array(items, wanted.item_type)]
+    if pa.types.is_map(array.type) and [part.type for part in changed] == [keys.type, items.type]:
+        return array
+    return with_children(array, changed, pa.map_(*[part.type for part in changed]))
+
+
+def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    places = [wanted.get_field_index(field.name) for field in array.type]
+    parts = [
+        part if place < 0 else _array(part, wanted.field(place).type)
+        for part, place in zip(children_of(array), places, strict=True)
+    ]
+    return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))
+
+
+_DECLINING = re.compile(
+    r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
+)
+_NOT_EXPECTED = "read and not expected"
+MOST_ROWS = 20
+"""Differing rows that are kept for the reports; all are counted."""
+
+
+class Measure(enum.Enum):
+    """How strictly an engine is judged."""
+
+    OWN = "own"
+    ORACLE = "oracle"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an engine did: it gave rows, or it raised. seconds: how long it took."""
+
+    result: pa.Table | Exception
+    seconds: float
+
+
+def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, engine: str) -> Check:
+    """What the read comes to."""
+    found = _judged(expectation, answer.result, measure, engine)
+    outcome, message = found.outcome, found.message
+    if expectation.open is not None and not _wrong_anyway(answer.result, outcome, measure):
+        message = message or ("as harness decided" if outcome is Outcome.PASS else outcome.value)
+        message = f"open: {expectation.open}; the engine: {message}"
+        outcome = Outcome.OPEN
+    return Check(
+        number=expectation.number,
+        read=described(expectation),
+        outcome=outcome,
+        message=message,
+        comparison=found.comparison,
+        notes=found.notes,
+        seconds=answer.seconds,
+    )
+
+
+def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Measure) -> bool:
+    """Whether it is wrong though the specification is open: no question is answered by a crash or a hang."""
+    if isinstance(result, Exception) and _is_broken(result):
+        return True
+    return measure is not Measure.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
+
+
+def described(expectation: ResolvedExpectation) -> str:
+    """What is read, in words: `columns id, name at version 3 where id > 1`."""
+    columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
+    at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
+    if expectation.at.changes is not None:
+        at = [" of the changes {} to {}".format(*expectation.at.changes)]
+    where = "" if expectation.where is None else f" where {expectation.where}"
+    return f"{columns}{''.join(at)}{where}{_catalog(expectation)}"
+
+
+def _catalog(expectation: ResolvedExpectation) -> str:
+    opening = expectation.opening
+    if not opening:
+        return ""
+    if "max_version" not in opening:
+        return ", of what is published"
+    return f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    outcome: Outcome
+    message: str | None = None
+    comparison: ComparisonResult | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Measure, engine: str) -> _Found:
+    expected = expectation.expected
+    if isinstance(result, Exception):
+        if isinstance(expected, ExpectedError):
+            return _refused(expected, result, measure)
+        return _failed(expectation, result, measure)
+    rows = counted(result.num_rows, "row")
+    if isinstance(expected, ExpectedError):
+        return _Found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
+    return _Found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
+
+
+def _wanted(expected: ExpectedError) -> str:
+    return expected.kind if expected.match is None else f"{expected.kind} that says {expected.match!r}"
+
+
+def said(error: Exception) -> str:
+    """An error as one line, with its class; of a worker's engine, the class of what it raised there."""
+    name = error.cause if isinstance(error, EngineError) else type(error).__name__
+    text = error.message if isinstance(error, EngineError) else str(error)
+    return " ".join(f"{name}: {text}".split())
+
+
+def _failed(expectation: ResolvedExpectation, error: Exception, measure: Measure) -> _Found:
+    """An error where rows must come."""
+    if _declines(error, measure):
+        return _Found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
+    if measure is Measure.FOREIGN and not _is_broken(error) and (names := _metadata_columns(expectation)):
+        return _Found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
+    return _Found(Outcome.ERROR, said(error))
+
+
+def _declines(error: Exception, measure: Measure) -> bool:
+    """Whether the engine says that it does not do this: by the class of the error, or another project's in words."""
+    if isinstance(error, UnsupportedError | NotImplementedError):
+        return True
+    return measure is Measure.FOREIGN and not _is_broken(error) and _DECLINING.search(said(error)) is not None
+
+
+def _is_broken(error: Exception) -> bool:
+    return isinstance(error, EngineError) and error.cause in BROKEN
+
+
+def _metadata_columns(expectation: ResolvedExpectation) -> list[str]:
+    """Those that are read or filtered by: no format says that a reader must have them, nor what they are called."""
+    words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
+    return sorted(words & METADATA.keys())
+
+
+def _refused(expected: ExpectedError, error: Exception, measure: Measure) -> _Found:
+    """An error where an error must come."""
+    if measure is not Measure.FOREIGN:
+        if not isinstance(error, HarnessError):
+            return _Found(Outcome.ERROR, said(error))
+        # The oracle plans by itself, and has words of its own.
+        if agrees(error, ExpectedError(expected.kind) if measure is Measure.ORACLE else expected):
+            return _Found(Outcome.PASS)
+        return _Found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
+    if _is_broken(error):
+        return _Found(Outcome.ERROR, said(error))
+    if _declines(error, measure) and expected.kind not in ("UnsupportedError", "EncryptedTableError"):
+        return _Found(Outcome.UNSUPPORTED, said(error))
+    return _Found(Outcome.PASS, notes=(f"refused: {said(error)}",))
+
+
+def _compared(expected: pa.Table, got: pa.Table, measure: Measure, engine: str) -> _Found:
+    """Rows where rows must come."""
+    notes: tuple[str, ...] = ()
+    try:
+        if measure is Measure.FOREIGN:
+            got, notes = recoded(got, expected.schema)
+        comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
+    except HarnessError as error:
+        return _Found(Outcome.FAIL, f"the rows cannot be compared: {error.message}")
+    except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
+        return _Found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
+    if measure is Measure.FOREIGN:
+        carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
+        notes += tuple(map(_type_note, carried))
+        comparison = _without(comparison, carried)
+    if comparison.equal:
+        return _Found(Outcome.PASS, notes=notes)
+    return _Found(Outcome.FAIL, _said(comparison), comparison, notes)
+
+
+def _said(comparison: ComparisonResult) -> str:
+    text = sentence(comparison)
+    return text.replace("only on the left", "expected and not read").replace("only on the right", _NOT_EXPECTED)
+
+
+def _without(comparison: ComparisonResult, schema: list[SchemaDifference]) -> ComparisonResult:
+    kept = tuple(difference for difference in comparison.schema if difference not in schema)
+    return dataclasses.replace(comparison, schema=kept)
+
+
+def _type_note(difference: SchemaDifference) -> str:
+    return f"{difference.column} is {difference.right}, not {difference.left}"

@@ -1,0 +1,195 @@
+"""Harness's own engines as readers under test: they run in this process, without a time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from harness.engines.registry import find_engine
+from harness.errors import UnsupportedError as Unsupported
+from harness.snapshot import Snapshot
+from harness.storage.roots import Outside
+from harness.table import Table, open_table
+from harness.testing.oracle.planner.plan import plan_unpruned
+
+__all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
+
+
+# ReaderUnderTest: all that the conformance runner asks of an engine, and how an engine gets there.
+#
+#     class Engine:
+#         name = "mine"
+#
+#         def version(self) -> str:
+#             return mine.__version__
+#
+#         def capabilities(self) -> frozenset[str] | None:
+#             return None
+#
+#         def read(self, table, *, columns, where):
+#             if table.format == "delta":
+#                 raise Unsupported("Delta tables are not read")
+#             return mine.scan(table.metadata_path).to_arrow()
+#
+# `harness run --engine my_module:Engine` runs it; a package that declares it as an entry point of the group
+# `harness.engines` makes it known by that entry point's name. Either way it runs in a process of its own (see
+# `harness.testing.conformance.workers`), so that it may crash or hang. An engine that cannot live beside harness's
+# own packages # is a script instead, which imports nothing of harness and runs in another interpreter, see
+# `harness.testing.conformance.worker`.
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One point of a table's history.
+
+    kind, value: `snapshot_id` (Iceberg) and `version` (Delta) with a number, `timestamp_ms` with the milliseconds since
+        1970-01-01 UTC at which it was current, `ref` with the name of a branch or tag.
+    """
+
+    kind: Literal["snapshot_id", "version", "timestamp_ms", "ref"]
+    value: int | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAt:
+    """What is to be read.
+
+    location: the table's directory, a local path.
+    metadata_path: Iceberg: the current metadata file, a local path; Delta: None.
+    at: None: the current snapshot.
+    """
+
+    format: Literal["iceberg", "delta"]
+    location: str
+    metadata_path: str | None = None
+    at: At | None = None
+
+
+class ArrowStream(Protocol):
+    """Rows: anything that exports an Arrow stream, such as a table of pyarrow or Polars, or a DuckDB relation."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows, from the first one."""
+
+
+class ReaderUnderTest(Protocol):
+    """An engine that the suite is run on."""
+
+    @property
+    def name(self) -> str:
+        """What reports, and the lists of expected failures, call it."""
+
+    def version(self) -> str:
+        """Of what reads, as exactly as it is known: results are only good for it."""
+
+    def capabilities(self) -> frozenset[str] | None:
+        """The features that it claims to read (`harness.testing.scenarios.features`); None: all.
+
+        A scenario with another feature is UNSUPPORTED, unread. Prefer None, and refuse what cannot be read: a claim is
+        not checked, a read is.
+        """
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> ArrowStream:
+        """The rows of a table.
+
+        Args:
+            columns: names of top-level columns, in the order wanted; None: all.
+            where: a boolean SQL expression in DuckDB's dialect, over all columns; None: every row.
+
+        Raises:
+            Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.
+            Any other Exception: the engine refuses to read: right if the table is broken, else ERROR.
+        """
+
+
+ORACLE = "oracle"
+NAMES = ("duckdb", "spark", ORACLE)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnReader:
+    """Harness's planner and one of its engines; for the oracle, the planner that shares no code with harness's.
+
+    A `ReaderUnderTest`.
+
+    within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
+    """
+
+    name: str
+    within: str | None = None
+
+    def version(self) -> str:
+        """The version of the library that runs the plans."""
+        return find_engine(self.name).version()
+
+    def capabilities(self) -> frozenset[str] | None:
+        """None: what harness does not read, it refuses."""
+        return None
+
+    def read(
+        self,
+        table: TableAt,
+        *,
+        columns: tuple[str, ...] | None,
+        where: str | None,
+        opening: Mapping[str, Any] | None = None,
+    ) -> pa.Table:
+        """The rows. opening: further arguments of `harness.open_table`, such as a catalog's answer.
+
+        Raises:
+            HarnessError: whatever opening, planning and reading raise.
+        """
+        location = table.metadata_path or table.location
+        if self.name == ORACLE:
+            plan = plan_unpruned(
+                location,
+                **_arguments(table.at),
+                columns=columns,
+                where=where,
+                **self._roots(Outside.REFUSE),
+                **(opening or {}),
+            )
+        else:
+            opened = open_table(location, format_hint=table.format, **self._roots("refuse"), **(opening or {}))
+            plan = snapshot_of(opened, table.at).plan(columns, where)
+        return find_engine(self.name).to_arrow(plan)
+
+    def read_changes(
+        self,
+        location: str,
+        versions: tuple[int, int],
+        columns: tuple[str, ...] | None,
+        opening: Mapping[str, Any] | None = None,
+    ) -> pa.Table:
+        """The change data of these versions, both included.
+
+        Raises:
+            HarnessError: as `harness.Table.changes`.
+        """
+        opened = open_table(location, **self._roots("refuse"), **(opening or {}))
+        plan = opened.changes(*versions, columns=columns).plan
+        return find_engine(self.name).to_arrow(plan)
+
+    def _roots(self, refuse: Outside | str) -> dict[str, Any]:
+        """Arguments of `open_table`, or of the oracle's planner."""
+        return {} if self.within is None else {"allowed_roots": (self.within,), "outside": refuse}
+
+
+def snapshot_of(table: Table, at: At | None) -> Snapshot:
+    """The snapshot that a selector means.
+
+    Raises:
+        SnapshotNotFoundError: there is none.
+    """
+    chosen = _arguments(at)
+    for name, harness_name in (("version", "snapshot_id"), ("timestamp_ms", "timestamp")):
+        if name in chosen:
+            chosen[harness_name] = chosen.pop(name)
+    return table.snapshot(**chosen)
+
+
+def _arguments(at: At | None) -> dict[str, Any]:
+    return {} if at is None else {at.kind: at.value}

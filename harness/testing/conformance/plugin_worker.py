@@ -1,0 +1,50 @@
+"""A worker's script for engines that are Python objects: `worker.py plugin_worker.py module:attribute`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from types import SimpleNamespace
+
+from harness.testing.conformance.own import ArrowStream, At, ReaderUnderTest, TableAt
+
+
+def load(target: str) -> ReaderUnderTest:
+    """The engine that `module:attribute` names; a class is called, without arguments.
+
+    Raises:
+        ImportError: there is no such module or attribute; names that are near.
+    """
+    module_name, _, path = target.partition(":")
+    found: object = importlib.import_module(module_name)
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            near = difflib.get_close_matches(name, dir(found), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ImportError(f"{module_name} has no {path}{hint}") from None
+    engine: ReaderUnderTest = found() if isinstance(found, type) else found  # type: ignore[assignment]  # a plug-in's
+    return engine
+
+
+_ENGINE = load(sys.argv[1])
+NAME = _ENGINE.name
+
+
+def version() -> str:
+    """The engine's version."""
+    return _ENGINE.version()
+
+
+def capabilities() -> frozenset[str] | None:
+    """What the engine claims."""
+    return _ENGINE.capabilities()
+
+
+def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> ArrowStream:
+    """What the engine reads."""
+    at = None if table.at is None else At(table.at.kind, table.at.value)
+    wanted = TableAt(format=table.format, location=table.location, metadata_path=table.metadata_path, at=at)
+    return _ENGINE.read(wanted, columns=columns, where=where)

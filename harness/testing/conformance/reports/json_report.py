@@ -1,0 +1,162 @@
+"""The JSON report: everything that a run found, under keys that stay.
+
+format        1; changes when a key changes its meaning or goes
+kind          "conformance"
+summary       the counts in a sentence, for people
+environment   versions, and what else results may depend on
+engines       name, version, asked (by what name it was asked for), counts by outcome, verified, reads
+missing       by name of an engine that could not run, why
+unused        lines of lists that nothing matches: pattern, reason, file, line
+features      by name, by engine: counts by outcome
+scenarios     name, title, format, clauses, features, file, reads
+cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
+              read, outcome, message, notes, seconds, difference (see `harness.differ.reports.json_report`) or null
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, assert_never
+from xml.etree import ElementTree
+
+from harness.differ.reports.json_report import to_json as difference_to_json
+from harness.differ.reports.junit import document, suite
+from harness.errors import json_text, visible
+from harness.testing.conformance.reports.text import headline, lines_of, summary_of
+from harness.testing.conformance.results import Case, Check, EngineInfo, Expected, Outcome, Run, ScenarioInfo
+
+FORMAT = 1
+
+
+def to_json(run: Run) -> str:
+    """The run as one JSON document, see the module's table."""
+    document = {
+        "format": FORMAT,
+        "kind": "conformance",
+        "summary": headline(run),
+        "seconds": round(run.seconds, 3),
+        "environment": dict(run.environment),
+        "engines": [_engine(run, engine) for engine in run.engines],
+        "missing": dict(run.missing),
+        "unused": [_line(line) for line in run.unused],
+        "features": {feature: _feature(run, feature) for feature in run.features()},
+        "scenarios": [_scenario(scenario) for scenario in run.scenarios],
+        "cases": [_case(case) for case in run.cases],
+    }
+    return json_text(document, indent=2) + "\n"
+
+
+def _counts(counts: Counter[Outcome]) -> dict[str, int]:
+    return {outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]}
+
+
+def _engine(run: Run, engine: EngineInfo) -> dict[str, Any]:
+    share = run.share(engine)
+    return {
+        "name": engine.name,
+        "version": engine.version,
+        "asked": engine.asked,
+        "counts": _counts(run.counts(engine)),
+        "verified": share.verified,
+        "reads": share.reads,
+    }
+
+
+def _feature(run: Run, feature: str) -> dict[str, Any]:
+    return {
+        engine.name: _counts(Counter(case.outcome for case in run.of_feature(feature, engine)))
+        for engine in run.engines
+    }
+
+
+def _scenario(scenario: ScenarioInfo) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "format": scenario.format,
+        "clauses": scenario.clauses,
+        "features": scenario.features,
+        "file": scenario.file,
+        "reads": scenario.reads,
+    }
+
+
+def _case(case: Case) -> dict[str, Any]:
+    return {
+        "engine": case.engine.name,
+        "scenario": case.scenario.name,
+        "outcome": case.outcome.value,
+        "command": case.command,
+        "seconds": round(case.seconds, 3),
+        "listed": None if case.expected is None else _line(case.expected),
+        "checks": [_check(check) for check in case.checks],
+    }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {
+        "number": check.number,
+        "read": check.read,
+        "outcome": check.outcome.value,
+        "message": check.message,
+        "notes": check.notes,
+        "seconds": round(check.seconds, 3),
+        "difference": None if check.comparison is None else json.loads(difference_to_json(check.comparison)),
+    }
+
+
+def _line(line: Expected) -> dict[str, Any]:
+    return {"pattern": line.pattern, "reason": line.reason, "file": line.file, "line": line.line}
+
+
+# The JUnit XML report: a suite for each engine, with a case for each scenario.
+#
+# FAIL is a failure, ERROR an error, UNSUPPORTED, OPEN, SKIP and XFAIL are skipped with their reason. XPASS passes; the
+# text of its case says that it is on the list of expected failures.
+
+
+def to_junit(run: Run) -> str:
+    """The run as a JUnit XML document, for CI servers."""
+    return document([_suite(run, engine) for engine in run.engines])
+
+
+def _suite(run: Run, engine: EngineInfo) -> ElementTree.Element:
+    properties = [("engine", engine.name), ("version", engine.version), ("verified", str(run.share(engine)))]
+    cases = [_junit_case(case) for case in run.cases if case.engine is engine]
+    return suite(visible(f"harness.{engine.name}"), [*properties, *run.environment.items()], cases)
+
+
+def _junit_case(case: Case) -> ElementTree.Element:
+    place = {"classname": visible(f"harness.{case.engine.name}"), "name": visible(case.scenario.name)}
+    element = ElementTree.Element("testcase", {**place, "time": f"{case.seconds:.3f}"})
+    match case.outcome:
+        case Outcome.PASS:
+            pass
+        case Outcome.XPASS:
+            ElementTree.SubElement(element, "system-out").text = _body(case)
+        case Outcome.FAIL:
+            _add(element, "failure", case)
+        case Outcome.ERROR:
+            _add(element, "error", case)
+        case Outcome.UNSUPPORTED | Outcome.OPEN | Outcome.SKIP | Outcome.XFAIL:
+            message = f"{case.outcome.value}: {_reason(case)}"
+            ElementTree.SubElement(element, "skipped", {"message": visible(message)})
+        case _:
+            assert_never(case.outcome)
+    return element
+
+
+def _reason(case: Case) -> str:
+    return summary_of(case) if case.expected is None else case.expected.reason
+
+
+def _add(element: ElementTree.Element, kind: str, case: Case) -> None:
+    attributes = {"type": case.outcome.value, "message": summary_of(case)}
+    ElementTree.SubElement(element, kind, attributes).text = _body(case)
+
+
+def _body(case: Case) -> str:
+    """Printable characters and line feeds only, all of which XML allows."""
+    lines = [visible(case.scenario.title), *lines_of(case), visible(f"again: {case.command}")]
+    return "\n" + "\n".join(lines) + "\n"

@@ -1,0 +1,244 @@
+"""The text report: what is wrong, each with a command that shows it again, then a line per engine.
+
+    FAIL  mine::iceberg/deletes/own-commit  An equality delete spares the rows of its own commit
+          read 1, all columns: FAIL: 1 row expected only
+            ...
+          again: harness run --engine mine --scenario iceberg/deletes/own-commit --keep repro
+
+    engine         PASS  FAIL  UNSUPPORTED  ERROR  OPEN  verified
+    duckdb 2.0.0    157     0            0      0     3  412 of 415 reads (99.3 %)
+
+Verified is the share of all reads that were held against what they must give.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from harness.differ.reports.text import to_text as comparison_text
+from harness.differ.reports.verdict import counted
+from harness.errors import visible
+from harness.testing.conformance.results import Case, Check, Outcome, Run
+
+# Words that the reports of a run share.
+
+
+MEANINGS = {
+    Outcome.PASS: "as the specification demands",
+    Outcome.FAIL: "wrong rows, or rows of a table that must be refused",
+    Outcome.UNSUPPORTED: "the engine says that it does not do this",
+    Outcome.ERROR: "failed, crashed or hung",
+    Outcome.OPEN: "the specification does not decide",
+    Outcome.SKIP: "on the list of skips, not run",
+    Outcome.XFAIL: "fails, as the list of expected failures says",
+    Outcome.XPASS: "passes, against the list of expected failures",
+}
+
+
+def headline(run: Run) -> str:
+    """The run in a sentence, without a full stop: scenarios, engines and counts."""
+    what = f"{counted(len(run.scenarios), 'scenario')} on {counted(len(run.engines), 'engine')}"
+    return f"{what}: {tally(run.counts())}"
+
+
+def tally(counts: Counter[Outcome]) -> str:
+    """`150 PASS, 2 FAIL`; what does not occur is left out."""
+    return ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome]) or "nothing run"
+
+
+def lines_of(case: Case) -> Iterator[str]:
+    """What is to be said of a case: its reads that are not PASS, with the rows that differ; printable."""
+    if case.expected is not None:
+        place = f"{case.expected.file}, line {case.expected.line}"
+        yield visible(f"listed: {case.expected.reason} ({place})")
+    for check in case.checks:
+        if check.outcome is Outcome.PASS:
+            continue
+        yield visible(f"{place_of(check)}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
+        yield from ("  " + line for line in difference_of(check))
+        yield from (visible(f"  note: {note}") for note in check.notes)
+
+
+def place_of(check: Check) -> str:
+    """`read 2, columns id at version 3: `; nothing where the scenario itself failed."""
+    return f"read {check.number}, {check.read}: " if check.number else ""
+
+
+def difference_of(check: Check) -> list[str]:
+    """The differing rows and columns, `-` expected and `+` read; printable lines."""
+    if check.comparison is None:
+        return []
+    return comparison_text(check.comparison).splitlines()[2:]
+
+
+def summary_of(case: Case) -> str:
+    """The first thing that is wrong, on one line."""
+    told = [check for check in case.checks if check.outcome is not Outcome.PASS]
+    if told:
+        check = told[0]
+        more = f" (and {counted(len(told) - 1, 'more read')})" if len(told) > 1 else ""
+        return visible(f"{check.message or MEANINGS[check.outcome]}{more}")
+    return MEANINGS[case.outcome]
+
+
+_TOLD = (Outcome.FAIL, Outcome.ERROR, Outcome.XPASS)
+_ALWAYS = (Outcome.PASS, Outcome.FAIL, Outcome.UNSUPPORTED, Outcome.ERROR, Outcome.OPEN)
+
+
+def to_text(run: Run) -> str:
+    """The run as lines of text; each ends with a line feed, and holds no other control character."""
+    told = [list(_case(case)) for outcome in _TOLD for case in run.cases if case.outcome is outcome]
+    parts = [*told, _unsupported(run), _engines(run), _remarks(run), [headline(run)]]
+    return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
+
+
+def _case(case: Case) -> Iterator[str]:
+    label = case.outcome.value
+    indent = " " * (len(label) + 2)
+    yield f"{label}  {visible(case.id)}  {visible(case.scenario.title)}"
+    yield from (indent + line for line in lines_of(case))
+    yield f"{indent}again: {visible(case.command)}"
+
+
+def _unsupported(run: Run) -> list[str]:
+    """One line per reason and engine: the reasons are few, the scenarios many."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for case in run.cases:
+        if case.outcome is Outcome.UNSUPPORTED:
+            message = next(check.message for check in case.checks if check.outcome is Outcome.UNSUPPORTED)
+            reasons.setdefault((case.engine.name, message or ""), []).append(case.scenario.name)
+    return [
+        visible(f"UNSUPPORTED  {engine}: {message}  ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})")
+        for (engine, message), names in reasons.items()
+    ]
+
+
+def _engines(run: Run) -> list[str]:
+    """The table of engines."""
+    counts = run.counts()
+    shown = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
+    lines = [["engine", *(outcome.value for outcome in shown), "verified"]]
+    for engine in run.engines:
+        own = run.counts(engine)
+        numbers = [f"{own[outcome]:,}" for outcome in shown]
+        lines.append([visible(f"{engine.name} {engine.version}"), *numbers, str(run.share(engine))])
+    return list(_aligned(lines))
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Cells in columns; all but the first and the last to the right."""
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    last = len(widths) - 1
+    for line in lines:
+        padded = [" " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
+        cells = [
+            cell + space if number in (0, last) else space + cell
+            for number, (cell, space) in enumerate(zip(line, padded, strict=True))
+        ]
+        yield "  ".join(cells)
+
+
+def _remarks(run: Run) -> list[str]:
+    missing = [f"not run: {name}: {why}" for name, why in run.missing.items()]
+    unused = [f"unused: {line.file}, line {line.line}: nothing matches {line.pattern}" for line in run.unused]
+    where = ", ".join(f"{name} {value}" for name, value in run.environment.items())
+    return [visible(line) for line in [*missing, *unused, where] if line]
+
+
+# The matrix feature × engine as Markdown, for a README or a step's summary.
+#
+# A cell says what came of the scenarios with the feature, the worst first: `✗ 3 ! 2 – 4 ? 1 ✓ 2` says that three fail,
+# two end in an error, four are not supported, one is open, and two pass.
+
+
+SIGNS = {
+    Outcome.FAIL: "✗",
+    Outcome.XFAIL: "✗",
+    Outcome.ERROR: "!",
+    Outcome.UNSUPPORTED: "–",
+    Outcome.OPEN: "?",
+    Outcome.SKIP: "·",
+    Outcome.PASS: "✓",
+    Outcome.XPASS: "✓",
+}
+"""By outcome, the worst first."""
+
+
+def to_markdown(run: Run) -> str:
+    """Two tables, engines and features, with a legend."""
+    names = [_cell(f"{engine.name} {engine.version}") for engine in run.engines]
+    matrix = [
+        [f"`{_cell(feature)}`", *(cell_text(run.of_feature(feature, engine)) for engine in run.engines)]
+        for feature in run.features()
+    ]
+    totals = ["**all scenarios**", *(cell_text([c for c in run.cases if c.engine is e]) for e in run.engines)]
+    verified = ["**verified reads**", *(f"{run.share(engine).percent:.1f} %" for engine in run.engines)]
+    legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
+    rest = "– the engine says that it does not read this · ? open in the specification · numbers are scenarios"
+    lines = [
+        f"{_cell(headline(run))}.",
+        "",
+        *_table(["feature", *names], [*matrix, totals, verified]),
+        "",
+        f"{legend} · {rest}.",
+        _cell(", ".join(f"{name} {value}" for name, value in run.environment.items())),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def cell_text(cases: list[Case] | tuple[Case, ...]) -> str:
+    """A cell of the matrix: each sign with how many scenarios, the worst first; empty for none."""
+    counts: Counter[str] = Counter(SIGNS[case.outcome] for case in cases)
+    return " ".join(f"{sign} {counts[sign]}" for sign in dict.fromkeys(SIGNS.values()) if counts[sign])
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    marks = ["---", *(":---:" for _ in head[1:])]
+    return [f"| {' | '.join(line)} |" for line in [head, marks, *rows]]
+
+
+def _cell(text: str) -> str:
+    return visible(" ".join(text.split())).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+# Annotations of a GitHub workflow: FAIL as an error, ERROR as a warning, XPASS as a notice.
+#
+# GitHub shows ten of a kind per step and drops the rest in silence, so nine are written, and one that counts the rest.
+
+
+_KINDS = {Outcome.FAIL: "error", Outcome.ERROR: "warning", Outcome.XPASS: "notice"}
+_MOST = 10
+
+
+def to_github(run: Run) -> str:
+    """Workflow commands, a line each, then the run's sentence as plain text."""
+    return "".join(line + "\n" for line in [*_annotations(run), visible(headline(run))])
+
+
+def _annotations(run: Run) -> Iterator[str]:
+    for outcome, kind in _KINDS.items():
+        cases = [case for case in run.cases if case.outcome is outcome]
+        shown = cases if len(cases) <= _MOST else cases[: _MOST - 1]
+        yield from (_annotation(kind, case) for case in shown)
+        if left := len(cases) - len(shown):
+            text = f"{counted(left, 'more scenario')} came to {outcome.value}; see the log or another report"
+            yield f"::{kind} title={outcome.value}::{_data(text)}"
+
+
+def _annotation(kind: str, case: Case) -> str:
+    file = "" if case.scenario.file is None else f"file={_property(visible(case.scenario.file))},line=1,"
+    title = _property(visible(f"{case.outcome.value} {case.id}"))
+    # GitHub turns an escaped line feed back into one.
+    text = f"{visible(f'{case.scenario.title}: {summary_of(case)}')}\nagain: {visible(case.command)}"
+    return f"::{kind} {file}title={title}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

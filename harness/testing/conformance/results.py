@@ -1,0 +1,257 @@
+"""A run of the suite as plain values: what every report is made from."""
+
+from __future__ import annotations
+
+import enum
+import fnmatch
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.differ.result import ComparisonResult
+from harness.errors import RequestError
+
+# What a read, and a scenario on an engine, comes to.
+#
+#     PASS         the rows, or the error, that must come
+#     FAIL         other rows, or rows where the table must be refused
+#     UNSUPPORTED  the engine says that it does not do this
+#     ERROR        it failed, crashed or hung; or the scenario itself cannot be run
+#     OPEN         the specification does not decide it; what the engine does is noted
+#     SKIP         on the list of skips: not run
+#     XFAIL        on the list of expected failures, and FAIL or ERROR
+#     XPASS        on that list, and PASS: time to take it off
+#
+# Only FAIL makes a run fail, and with `strict` ERROR and XPASS do too.
+
+
+class Outcome(enum.Enum):
+    """See the module's table; the values are the words of all reports."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    UNSUPPORTED = "UNSUPPORTED"
+    ERROR = "ERROR"
+    OPEN = "OPEN"
+    SKIP = "SKIP"
+    XFAIL = "XFAIL"
+    XPASS = "XPASS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One read of a scenario's table by one engine, and what came of it.
+
+    number: the expectation's place in the scenario, from 1; 0: the scenario itself cannot be run.
+    read: what was read, in words. message: why it is not PASS, or how the engine refused; None: nothing to say.
+    comparison: of the expected rows (left) with those that were read; None: none was made.
+    notes: what differs without counting, such as types that hold the same values.
+    seconds: that the read took.
+    """
+
+    number: int
+    read: str
+    outcome: Outcome
+    message: str | None = None
+    comparison: ComparisonResult | None = None
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def verified(self) -> bool:
+        """Whether what the engine did was held against what it must do."""
+        return self.outcome in (Outcome.PASS, Outcome.FAIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A line of a list of skips or of expected failures: a pattern of `engine::scenario`, and why."""
+
+    pattern: str
+    reason: str
+    file: str
+    line: int
+
+    def matches(self, engine: str, scenario: str) -> bool:
+        """Whether a scenario on an engine is meant; `*` matches any part, slashes too."""
+        return fnmatch.fnmatchcase(f"{engine}::{scenario}", self.pattern)
+
+
+def of_checks(checks: Sequence[Check]) -> Outcome:
+    """What a scenario comes to whose reads came to these: the worst of them; OPEN only where nothing else is."""
+    found = {check.outcome for check in checks}
+    ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.PASS)
+    return next((outcome for outcome in ranked if outcome in found), Outcome.OPEN)
+
+
+def as_expected(outcome: Outcome) -> Outcome:
+    """The outcome of what is on the list of expected failures."""
+    match outcome:
+        case Outcome.FAIL | Outcome.ERROR:
+            return Outcome.XFAIL
+        case Outcome.PASS:
+            return Outcome.XPASS
+        case _:
+            return outcome
+
+
+def first_match(lines: Iterable[Expected], engine: str, scenario: str) -> Expected | None:
+    """The first line that means a scenario on an engine."""
+    return next((line for line in lines if line.matches(engine, scenario)), None)
+
+
+def read_list(path: Path) -> tuple[Expected, ...]:
+    """A list of skips or expected failures: on each line a pattern, then `# reason`. Lines of comments are left out.
+
+    Raises:
+        RequestError: the file cannot be read, or a line has no reason or no `::`.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"Cannot read the list: {error}", file=str(path)) from error
+    return tuple(
+        _parsed(line, path, number)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    )
+
+
+def _parsed(line: str, path: Path, number: int) -> Expected:
+    pattern, _, reason = (part.strip() for part in line.partition("#"))
+    if not reason:
+        raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
+    if "::" not in pattern:
+        raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
+    return Expected(pattern, reason, str(path), number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineInfo:
+    """An engine that the suite was run on.
+
+    name: what it calls itself. asked: by what name it was asked for. arguments: what else the command line needs for
+        it, such as `--python`.
+    """
+
+    name: str
+    version: str
+    asked: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioInfo:
+    """What reports say of a scenario; the fields are those of `harness.testing.scenarios.model.Scenario`.
+
+    file: its file, as a path to show; None: it has none. reads: how many expectations it has.
+    asked: what the command line calls it; None: its name.
+    """
+
+    name: str
+    title: str
+    format: str
+    clauses: tuple[str, ...]
+    features: tuple[str, ...]
+    file: str | None
+    reads: int
+    asked: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One scenario on one engine.
+
+    expected: the line of a list that applies, None: none does. checks: empty for a SKIP.
+    """
+
+    scenario: ScenarioInfo
+    engine: EngineInfo
+    outcome: Outcome
+    checks: tuple[Check, ...] = ()
+    expected: Expected | None = None
+
+    @property
+    def id(self) -> str:
+        """`engine::scenario`, as lists of expected failures say it."""
+        return f"{self.engine.name}::{self.scenario.name}"
+
+    @property
+    def seconds(self) -> float:
+        """That its reads took."""
+        return sum(check.seconds for check in self.checks)
+
+    @property
+    def command(self) -> str:
+        """What shows it again, and leaves its table in `repro`."""
+        engine = ["--engine", self.engine.asked, *self.engine.arguments]
+        scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
+        return shlex.join(["harness", "run", *engine, "--scenario", scenario, "--keep", "repro"])
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of some reads were held against what they must give."""
+
+    verified: int
+    reads: int
+
+    @property
+    def percent(self) -> float:
+        """Of 100; 0 if there are no reads."""
+        return 100 * self.verified / self.reads if self.reads else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.verified:,} of {self.reads:,} reads ({self.percent:.1f} %)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """All that a run found.
+
+    missing: engines that could not run, by name, and why. unused: lines of lists that no scenario and engine of this
+        run match. environment: versions, and whatever else results may depend on. meanings: of features, a line each.
+    """
+
+    engines: tuple[EngineInfo, ...]
+    scenarios: tuple[ScenarioInfo, ...]
+    cases: tuple[Case, ...]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[Expected, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def counts(self, engine: EngineInfo | None = None) -> Counter[Outcome]:
+        """How many scenarios came to what, on one engine or on all."""
+        return Counter(case.outcome for case in self.cases if engine is None or case.engine is engine)
+
+    def share(self, engine: EngineInfo) -> Share:
+        """How many reads of all scenarios of this run the engine was judged by."""
+        checks = [check for case in self.cases if case.engine is engine for check in case.checks]
+        return Share(sum(check.verified for check in checks), sum(scenario.reads for scenario in self.scenarios))
+
+    def features(self) -> tuple[str, ...]:
+        """The features of the scenarios, each once, in alphabetical order."""
+        return tuple(sorted({feature for scenario in self.scenarios for feature in scenario.features}))
+
+    def of_feature(self, feature: str, engine: EngineInfo) -> tuple[Case, ...]:
+        """The cases of one cell of the matrix."""
+        return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
+
+    def passed(self) -> bool:
+        """Whether nothing is FAIL."""
+        return not self.counts()[Outcome.FAIL]
+
+    def unread(self) -> tuple[Case, ...]:
+        """Of each engine on which every scenario that was run is ERROR, the first: it has shown nothing."""
+        ran = [case for case in self.cases if case.outcome is not Outcome.SKIP]
+        of_each = ([case for case in ran if case.engine is engine] for engine in self.engines)
+        return tuple(cases[0] for cases in of_each if cases and all(c.outcome is Outcome.ERROR for c in cases))
+
+    def passed_strictly(self) -> bool:
+        """Whether nothing is FAIL, ERROR or XPASS."""
+        counts = self.counts()
+        return not (counts[Outcome.FAIL] or counts[Outcome.ERROR] or counts[Outcome.XPASS])

@@ -1,0 +1,105 @@
+"""The far end of `harness.testing.conformance.workers`: serves one engine in the interpreter that has it.
+
+Run by its path, `python worker.py SCRIPT [ARGUMENT ...]`; it imports nothing of harness, and SCRIPT need not either.
+The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with:
+
+    version() -> str                     raises ImportError where the engine is not installed
+    capabilities() -> iterable | None    optional; features that it claims, None: all
+    NAME                                 optional; what reports call it
+    read(table, columns, where)          rows: anything with `__arrow_c_stream__`, or the path of an Arrow IPC stream or
+                                         file that it wrote
+
+`table` has the attributes of `harness.testing.conformance.own.TableAt`: format, location, metadata_path, and at,
+which is None or has kind and value. An exception called Unsupported or UnsupportedError (of any origin, such as
+SCRIPT itself), or NotImplementedError, says that the engine does not do this; any other one is the engine's own
+refusal. ARGUMENTs are in `sys.argv[1:]`.
+
+Requests come as JSON lines on standard input, one answer to each goes to standard output:
+
+    {"op": "hello"}                                   {"name": null, "version": "1.2", "capabilities": null}  or
+                                                      {"missing": "why"}
+    {"op": "read", "table": {...}, "columns": [...],  {"rows": path}  or  {"unsupported": "why"}  or
+     "where": "...", "output": path}                  {"error": class, "message": "why", "panic": false}
+
+What the engine itself prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+_DECLINES = {"Unsupported", "UnsupportedError", "NotImplementedError"}
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    sys.argv = sys.argv[1:]
+    engine: dict[str, Any] = {}
+    for line in requests:
+        request = json.loads(line)
+        answer = _hello(engine) if request["op"] == "hello" else _read(engine, request)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _hello(engine: dict[str, Any]) -> dict[str, Any]:
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        return {"missing": "the interpreter lacks pyarrow, which carries the rows; pip install pyarrow"}
+    try:
+        engine.update(runpy.run_path(sys.argv[0], run_name="harness_worker"))
+        claimed = engine["capabilities"]() if "capabilities" in engine else None
+        claims = None if claimed is None else sorted(claimed)
+        return {"name": engine.get("NAME"), "version": str(engine["version"]()), "capabilities": claims}
+    except ImportError as error:
+        return {"missing": str(error)}
+    except Exception as error:
+        return {"missing": f"{type(error).__name__}: {error}"}
+
+
+def _read(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    at = request["table"]["at"]
+    table = SimpleNamespace(**{**request["table"], "at": None if at is None else SimpleNamespace(**at)})
+    columns = None if request["columns"] is None else tuple(request["columns"])
+    try:
+        rows = engine["read"](table, columns=columns, where=request["where"])
+        return {"rows": _written(rows, request["output"])}
+    except Exception as error:
+        if _DECLINES.intersection(kind.__name__ for kind in type(error).__mro__):
+            return {"unsupported": _message(error)}
+        return {"error": type(error).__name__, "message": _message(error), "panic": False}
+    except BaseException as error:  # a panic of an engine in Rust is none of Exception
+        return {"error": type(error).__name__, "message": _message(error), "panic": True}
+
+
+def _message(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _written(rows: Any, output: str) -> str:
+    if isinstance(rows, (str, os.PathLike)):
+        return os.fspath(rows)
+    import pyarrow as pa
+
+    whole = isinstance(rows, (pa.Table, pa.RecordBatch))  # a pyarrow of long ago takes no streams
+    reader = rows if whole else pa.RecordBatchReader.from_stream(rows)
+    with pa.OSFile(output, "wb") as file, pa.ipc.new_stream(file, reader.schema) as writer:
+        for batch in reader.to_batches() if isinstance(reader, pa.Table) else [reader] if whole else reader:
+            writer.write_batch(batch)
+    return output
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""Engines in processes of their own: started once, asked many times, killed at their time limit, started again after.
+
+The other end is `harness.testing.conformance.worker`, which says what travels between them. A worker that crashes,
+hangs or answers nonsense is an `EngineError` whose `cause` is one of `BROKEN`; what the engine itself says never is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import importlib.util
+import itertools
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.testing.conformance.own import TableAt
+
+# A child process that answers lines with lines, within a time limit.
+
+
+_TAIL_BYTES = 4000
+_TAIL_LINES = 3
+_GRACE_S = 5.0
+
+
+class Silence(enum.Enum):
+    """Why there is no answer."""
+
+    TIME_LIMIT = "time limit"
+    ENDED = "ended"
+
+
+class WorkerProcess:
+    """The child and what it writes.
+
+    Args:
+        command, environment: of the child.
+        errors: the file that its standard error goes to.
+
+    Raises:
+        OSError: the command cannot be run.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], errors: Path) -> None:
+        with errors.open("wb") as stream:
+            # A session of its own, so that what the engine starts can be ended with it.
+            self._child = subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+        self._errors = errors
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._collect, daemon=True)
+        self._reader.start()
+
+    def answer(self, line: str, limit_s: float) -> str | Silence:
+        """The next line that it writes after it was given `line`."""
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(line + "\n")
+            self._child.stdin.flush()
+            answer = self._lines.get(timeout=limit_s)
+        except queue.Empty:
+            return Silence.TIME_LIMIT
+        except BrokenPipeError:
+            return Silence.ENDED
+        return Silence.ENDED if answer is None else answer
+
+    def ending(self) -> str:
+        """How a child ended that answers no more: its signal or exit code, and what it last said."""
+        try:
+            code = self._child.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return "the worker closed its output"
+        how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+        said = self._last_words()
+        return f"{how}: {said}" if said else how
+
+    def kill(self) -> None:
+        """End the child, and what it started."""
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._child.pid, signal.SIGKILL)
+            else:
+                self._child.kill()
+        self._child.wait()
+        self._reader.join(_GRACE_S)
+        for stream in (self._child.stdin, self._child.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+    def _collect(self) -> None:
+        assert self._child.stdout is not None
+        with contextlib.suppress(ValueError):  # closed by `kill`
+            for line in self._child.stdout:
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def _last_words(self) -> str:
+        text = self._errors.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace")
+        return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+CRASHED, TIMED_OUT, NONSENSE = "Crashed", "TimeLimit", "BrokenWorker"
+BROKEN = frozenset({CRASHED, TIMED_OUT, NONSENSE})
+"""Causes of errors that are no answer of the engine's."""
+NOT_INSTALLED = "NotInstalled"
+"""Cause of a RequestError: there is no interpreter that has the engine."""
+START_LIMIT_S = 60.0
+"""Seconds in which a worker must have imported its engine, unless a read may take even longer."""
+_SERVER = Path(__file__).with_name("worker.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerScript:
+    """An engine that runs as a script, see `harness.testing.conformance.worker`.
+
+    name: the engine's. script: the file. arguments: what it is given.
+    modules: what must be importable for it; where it is in this interpreter, this one serves.
+    install: what to install for it, as words after `pip install`.
+    """
+
+    name: str
+    script: Path
+    modules: tuple[str, ...]
+    install: str
+    arguments: tuple[str, ...] = ()
+
+
+def interpreter_of(engine: WorkerScript, pythons: Mapping[str, str]) -> str:
+    """The Python that runs an engine: the one given, HARNESS_PYTHON_<NAME>, or this one if it has the modules.
+
+    Raises:
+        RequestError: there is none; of cause `NOT_INSTALLED`.
+    """
+    variable = "HARNESS_PYTHON_" + engine.name.upper().replace("-", "_")
+    given = pythons.get(engine.name) or os.environ.get(variable)
+    if given:
+        return given
+    lacking = [name for name in engine.modules if importlib.util.find_spec(name) is None]
+    if lacking:
+        raise RequestError(
+            f"Cannot use the engine {engine.name}: {', '.join(lacking)} is not installed; "
+            f"pip install pyarrow {engine.install}, or name an interpreter that has it by --python {engine.name}=PATH "
+            f"or {variable}",
+            cause=NOT_INSTALLED,
+        )
+    return sys.executable
+
+
+class Worker:
+    """An engine in another process; a `ReaderUnderTest`.
+
+    Args:
+        name: the engine's, unless the script says NAME.
+        command: interpreter, script and arguments, without `worker.py` between them.
+        time_limit_s: seconds that one read may take.
+        environment: variables to set besides those of this process.
+
+    Raises:
+        RequestError: the interpreter does not start, or says that the engine is not there; of cause `NOT_INSTALLED`.
+        EngineError: it crashes, or does not get ready in time.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], *, time_limit_s: float, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self._command = [command[0], str(_SERVER), *command[1:]]
+        self._limit = time_limit_s
+        # The script's own directory stays off the path: a neighbour of it may be called like a package.
+        self._environment = {**os.environ, "PYTHONSAFEPATH": "1", **(environment or {})}
+        self._directory = tempfile.TemporaryDirectory(prefix="harness-worker-", ignore_cleanup_errors=True)
+        self._numbers = itertools.count(1)
+        self._process: WorkerProcess | None = None
+        try:
+            self._hello = self._start()
+            self.name = str(self._hello.get("name") or name)
+        except BaseException:
+            self.close()
+            raise
+
+    def version(self) -> str:
+        """What the engine says."""
+        return str(self._hello["version"])
+
+    def capabilities(self) -> frozenset[str] | None:
+        """What the engine claims."""
+        claimed = self._hello.get("capabilities")
+        return None if claimed is None else frozenset(claimed)
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        """The rows.
+
+        Raises:
+            UnsupportedError: the engine declines.
+            EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
+        """
+        if self._process is None:
+            self._start_again()
+        output = Path(self._directory.name) / f"{next(self._numbers)}.arrow"
+        wanted = dataclasses.asdict(table)
+        request = {"op": "read", "table": wanted, "columns": columns, "where": where, "output": str(output)}
+        answer = self._ask(request, self._limit)
+        match answer:
+            case {"rows": str(path)}:
+                return self._rows(Path(path))
+            case {"unsupported": str(message)}:
+                raise UnsupportedError(message)
+            case {"error": str(kind), "message": str(message), "panic": False}:
+                raise EngineError(message, cause=kind)
+            case {"error": str(kind), "message": str(message)}:
+                raise EngineError(f"The engine panicked: {kind}: {message}", cause=CRASHED)
+            case _:
+                raise EngineError(f"The worker of {self.name} answers {answer!r}", cause=NONSENSE)
+
+    def close(self) -> None:
+        """End the process and remove what it wrote."""
+        self._kill()
+        self._directory.cleanup()
+
+    def _start(self) -> Mapping[str, Any]:
+        try:
+            self._process = WorkerProcess(self._command, self._environment, Path(self._directory.name) / "stderr")
+        except OSError as error:
+            raise RequestError(
+                f"Cannot use the engine {self.name}: {self._command[0]} does not start: {error.strerror}",
+                cause=NOT_INSTALLED,
+            ) from error
+        answer = self._ask({"op": "hello"}, max(START_LIMIT_S, self._limit))
+        if "version" not in answer:
+            self._kill()
+            raise RequestError(
+                f"Cannot use the engine {self.name} in {self._command[0]}: {answer.get('missing', answer)}",
+                cause=NOT_INSTALLED,
+            )
+        return answer
+
+    def _start_again(self) -> None:
+        try:
+            self._start()
+        except RequestError as error:  # it did start before
+            raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
+
+    def _ask(self, request: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
+        assert self._process is not None
+        line = self._process.answer(json.dumps(request), limit_s)
+        match line:
+            case Silence.TIME_LIMIT:
+                self._kill()
+                raise EngineError(f"time limit: no answer within {limit_s:g} s", cause=TIMED_OUT)
+            case Silence.ENDED:
+                ending = self._process.ending()
+                self._kill()
+                raise EngineError(ending, cause=CRASHED)
+            case str():
+                return self._decoded(line)
+
+    def _decoded(self, line: str) -> dict[str, Any]:
+        with contextlib.suppress(ValueError):
+            answer = json.loads(line)
+            if isinstance(answer, dict):
+                return answer
+        self._kill()
+        raise EngineError(f"The worker of {self.name} answers {line.rstrip()[:200]!r}, not an object", cause=NONSENSE)
+
+    def _rows(self, path: Path) -> pa.Table:
+        try:
+            data = path.read_bytes()
+            opener = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
+            return opener(pa.py_buffer(data)).read_all()
+        except (OSError, pa.ArrowException) as error:
+            raise EngineError(f"The rows that {self.name} wrote cannot be read: {error}", cause=NONSENSE) from error
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None

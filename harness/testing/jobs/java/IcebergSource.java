@@ -1,0 +1,8 @@
+package harness.testing.jobs;
+
+/** `format("iceberg")`. */
+public final class IcebergSource extends PathSource {
+    public String shortName() {
+        return "iceberg";
+    }
+}

@@ -1,0 +1,188 @@
+package harness.testing.jobs;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A catalog of Spark whose tables Python knows: the job's sources, their metadata tables, and what the job wrote. */
+public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
+    private String name;
+    private String session;
+
+    public void initialize(String name, CaseInsensitiveStringMap options) {
+        this.name = name;
+        this.session = options.get("harness");
+    }
+
+    public String name() {
+        return name;
+    }
+
+    Map request(String what, Identifier table) {
+        Map request = Answers.request(what, session);
+        request.put("catalog", name);
+        request.put("namespace", table.namespace());
+        request.put("name", table.name());
+        return request;
+    }
+
+    private Table loaded(Map request, Identifier table) throws NoSuchTableException {
+        JsonNode told = Answers.ask(request);
+        if (told.has("missing")) {
+            return otherwise(table);
+        }
+        return new PlannedTable(session, told, Transforms.of(told.get("partitioning")));
+    }
+
+    /** A table that Python does not know. */
+    Table otherwise(Identifier table) throws NoSuchTableException {
+        throw new NoSuchTableException(table);
+    }
+
+    public Table loadTable(Identifier table) throws NoSuchTableException {
+        return loaded(request("load", table), table);
+    }
+
+    public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+        Map request = request("load", table);
+        request.put("version", version);
+        return loaded(request, table);
+    }
+
+    public Table loadTable(Identifier table, long timestamp) throws NoSuchTableException {
+        Map request = request("load", table);
+        request.put("timestamp", Long.valueOf(timestamp));
+        return loaded(request, table);
+    }
+
+    public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
+        Map request = request("load", table);
+        request.put("writes", Boolean.TRUE);
+        try {
+            return loaded(request, table);
+        } catch (NoSuchTableException missing) {
+            request.put("create", Boolean.TRUE);
+            return loaded(request, table);
+        }
+    }
+
+    private StagedTable staged(
+            String mode, Identifier table, StructType schema, Transform[] partitioning, Map properties) {
+        Map request = request("stage", table);
+        request.put("mode", mode);
+        request.put("schema", schema.json());
+        request.put("partitioning", Transforms.described(partitioning));
+        request.put("properties", properties);
+        return new PlannedTable(session, Answers.ask(request), partitioning);
+    }
+
+    public StagedTable stageCreate(Identifier table, Column[] columns, Transform[] partitioning, Map properties) {
+        return staged("create", table, CatalogV2Util.v2ColumnsToStructType(columns), partitioning, properties);
+    }
+
+    public StagedTable stageReplace(Identifier table, Column[] columns, Transform[] partitioning, Map properties) {
+        return staged("replace", table, CatalogV2Util.v2ColumnsToStructType(columns), partitioning, properties);
+    }
+
+    public StagedTable stageCreateOrReplace(
+            Identifier table, Column[] columns, Transform[] partitioning, Map properties) {
+        return staged("createOrReplace", table, CatalogV2Util.v2ColumnsToStructType(columns), partitioning, properties);
+    }
+
+    public Table createTable(Identifier table, Column[] columns, Transform[] partitioning, Map properties) {
+        StagedTable created = stageCreate(table, columns, partitioning, properties);
+        created.commitStagedChanges();
+        return created;
+    }
+
+    public Table alterTable(Identifier table, TableChange[] changes) {
+        refuse("ALTER TABLE", table);
+        return null;
+    }
+
+    public boolean dropTable(Identifier table) {
+        return Answers.ask(request("drop", table)).get("dropped").asBoolean();
+    }
+
+    public void renameTable(Identifier table, Identifier other) {
+        refuse("ALTER TABLE … RENAME", table);
+    }
+
+    private void refuse(String command, Identifier table) {
+        Map request = Answers.request("refuse", session);
+        request.put("command", command);
+        request.put("name", table.toString());
+        Answers.ask(request);
+    }
+
+    private List names(String what, String[] namespace) {
+        Map request = Answers.request(what, session);
+        request.put("catalog", name);
+        request.put("namespace", namespace);
+        JsonNode told = Answers.ask(request).get("names");
+        ArrayList found = new ArrayList();
+        for (int i = 0; i < told.size(); i++) {
+            found.add(((JsonNode) told.get(i)).asText());
+        }
+        return found;
+    }
+
+    public Identifier[] listTables(String[] namespace) {
+        List names = names("tables", namespace);
+        Identifier[] found = new Identifier[names.size()];
+        for (int i = 0; i < found.length; i++) {
+            found[i] = new TableName(namespace, (String) names.get(i));
+        }
+        return found;
+    }
+
+    public String[][] listNamespaces() {
+        return listNamespaces(new String[0]);
+    }
+
+    public String[][] listNamespaces(String[] parent) {
+        List names = names("namespaces", parent);
+        String[][] found = new String[names.size()][];
+        for (int i = 0; i < found.length; i++) {
+            found[i] = (String[]) java.util.Arrays.copyOf(parent, parent.length + 1);
+            found[i][parent.length] = (String) names.get(i);
+        }
+        return found;
+    }
+
+    public String[] defaultNamespace() {
+        return new String[] {"default"};
+    }
+
+    public boolean namespaceExists(String[] namespace) {
+        return true;
+    }
+
+    public Map loadNamespaceMetadata(String[] namespace) {
+        return Collections.emptyMap();
+    }
+
+    public void createNamespace(String[] namespace, Map metadata) {}
+
+    public void alterNamespace(String[] namespace, NamespaceChange[] changes) {}
+
+    public boolean dropNamespace(String[] namespace, boolean cascade) {
+        throw Answers.failure("Cannot drop a namespace: a test's tables are not its job's to drop");
+    }
+}

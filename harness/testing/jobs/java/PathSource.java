@@ -1,0 +1,62 @@
+package harness.testing.jobs;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Map;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.sources.CreatableRelationProvider;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** `spark.read.format("iceberg" | "delta")` and `df.write.format(...)`, by the path or name that is loaded. */
+public abstract class PathSource implements TableProvider, CreatableRelationProvider, DataSourceRegister {
+    private PlannedTable found;
+
+    private String session() {
+        scala.Option found = SparkSession.active().conf().getOption("spark.sql.catalog." + shortName() + ".harness");
+        if (found.isEmpty()) {
+            throw Answers.failure(
+                "harness reads no " + shortName() + " tables in this session: call harness.register(spark) first");
+        }
+        return (String) found.get();
+    }
+
+    private PlannedTable opened(Map options) {
+        String session = session();
+        Map request = Answers.request("path", session);
+        request.put("format", shortName());
+        request.put("options", options);
+        return new PlannedTable(session, Answers.ask(request));
+    }
+
+    public StructType inferSchema(CaseInsensitiveStringMap options) {
+        found = opened(options.asCaseSensitiveMap());
+        return found.schema();
+    }
+
+    public Table getTable(StructType schema, Transform[] partitioning, Map options) {
+        // Only a read asks for the schema before. A write goes on to createRelation, whatever stands at the path.
+        return found == null ? (Table) new Target(shortName(), schema) : found;
+    }
+
+    public boolean supportsExternalMetadata() {
+        return true;
+    }
+
+    public BaseRelation createRelation(
+            SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset rows) {
+        Map request = Answers.request("save", session());
+        request.put("format", shortName());
+        request.put("mode", mode.name());
+        request.put("options", scala.jdk.javaapi.CollectionConverters.asJava(options));
+        Answers.ask(request, rows);
+        return new Saved(context, rows.schema());
+    }
+}

@@ -1,0 +1,24 @@
+package harness.testing.jobs;
+
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.StructType;
+
+/** What Spark is told of rows that were saved; nobody reads it. */
+final class Saved extends BaseRelation {
+    private final SQLContext context;
+    private final StructType schema;
+
+    Saved(SQLContext context, StructType schema) {
+        this.context = context;
+        this.schema = schema;
+    }
+
+    public SQLContext sqlContext() {
+        return context;
+    }
+
+    public StructType schema() {
+        return schema;
+    }
+}

@@ -1,0 +1,33 @@
+package harness.testing.jobs;
+
+import java.util.Arrays;
+import org.apache.spark.sql.connector.catalog.Identifier;
+
+/** `Identifier.of`, which Janino cannot call: it is a static method of an interface. */
+final class TableName implements Identifier {
+    private final String[] namespace;
+    private final String name;
+
+    TableName(String[] namespace, String name) {
+        this.namespace = namespace;
+        this.name = name;
+    }
+
+    public String[] namespace() {
+        return namespace;
+    }
+
+    public String name() {
+        return name;
+    }
+
+    public boolean equals(Object other) {
+        return other instanceof Identifier
+            && name.equals(((Identifier) other).name())
+            && Arrays.equals(namespace, ((Identifier) other).namespace());
+    }
+
+    public int hashCode() {
+        return name.hashCode();
+    }
+}

@@ -1,0 +1,302 @@
+"""A session that was taught names: what it reads, what was written, and how it ends."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from harness.engines.spark.compiled import add_to_driver, load_classes
+from harness.engines.spark.gateway import has_gateway
+from harness.errors import RequestError
+from harness.metadata.catalogs.catalog import Catalog
+from harness.testing.jobs.bridge import BRIDGE
+from harness.testing.jobs.tables import DEFAULT_CATALOG, PATH_CATALOGS, SESSION_CATALOG, JobTables
+from harness.testing.jobs.writes import Write, since_whole
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+
+# The JVM's side of sessions under test: classes, data sources, rules and the parser, each given once.
+
+
+PACKAGE = "harness.testing.jobs"
+_SERVICES = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+_CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Which short names of data sources are harness's; others are those of a real jar."""
+
+    iceberg: bool
+    delta: bool
+
+
+_SOURCES: WeakKeyDictionary[Any, Sources] = WeakKeyDictionary()
+_PARSED: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
+
+
+def load(spark: SparkSession) -> Sources:
+    """Gives the driver harness's classes, and the data sources that no jar has; free when done.
+
+    Raises:
+        EngineError, UnsupportedError: as `harness.engines.spark.compiled.load_classes`.
+    """
+    context = spark.sparkContext
+    gateway: Any = context._gateway
+    load_classes(context)
+    load_classes(context, PACKAGE)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    gateway.jvm.harness.jobs.Answers.answerWith(BRIDGE)
+    if gateway not in _SOURCES:
+        ours = {short: _is_ours(spark, short) for short in _CLASSES}
+        lines = "".join(f"{PACKAGE}.{_CLASSES[short]}\n" for short, is_ours in ours.items() if is_ours)
+        if lines:
+            add_to_driver(context, {_SERVICES: lines.encode()})
+        _SOURCES[gateway] = Sources(**ours)
+    return _SOURCES[gateway]
+
+
+def _is_ours(spark: SparkSession, short: str) -> bool:
+    jvm: Any = spark.sparkContext._jvm
+    conf = spark._jsparkSession.sessionState().conf()
+    try:
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(short, conf)
+    except (Py4JJavaError, PySparkException):
+        return True
+    return False
+
+
+def add_to(spark: SparkSession, name: str, *, changes: bool) -> None:
+    """Gives a session the rule that plans reads, and Delta's table functions."""
+    jvm: Any = spark.sparkContext._jvm
+    jvm.harness.jobs.PlannedReads.addTo(spark._jsparkSession)
+    if changes:
+        jvm.harness.jobs.ChangesFunction.addTo(spark._jsparkSession, name)
+
+
+def add_parser(root: SparkSession) -> None:
+    """Sessions that are made from now on in this application know Delta's statements."""
+    context = root.sparkContext
+    if context not in _PARSED:
+        jvm: Any = context._jvm
+        jvm.harness.jobs.Statements.addTo(root._jsparkSession.extensions())
+        _PARSED[context] = True
+
+
+def server_session(spark: Any) -> SparkSession:
+    """The session that a server of Spark Connect in this process has for a client.
+
+    Raises:
+        RequestError: the server is elsewhere, where no catalog of this process can be reached.
+    """
+    context = SparkContext._active_spark_context
+    if context is None or context._jsc is None:
+        raise RequestError(
+            "Cannot give names of tables to a server of Spark Connect in another process; read there with "
+            "harness.open_table(…).to_spark(spark), or start it in this one: SparkSession.builder.remote('local')",
+            cause="NoGateway",
+        )
+    spark.sql("SELECT 1").collect()  # the server makes the session when it is first asked
+    jvm: Any = context._jvm
+    service = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
+    key = jvm.org.apache.spark.sql.connect.service.SessionKey(spark._client._user_id or "", spark.session_id)
+    holder = getattr(service, "MODULE$").sessionManager().getIsolatedSessionIfPresent(key)
+    if holder.isEmpty():
+        raise RequestError("Cannot find the session of this client in the server of Spark Connect in this process")
+    return SparkSession(context, holder.get().session())
+
+
+_NAMED = f"{PACKAGE}.NamedTables"
+NEEDS_OWN_SESSION = (
+    "DESCRIBE HISTORY, DESCRIBE DETAIL: Spark's grammar has none, and a parser is given to a session when it is made",
+    "writeTo(…).createOrReplace() and saveAsTable without a catalog's name and without the format iceberg or delta: "
+    "Spark's session catalog keeps these to itself",
+)
+
+
+OF_DELTAS_JAR = (
+    "DESCRIBE HISTORY, DESCRIBE DETAIL, table_changes: the Delta jar of this session answers them, of its own tables"
+)
+
+
+@dataclass(slots=True)
+class SparkJob:
+    """A Spark session whose tables harness knows.
+
+    spark: the session.
+    settings: what was set in it.
+    missing: the forms that it cannot have, and why.
+    """
+
+    spark: SparkSession
+    settings: Mapping[str, str]
+    missing: tuple[str, ...]
+    _name: str = field(repr=False)
+    _tables: JobTables = field(repr=False)
+    _inner: SparkSession = field(repr=False)
+    _before: Current | None = field(default=None, repr=False)
+
+    def written(self, table: str) -> pa.Table:
+        """The rows that the job wrote to a table, those that it overwrote itself left out; row order is open.
+
+        Args:
+            table: its name, or the path that it was saved to.
+
+        Raises:
+            RequestError: the job wrote nothing there; or overwrote parts of what it had written before: `writes` has
+                each write.
+        """
+        writes = since_whole(self.writes(table))
+        if len(writes) > 1 and not all(write.is_known for write in writes[1:]):
+            raise RequestError(
+                f"Cannot tell what the job left in {table}: it overwrote parts of what it wrote; look at .writes"
+            )
+        return pa.concat_tables([write.rows for write in writes], promote_options="permissive")
+
+    def writes(self, table: str) -> tuple[Write, ...]:
+        """Each write to a table, the first one first.
+
+        Raises:
+            RequestError: the job wrote nothing there.
+        """
+        return self._tables.written(table)
+
+    def add(self, tables: Mapping[str, object]) -> None:
+        """Give further tables their names, as `tables` of `harness.register`.
+
+        Raises:
+            RequestError: a catalog of that name is configured already.
+        """
+        self._tables.add(tables)
+        _set_catalogs(self._inner, self._name, _needed(self._inner, self._tables.catalog_names()))
+
+    def close(self) -> None:
+        """Forget the tables and delete what was written; the session that was current before is so again."""
+        BRIDGE.jobs.pop(self._name, None)
+        if self._tables.scratch is not None:
+            shutil.rmtree(self._tables.scratch, ignore_errors=True)
+        if self._before is not None:
+            self._before.restore()
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """Which session `SparkSession.builder.getOrCreate()` gives."""
+
+    session: SparkSession | None
+    default: JavaObject | None
+
+    @staticmethod
+    def of(spark: SparkSession) -> Current:
+        """Now."""
+        found = spark.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]
+        return Current(SparkSession._instantiatedSession, found.get() if found.isDefined() else None)
+
+    def restore(self) -> None:
+        """Make it so again."""
+        context = SparkContext._active_spark_context
+        if context is None or context._jsc is None or self.session is None:
+            return
+        _make_current(self.session, self.default)
+
+
+def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
+    sessions: Any = spark.sparkContext._jvm.SparkSession  # type: ignore[union-attr]
+    SparkSession._instantiatedSession = spark
+    sessions.setActiveSession(spark._jsparkSession)
+    if default is not None:
+        sessions.setDefaultSession(default)
+
+
+def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog: Catalog | None) -> SparkJob:
+    """A session of its own, on the JVM of another; it becomes the current one."""
+    sources = load(root)
+    if sources.delta:
+        add_parser(root)
+    before = Current.of(root)
+    spark = root.newSession()
+    job = _job(spark, spark, sources, tables, catalog, own=True)
+    _make_current(spark, spark._jsparkSession)
+    job._before = before
+    return job
+
+
+def register_job(spark: SparkSession, *, tables: Mapping[str, object] | None, catalog: Catalog | None) -> SparkJob:
+    """A session of the user's; see `harness.register`."""
+    if not all(hasattr(spark, part) for part in ("read", "conf", "sql")):
+        raise RequestError(f"Cannot use an object of type {type(spark).__name__}: expected a SparkSession")
+    inner = spark if has_gateway(spark) else server_session(spark)
+    return _job(spark, inner, load(inner), tables, catalog, own=False)
+
+
+def _job(
+    spark: SparkSession,
+    inner: SparkSession,
+    sources: Sources,
+    tables: Mapping[str, object] | None,
+    catalog: Catalog | None,
+    *,
+    own: bool,
+) -> SparkJob:
+    known = JobTables(tables or {}, catalog, zone=str(inner.conf.get("spark.sql.session.timeZone")))
+    settings = _settings(inner, known, sources, own=own)
+    name = BRIDGE.add(inner, known)
+    _set_catalogs(inner, name, settings)
+    add_to(inner, name, changes=sources.delta)
+    statements, writes = NEEDS_OWN_SESSION
+    missing = () if own else (statements if sources.delta else OF_DELTAS_JAR, writes)
+    return SparkJob(spark, settings, missing, name, known, inner)
+
+
+_CATALOG = "spark.sql.catalog."
+
+
+def _settings(spark: SparkSession, tables: JobTables, sources: Sources, *, own: bool) -> dict[str, str]:
+    """What gives Spark its catalogs; names of a real jar stay its own."""
+    settings = _needed(spark, tables.catalog_names())
+    kinds = {SESSION_CATALOG: "SessionTables"}
+    kinds |= {name: "NamedTables" for name in PATH_CATALOGS if getattr(sources, name)}
+    settings |= {
+        f"{_CATALOG}{name}": f"{PACKAGE}.{kind}" for name, kind in kinds.items() if _theirs(spark, name) is None
+    }
+    if own:
+        settings |= {f"{_CATALOG}{DEFAULT_CATALOG}": _NAMED, "spark.sql.defaultCatalog": DEFAULT_CATALOG}
+    return settings
+
+
+def _needed(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
+    """The settings for catalogs that tables name.
+
+    Raises:
+        RequestError: one is somebody else's.
+    """
+    for name in catalogs:
+        there = _theirs(spark, name)
+        if there is not None:
+            raise RequestError(f"Cannot use the name {name} for a catalog: the session has one, {there}")
+    return {f"{_CATALOG}{name}": _NAMED for name in catalogs}
+
+
+def _theirs(spark: SparkSession, catalog: str) -> str | None:
+    """The class of a catalog that is not harness's; None: there is none."""
+    there = spark.conf.get(f"{_CATALOG}{catalog}", None)
+    return None if there is None or there == "builtin" or there.startswith(f"{PACKAGE}.") else there
+
+
+def _set_catalogs(spark: SparkSession, name: str, settings: Mapping[str, str]) -> None:
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+        if key.startswith(_CATALOG):
+            spark.conf.set(f"{key}.harness", name)

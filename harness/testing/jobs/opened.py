@@ -1,0 +1,308 @@
+"""What a job reads: each table gets a number, by which the JVM asks for its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+from zoneinfo import ZoneInfo
+
+from pyspark.sql.types import StructType
+
+from harness.engines.spark.types import shown, storage_type
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.model.schema import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    IntegerType,
+    Schema,
+    StringType,
+    TimestampType,
+)
+from harness.snapshot import Changes, Snapshot
+from harness.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them.
+#
+# Spark applies every filter again, so what is left out here costs time and no rows. Left out is all whose meaning might
+# not be exactly the same: floats, parts of structs, `<=>`, and columns whose values travel in another type.
+
+
+_COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def condition(filters: Sequence[Mapping[str, Any]], schema: Schema) -> str | None:
+    """The filters, or some of them, as SQL for `Snapshot.plan`; None: none can be said."""
+    said = [text for text in (_said(each, schema) for each in filters) if text is not None]
+    return " AND ".join(said) or None
+
+
+def _said(node: Mapping[str, Any], schema: Schema) -> str | None:
+    op, parts = node.get("op"), node.get("parts", ())
+    match op:
+        case "AND" | "OR":
+            sides = [_said(part, schema) for part in parts]
+            return None if None in sides else "(" + f" {op} ".join(str(side) for side in sides) + ")"
+        case "NOT":
+            inner = _said(parts[0], schema)
+            return None if inner is None else f"(NOT {inner})"
+        case "IS_NULL" | "IS_NOT_NULL":
+            field = _field(parts[0], schema)
+            return None if field is None else f"({_quoted(field.name)} {op.replace('_', ' ')})"
+        case "IN":
+            return _in(parts, schema)
+        case _ if op in _COMPARISONS and len(parts) == 2:
+            field, value = _field(parts[0], schema), None
+            if field is not None:
+                value = _literal(parts[1], field)
+            return None if field is None or value is None else f"({_quoted(field.name)} {_COMPARISONS[op]} {value})"
+        case _:
+            return None
+
+
+def _in(parts: Sequence[Mapping[str, Any]], schema: Schema) -> str | None:
+    field = _field(parts[0], schema)
+    if field is None or len(parts) < 2:
+        return None
+    values = [_literal(part, field) for part in parts[1:]]
+    if None in values:
+        return None
+    return f"({_quoted(field.name)} IN ({', '.join(str(value) for value in values)}))"
+
+
+def _field(node: Mapping[str, Any], schema: Schema) -> Field | None:
+    path = node.get("column", ())
+    if len(path) != 1:
+        return None
+    found = [field for field in schema.fields if field.name == path[0]]
+    return found[0] if len(found) == 1 else None
+
+
+def _literal(node: Mapping[str, Any], field: Field) -> str | None:
+    """A value as DuckDB's SQL writes it; None: its type is another than the column's, or not for sure the same."""
+    if "value" not in node or node["type"] != storage_type(field.type).simpleString():
+        return None
+    text = str(node["value"])
+    try:
+        match field.type:
+            case BooleanType() | IntegerType():
+                return text
+            case DecimalType():
+                return f"CAST('{text}' AS DECIMAL({field.type.precision}, {field.type.scale}))"
+            case StringType():
+                return "'" + text.replace("'", "''") + "'"
+            case DateType():
+                return f"DATE '{date(1970, 1, 1) + timedelta(days=int(text))}'"
+            case TimestampType(unit="us", utc=utc):
+                time = (_EPOCH + timedelta(microseconds=int(text))).replace(tzinfo=None)
+                return f"TIMESTAMPTZ '{time}+00'" if utc else f"TIMESTAMP '{time}'"
+            case _:
+                return None
+    except OverflowError:  # beyond the years of Python
+        return None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# Which point of a table a job reads, in the words of Iceberg's and Delta's readers on Spark.
+
+
+_ID, _TIME, _REFS = "snapshot-id", "as-of-timestamp", ("branch", "tag")
+_VERSION, _TIMESTAMP = "versionasof", "timestampasof"
+_POINTS = (_ID, _TIME, *_REFS, _VERSION, _TIMESTAMP)
+_FEED = ("readchangefeed", "readchangedata")
+_UNKNOWN = (
+    *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "stream-from-timestamp"),
+    *("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter"),
+)
+"""Options that would change the rows; all that are not known here only say how a read goes about it."""
+
+
+def names_point(options: Mapping[str, str]) -> bool:
+    """Whether options of a read name a point in the table's history."""
+    return any(key.lower() in _POINTS for key in options)
+
+
+def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot | Changes:
+    """What `spark.read.options(…)` means on a table.
+
+    Args:
+        zone: of times that say none.
+
+    Raises:
+        RequestError: the options contradict each other, are not of the table's format, or ask what harness cannot do.
+        SnapshotNotFoundError: there is no such snapshot.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    for key in _UNKNOWN:
+        if key in given:
+            raise RequestError(
+                f"Cannot read with the option {key}: harness reads whole snapshots, and changes of Delta tables; run "
+                f"the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
+                options=(key,),
+            )
+    if any(given.get(key, "false").lower() == "true" for key in _FEED):
+        return _changes(table, given, zone)
+    points = [key for key in _POINTS if key in given]
+    if len(points) > 1:
+        raise RequestError(f"Cannot read at several points: {', '.join(points)}; give one", options=tuple(points))
+    if not points:
+        return table.snapshot()
+    key, value = points[0], given[points[0]]
+    if key in (_ID, _TIME, *_REFS) and table.format != "iceberg":
+        raise RequestError(f"Cannot read a Delta table with the option {key}: use versionAsOf", options=(key,))
+    if key == _VERSION:
+        return at_version(table, value)
+    if key == _TIMESTAMP:
+        return table.snapshot(timestamp=at_zone(value, zone))
+    if key in _REFS:
+        return table.snapshot(ref=value)
+    return table.snapshot(_number(key, value)) if key == _ID else table.snapshot(timestamp=_number(key, value))
+
+
+def at_version(table: Table, version: str) -> Snapshot:
+    """`VERSION AS OF`: a version of a Delta table; a snapshot's id, a branch or a tag of an Iceberg table."""
+    if table.format == "delta":
+        return table.snapshot(version=_number("versionAsOf", version))
+    if version in table.refs():
+        return table.snapshot(ref=version)
+    return table.snapshot(_number("VERSION AS OF", version))
+
+
+def at_zone(text: str, zone: str) -> datetime:
+    """A time as text, in a zone if it has none.
+
+    Raises:
+        RequestError: it is no time.
+    """
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise RequestError(f"Invalid time {text!r}: expected such as 2026-01-31 12:00:00") from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=ZoneInfo(zone))
+
+
+def _changes(table: Table, given: Mapping[str, str], zone: str) -> Changes:
+    first, last = given.get("startingversion"), given.get("endingversion")
+    since, until = given.get("startingtimestamp"), given.get("endingtimestamp")
+    return table.changes(
+        None if first is None else _number("startingVersion", first),
+        None if last is None else _number("endingVersion", last),
+        from_timestamp=None if since is None else at_zone(since, zone),
+        to_timestamp=None if until is None else at_zone(until, zone),
+    )
+
+
+def _number(key: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise RequestError(f"Invalid {key} {text!r}: expected a number", options=(key,)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a query wants of a table.
+
+    columns: names, in the order wanted.
+    filters: as the JVM describes them; Spark applies them again.
+    options: of the read, where they were not followed yet.
+    """
+
+    columns: Sequence[str]
+    filters: Sequence[Mapping[str, Any]]
+    options: Mapping[str, str]
+
+
+class Opened(Protocol):
+    """A table that can be read."""
+
+    @property
+    def name(self) -> str:
+        """As the job says it."""
+
+    @property
+    def key(self) -> str | None:
+        """The same for the same rows, so that Spark finds what it cached; None: rows that are new each time."""
+
+    @property
+    def partitioned_by(self) -> tuple[str, ...]:
+        """In Spark's words."""
+
+    @property
+    def schema(self) -> StructType:
+        """Its columns."""
+
+    def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
+        """Its rows, all that the filters keep and perhaps others, with these columns in this order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRows:
+    """A lake table at a point of its history."""
+
+    name: str
+    table: Table
+    snapshot: Snapshot
+    zone: str
+    partitioned_by: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A snapshot's rows never change."""
+        return f"{self.table.location}@{self.snapshot.id}/{[field.id for field in self.snapshot.schema.fields]}"
+
+    @property
+    def schema(self) -> StructType:
+        """The snapshot's columns, as Spark is given them."""
+        return StructType([shown(field) for field in self.snapshot.schema.fields])
+
+    def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
+        """The planned rows: filters skip files, where harness knows what they mean."""
+        snapshot = self._at(asked.options)
+        where = condition(asked.filters, snapshot.schema)
+        if where is not None:
+            try:
+                return snapshot.to_spark(spark, columns=asked.columns, where=where)
+            except (RequestError, UnsupportedError):  # Spark applies it anyway
+                pass
+        return snapshot.to_spark(spark, columns=asked.columns)
+
+    def _at(self, options: Mapping[str, str]) -> Snapshot:
+        """`spark.read.option("snapshot-id", …).table(…)`: the point comes after the schema."""
+        if not names_point(options):
+            return self.snapshot
+        point = read_point(self.table, options, self.zone)
+        assert isinstance(point, Snapshot)
+        if point.schema.fields != self.snapshot.schema.fields:
+            raise RequestError(
+                f"Cannot read {self.name} at another point: its schema was another; use VERSION AS OF, or load its path"
+            )
+        return point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameRows:
+    """Rows of a frame: a metadata table, changes, or what the job itself wrote."""
+
+    name: str
+    schema: StructType
+    make: Callable[[SparkSession], DataFrame]
+    partitioned_by: tuple[str, ...] = ()
+    key: None = None
+
+    def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
+        """The rows as they were made; columns are left out on top."""
+        if names_point(asked.options):
+            raise RequestError(f"Cannot read {self.name} at another point: it has no history")
+        return self.make(spark).select(*[f"`{column.replace('`', '``')}`" for column in asked.columns])

@@ -1,0 +1,418 @@
+"""The tables that a job under test sees: by name and by path, to read as they are, and to write apart from them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from harness.errors import RequestError, TableNotFoundError
+from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, written
+from harness.snapshot import Changes, Snapshot
+from harness.storage.paths import is_local, local_path
+from harness.table import Table, open_table
+from harness.testing.jobs.opened import FrameRows, Opened, PlannedRows, at_version, names_point, read_point
+from harness.testing.jobs.writes import Write, since_whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+# Metadata tables of a source, as rows of a job.
+
+
+DESCRIBE = "describe "
+"""Before the names of what Delta's statements read: no metadata table's name has a blank."""
+_MS = pa.timestamp("ms", "UTC")
+
+
+def metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -> FrameRows:
+    """A metadata table of that name.
+
+    Raises:
+        RequestError: there is none, or it is one of Delta's statements on an Iceberg table.
+        HarnessError: as `Snapshot.metadata`.
+    """
+    if not metadata.startswith(DESCRIBE):
+        return _arrow_rows(name, snapshot.metadata(metadata))
+    statement = metadata.removeprefix(DESCRIBE)
+    if table.format != "delta":
+        raise RequestError(
+            f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its metadata "
+            "tables, such as history and snapshots"
+        )
+    return _arrow_rows(name, _detail(table) if statement == "detail" else snapshot.metadata("history"))
+
+
+def _detail(table: Table) -> pa.Table:
+    """What DESCRIBE DETAIL gives on Spark, in its columns; Delta, "Retrieve Delta table details"."""
+    told = table.describe()
+    protocol = told["protocol"]
+    features = {*(protocol["reader_features"] or ()), *(protocol["writer_features"] or ())}
+    texts = pa.list_(pa.string())
+    columns: dict[str, tuple[object, pa.DataType]] = {
+        "format": ("delta", pa.string()),
+        "id": (told["uuid"], pa.string()),
+        "name": (told["name"], pa.string()),
+        "description": (told["description"], pa.string()),
+        "location": (table.location, pa.string()),
+        "createdAt": (told["created_time_ms"], _MS),
+        "lastModified": (told["timestamp_ms"], _MS),
+        "partitionColumns": (told["partition_columns"], texts),
+        "clusteringColumns": ([], texts),
+        "numFiles": (told["files"], pa.int64()),
+        "sizeInBytes": (told["bytes"], pa.int64()),
+        "properties": (list(told["properties"].items()), pa.map_(pa.string(), pa.string())),
+        "minReaderVersion": (protocol["min_reader_version"], pa.int32()),
+        "minWriterVersion": (protocol["min_writer_version"], pa.int32()),
+        "tableFeatures": (sorted(features), texts),
+    }
+    return pa.table({name: pa.array([value], type_) for name, (value, type_) in columns.items()})
+
+
+def _arrow_rows(name: str, rows: pa.Table) -> FrameRows:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(rows.schema)
+    assert isinstance(schema, StructType)
+    return FrameRows(name=name, schema=schema, make=lambda spark: spark.createDataFrame(rows, schema))
+
+
+# How a source is partitioned, in the words of Spark.
+
+
+_TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+
+
+def partitioned_by(table: Table) -> tuple[str, ...]:
+    """`region`, `days(ts)`, `bucket(4, id)`, by the current spec; empty where it is not partitioned."""
+    if table.format == "delta":
+        return tuple(f.name for f in table.source.latest.columns.partition_columns)  # type: ignore[attr-defined]
+    metadata = table.source.metadata  # type: ignore[attr-defined]
+    names = {f.id: f.name for f in table.schema.fields}
+    fields = metadata.specs[metadata.default_spec_id].fields
+    said = [_said(str(f.transform), [names.get(id_, f.name) for id_ in f.source_ids]) for f in fields]
+    return tuple(text for text in said if text is not None)
+
+
+def _said(transform: str, columns: list[str]) -> str | None:
+    name, _, width = transform.rstrip("]").partition("[")
+    if name == "void":
+        return None
+    if name == "identity":
+        return columns[0]
+    return f"{_TIMES.get(name, name)}({', '.join([width, *columns] if width else columns)})"
+
+
+SESSION_CATALOG = "spark_catalog"
+DEFAULT_CATALOG = "harness"
+NAMELESS = (SESSION_CATALOG, DEFAULT_CATALOG)
+"""Spark's catalogs of the tables that are named without one."""
+PATH_CATALOGS = ("iceberg", "delta")
+_TIMESTAMP = "timestamp"
+"""The option for `TIMESTAMP AS OF`, milliseconds since 1970-01-01 UTC; no reader has one of that name."""
+_MISSING = frozenset({"NoSuchTable", "NoSuchNamespace"})
+
+
+@dataclass(slots=True)
+class Target:
+    """A table that the job wrote to.
+
+    created: its schema, where the job made it; None: it was there before.
+    """
+
+    created: StructType | None = None
+    partitioned_by: tuple[str, ...] = ()
+    writes: list[Write] = field(default_factory=list)
+
+
+class JobTables:
+    """Names and what they are.
+
+    sources: what the test gives, by name: locations, opened tables, snapshots, or what has a `location`.
+    catalog: finds further tables, under its own name and without one.
+    zone: of times that say none.
+    """
+
+    def __init__(
+        self, sources: Mapping[str, object], catalog: Catalog | None, *, zone: str, scratch: Path | None = None
+    ) -> None:
+        self.sources: dict[Name, object] = {}
+        self.add(sources)
+        self.catalog = catalog
+        self.zone = zone
+        self.targets: dict[Name, Target] = {}
+        self._scratch = scratch
+        self._numbers = count(1)
+
+    def add(self, sources: Mapping[str, object]) -> None:
+        """Further names, or other tables for those that there are."""
+        self.sources |= {_own_name(name): source for name, source in sources.items()}
+
+    def catalog_names(self) -> tuple[str, ...]:
+        """Names of Spark catalogs that have tables of these."""
+        named = [name[0] for name in self.sources if len(name) > 2]
+        return tuple(dict.fromkeys([*named, *([] if self.catalog is None else [self.catalog.name])]))
+
+    def key_of(self, catalog: str, namespace: Sequence[str], name: str) -> Name:
+        """What a table is called here: without the session's catalog, and without `default`."""
+        parts = (*namespace, name)
+        if catalog not in NAMELESS:
+            return _folded((catalog, *parts))
+        return _folded(parts[1:] if len(parts) == 2 and parts[0] == "default" else parts)
+
+    def load(
+        self, key: Name, version: str | None = None, timestamp_us: int | None = None, *, writes: bool = False
+    ) -> Opened | None:
+        """The table of that name, or a metadata table of it; None: there is none."""
+        point = {} if version is None else {"versionAsOf": version}
+        if timestamp_us is not None:
+            point[_TIMESTAMP] = str(timestamp_us // 1000)
+        if key[0] in PATH_CATALOGS and len(key) in (2, 3) and is_path(key[1]):
+            return self._opened("#".join(key[1:]), point)
+        source = self._source(key)
+        if source is not None:
+            return self._planned(written(key), source, None, point, writes=writes)
+        target = self.targets.get(key)
+        if target is not None:
+            return self._own(written(key), target, point)
+        source = self._source(key[:-1])
+        return None if source is None else self._planned(written(key), source, key[-1], point)
+
+    def target_key(self, key: Name) -> Name:
+        """Where writes to a name are kept: a source has one place, whether it is written to by name or by path."""
+        source = self._source(key)
+        return key if source is None else path_key(source.source.location)
+
+    def load_path(self, table_format: str, options: Mapping[str, str]) -> Opened:
+        """What `spark.read.format(table_format).options(…).load(…)` reads.
+
+        Raises:
+            RequestError: no path, or an option that cannot be followed.
+            HarnessError: as `harness.open_table`.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        path = given.get("path")
+        if path is None:
+            raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
+        if not is_path(path):
+            found = self._by_name(path, options)
+            if found is not None:
+                return found
+        return self._opened(path, options)
+
+    def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> Opened:
+        """What `table_changes(name, first, last)` reads; an end is a version, or a time."""
+        if not 2 <= len(values) <= 3 or values[0] is None or values[1] is None:
+            raise RequestError(
+                f"Cannot read changes: expected {function}(table, first) or {function}(table, first, last)"
+            )
+        options = {"readChangeFeed": "true"}
+        for end, value, type_ in zip(("starting", "ending"), values[1:], types[1:], strict=False):
+            if value is not None:
+                options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = _as_time(value, type_)
+        if function.endswith("by_path"):
+            return self._opened(values[0], options)
+        found = self._by_name(values[0], options)
+        if found is None:
+            raise TableNotFoundError(f"Cannot find a table: {values[0]}; {self._nearest(parse_name(values[0]))}")
+        return found
+
+    def names(self, catalog: str, namespace: Sequence[str]) -> tuple[str, ...]:
+        """The tables directly in a namespace of a Spark catalog."""
+        inner = self.key_of(catalog, namespace, "")[:-1]
+        known = [*self.sources, *(key for key, target in self.targets.items() if target.created is not None)]
+        found = [key[-1] for key in known if key[:-1] == inner]
+        if self.catalog is not None and catalog in (*NAMELESS, self.catalog.name):
+            found += [name[-1] for name in self.catalog.tables(tuple(namespace))]
+        return tuple(dict.fromkeys(found))
+
+    def namespaces(self, catalog: str, parent: Sequence[str]) -> tuple[str, ...]:
+        """The namespaces directly in one."""
+        inner = self.key_of(catalog, parent, "")[:-1]
+        depth = len(inner)
+        known = [key for key in (*self.sources, *self.targets) if len(key) > depth + 1 and key[:depth] == inner]
+        found = [key[depth] for key in known if catalog not in NAMELESS or len(key) == depth + 2]
+        if self.catalog is not None and catalog in (*NAMELESS, self.catalog.name):
+            found += [name[-1] for name in self.catalog.namespaces(tuple(parent))]
+        return tuple(dict.fromkeys(found))
+
+    def written(self, name: str) -> tuple[Write, ...]:
+        """All writes of a table, by its name or the path that it was saved to; the first one first."""
+        target = self.targets.get(path_key(name) if is_path(name) else self.target_key(_own_name(name)))
+        if target is None:
+            known = ", ".join(written(key) for key in self.targets) or "nothing"
+            raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
+        return tuple(target.writes)
+
+    def new_directory(self) -> Path:
+        """A place for rows, which is not there yet."""
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="harness-job-"))
+        return self._scratch / f"write-{next(self._numbers)}"
+
+    @property
+    def scratch(self) -> Path | None:
+        """Where the rows are; None: nothing was written."""
+        return self._scratch
+
+    def _by_name(self, name: str, options: Mapping[str, str]) -> Opened | None:
+        key = _own_name(name.replace("`", '"'))
+        source = self._source(key)
+        if source is not None:
+            return self._planned(name, source, None, options)
+        if key in self.targets:
+            return self._own(name, self.targets[key], options)
+        source = self._source(key[:-1])
+        return None if source is None else self._planned(name, source, key[-1], options)
+
+    def _source(self, key: Name) -> Table | Snapshot | None:
+        if key in self.sources:
+            return opened_source(self.sources[key])
+        if self.catalog is None or not key:
+            return None
+        inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
+        try:
+            return open_table(written(inner), catalog=self.catalog)
+        except TableNotFoundError as error:
+            if error.cause in _MISSING:
+                return None
+            raise
+
+    def _opened(self, path: str, options: Mapping[str, str]) -> Opened:
+        location, _, metadata = path.partition("#")
+        target = self.targets.get(path_key(location))
+        if target is not None and not metadata:
+            return self._own(path, target, options)
+        return self._planned(path, open_table(location), metadata or None, options)
+
+    def _planned(
+        self,
+        name: str,
+        source: Table | Snapshot,
+        metadata: str | None,
+        options: Mapping[str, str],
+        *,
+        writes: bool = False,
+    ) -> Opened:
+        """A source at a point; or a metadata table of it."""
+        table = source if isinstance(source, Table) else Table(source.source)
+        target = self.targets.get(path_key(table.location))
+        if target is not None and metadata is not None:
+            raise written_to(name)
+        if target is not None and (target.created is not None or not writes):
+            return self._own(name, target, options)
+        point = self._point(table, source, options)
+        if isinstance(point, Changes):
+            return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
+        if metadata is not None:
+            return metadata_rows(name, table, point, metadata)
+        return PlannedRows(name=name, table=table, snapshot=point, zone=self.zone, partitioned_by=partitioned_by(table))
+
+    def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
+        given = {name.lower(): value for name, value in options.items()}
+        if _TIMESTAMP in given:
+            return table.snapshot(timestamp=int(given[_TIMESTAMP]))
+        if set(given) == {"versionasof"}:
+            return at_version(table, given["versionasof"])
+        found = read_point(table, options, self.zone)
+        is_pinned = isinstance(source, Snapshot) and isinstance(found, Snapshot) and not names_point(options)
+        return source if is_pinned and isinstance(source, Snapshot) else found
+
+    def _own(self, name: str, target: Target, options: Mapping[str, str]) -> Opened:
+        """What the job wrote itself, as it stands; where that is not known, its rows cannot be read."""
+        if names_point(options) or _TIMESTAMP in options:
+            raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
+        writes = since_whole(tuple(target.writes))
+        schema = target.created if target.created is not None else writes[0].schema
+        places = [str(write.directory) for write in writes if write.directory is not None]
+        begins = target.created is not None or writes[0].is_whole
+        is_known = begins and all(write.is_known for write in writes)
+
+        def make(spark: SparkSession) -> DataFrame:
+            if not is_known:
+                raise written_to(name)
+            return _parquet(spark, schema, places)
+
+        return FrameRows(name=name, schema=schema, make=make, partitioned_by=target.partitioned_by)
+
+    def _nearest(self, name: Name) -> str:
+        near = nearest(name, self.sources)
+        return f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+
+
+def opened_source(source: object) -> Table | Snapshot:
+    """What a test names as a table, opened.
+
+    Raises:
+        RequestError: it is nothing that has a table.
+        HarnessError: as `harness.open_table`.
+    """
+    match source:
+        case Table() | Snapshot():
+            return source
+        case str() | os.PathLike():
+            return open_table(os.fspath(source))
+        case _:
+            found = getattr(source, "location", None) or getattr(source, "directory", None)  # a builder has one of them
+            if found is None:
+                raise RequestError(f"Cannot use {type(source).__name__} as a table: expected what has a location")
+            return open_table(str(found))
+
+
+def written_to(name: str) -> RequestError:
+    """The error about rows that nobody has."""
+    return RequestError(
+        f"Cannot read {name}: the job wrote to it, and harness keeps what is written apart; look at it by "
+        "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
+        cause="WrittenTo",
+    )
+
+
+def _parquet(spark: SparkSession, schema: StructType, places: Sequence[str]) -> DataFrame:
+    if not places:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*places)
+
+
+def _as_time(value: str, type_: str) -> str:
+    """A value as Catalyst has it, of a literal."""
+    if not type_.startswith("timestamp"):
+        return value
+    from datetime import UTC, datetime, timedelta
+
+    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
+
+
+def is_path(text: str) -> bool:
+    """Whether it is a path, where it may be a name."""
+    return "/" in text or ":" in text
+
+
+def place(location: str) -> str:
+    """A location, however it is spelled."""
+    plain = local_path(location)
+    return os.path.realpath(plain) if is_local(plain) else plain.rstrip("/")
+
+
+def path_key(path: str) -> Name:
+    """What a table is called that is known by its path."""
+    return ("path", place(path))
+
+
+def _own_name(text: str) -> Name:
+    """A name as `JobTables.key_of` makes it of the same."""
+    name = _folded(parse_name(text))
+    name = name[1:] if name[0] in NAMELESS else name
+    return name[1:] if len(name) == 2 and name[0] == "default" else name
+
+
+def _folded(name: Name) -> Name:
+    return tuple(part if is_path(part) else part.casefold() for part in name)

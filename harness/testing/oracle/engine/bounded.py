@@ -1,0 +1,103 @@
+"""How much the oracle makes of a file before it gives up: one number for each kind of claim, and no option.
+
+The oracle reads what tests wrote, and judges; so it needs no more than to end, whatever it is given. Its numbers are
+those of `harness.storage.limits`, said again, because it shares nothing with what it judges.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+MOST_BYTES = 256 << 20
+"""Of a block or a document after decompression."""
+
+MOST_VALUES = 8_000_000
+"""Of one JSON document, an object's keys counted too."""
+
+MOST_EMPTY = 1 << 20
+"""Values of a file that take no byte of it."""
+
+MOST_POSITIONS = 1 << 24
+"""Deleted rows of one data file, each of which is a number of Python's in a set."""
+
+MOST_TYPES = 100_000
+"""In one schema, a named type counted at each use."""
+
+_PIECE = 1 << 20
+
+
+@dataclass(slots=True)
+class Budget:
+    """What may still come of one thing. what: names it in the error."""
+
+    left: int
+    what: str
+
+    def spend(self) -> None:
+        """Takes one. Raises ValueError if none is left."""
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError(f"it has more {self.what} than the oracle reads")
+
+
+def check(found: int, most: int, what: str) -> None:
+    """Raises ValueError if there is more than the oracle takes."""
+    if found > most:
+        raise ValueError(f"{found} {what} are more than the oracle reads, which is {most}")
+
+
+def inflated(data: bytes, *, wbits: int) -> tuple[bytes, bytes]:
+    """The content of one zlib, gzip or deflate stream, and what follows it.
+
+    Raises:
+        ValueError, zlib.error: it is too long, damaged or cut.
+    """
+    return _whole(zlib.decompressobj(wbits=wbits), data)
+
+
+def bunzipped(data: bytes) -> tuple[bytes, bytes]:
+    """As `inflated`, of bzip2."""
+    return _whole(bz2.BZ2Decompressor(), data)
+
+
+def unxzed(data: bytes) -> tuple[bytes, bytes]:
+    """As `inflated`, of xz, whose dictionary may take as much memory as the content."""
+    return _whole(lzma.LZMADecompressor(memlimit=MOST_BYTES), data)
+
+
+def _whole(stream: Any, data: bytes) -> tuple[bytes, bytes]:
+    plain = bytes(stream.decompress(data, MOST_BYTES + 1))
+    check(len(plain), MOST_BYTES, "bytes")
+    if not stream.eof:
+        raise ValueError("it ends early")
+    return plain, bytes(stream.unused_data)
+
+
+def unzstd(data: bytes) -> bytes:
+    """The content of a zstandard stream, taken in pieces. Raises ValueError if it is too long, OSError for damage."""
+    import pyarrow as pa
+
+    plain = bytearray()
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        while piece := stream.read(_PIECE):
+            plain += piece
+            check(len(plain), MOST_BYTES, "bytes")
+    return bytes(plain)
+
+
+def unsnappy(data: bytes) -> bytes:
+    """The content of a raw snappy block; its declared length is looked at first. Raises ValueError."""
+    import cramjam
+
+    declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(_length_bytes(data)))
+    check(declared, MOST_BYTES, "bytes")
+    return bytes(cramjam.snappy.decompress_raw(data))
+
+
+def _length_bytes(data: bytes) -> bytes:
+    last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
+    return data[: last + 1]

@@ -1,0 +1,354 @@
+"""Where a column of the table comes from in one file: found by id or by name, converted, or made up.
+
+For every wanted field a function is made, from the values of one level of the file (the row, or a struct in it) to the
+field's value as internal values (see `harness.metadata.model.schema`). Nothing is looked up while rows are read.
+
+Spec: Iceberg, "Column Projection" (5.1 to 5.16); Delta, "Column Mapping" and "Schema" (T6 to T11, V1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, TypeAlias
+
+from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.metadata.model.schema import (
+    CHANGES,
+    DateType,
+    Field,
+    Int96Type,
+    ListType,
+    MapType,
+    OpaqueType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    VariantType,
+    children,
+    walk,
+)
+from harness.metadata.plan.projection import ColumnLookup
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.testing.oracle.engine.conversions import Conversion, delta_conversion, iceberg_conversion
+from harness.testing.oracle.engine.stored import Column, StoredFile
+from harness.testing.oracle.engine.variants import is_variant, variant_json
+
+Level: TypeAlias = Sequence[Any]
+"""The values of a level's columns in the file's order."""
+Reader: TypeAlias = Callable[[Level], Any]
+"""From a level of the file to the value of one field."""
+
+_OLDEST_DAY = -141_427
+"""1582-10-15 in days since 1970: dates from then on are the same in both calendars (delta T20)."""
+_OLDEST_MICROS = -2_208_988_800_000_000
+"""1900-01-01 in micros since 1970: timestamps from then on are the same in all zones (delta T20)."""
+
+
+def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
+    """Refuses a column of a type that nobody knows, whether a file has it or not (iceberg 1.22, delta T28).
+
+    Raises:
+        UnsupportedError: it has such a type.
+    """
+    if isinstance(wanted.type, OpaqueType):
+        raise UnsupportedError(
+            f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
+            cause="UnsupportedType",
+            field=path,
+            rule="delta T28" if plan.lookup.is_delta else "iceberg 1.22",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """The columns of one file, as a table's fields see them.
+
+    plan: how columns are found, and for messages.
+    columns: the file's, with the ids that a name mapping or their places give them.
+    constants: the partition tuple's values by source field id.
+    has_ids: whether the file has ids of its own.
+    by_position: whether ids are places.
+    file, file_format: for messages, and for what only ORC does.
+    """
+
+    plan: ScanPlan
+    columns: tuple[Column, ...]
+    constants: Mapping[int, Any]
+    has_ids: bool
+    by_position: bool
+    old_calendar: frozenset[str]
+    file: str
+    file_format: str
+
+    @staticmethod
+    def of(
+        plan: ScanPlan,
+        stored: StoredFile,
+        wanted: Sequence[Field],
+        constants: Mapping[int, Any],
+        *,
+        file: str,
+        file_format: str,
+    ) -> FileColumns:
+        """The columns of an opened file; a file without ids gets them here (iceberg 5.6, 5.7)."""
+        columns = stored.columns
+        has_ids, by_position = any(c.id is not None for c in _all(columns)), False
+        if not has_ids and not plan.lookup.is_delta:
+            if plan.name_mapping is not None:
+                columns = tuple(_mapped(c, c.name, plan.name_mapping.fields) for c in columns)
+            elif file_format == "parquet":
+                columns = tuple(replace(c, id=place) for place, c in enumerate(columns, start=1))
+                by_position = True
+            else:
+                columns = _with_ids_by_name(columns, wanted)
+        old = stored.old_calendar if plan.lookup.is_delta else frozenset[str]()
+        return FileColumns(plan, columns, constants, has_ids, by_position, old, file, file_format)
+
+    def reader(self, wanted: Field) -> Reader:
+        """The function from a row of the file to the value of a top-level field.
+
+        Raises:
+            SchemaMismatchError, UnsupportedError: the file cannot give the field.
+        """
+        return self._reader(wanted, self.columns, wanted.name)
+
+    def place_of(self, wanted: Field) -> int | None:
+        """Where the file stores a top-level field, None if the field comes from elsewhere."""
+        if self._is_constant(wanted) or isinstance(wanted.type, UnknownType):
+            return None
+        return self._find(wanted, self.columns, wanted.name)
+
+    def provides(self, wanted: Field) -> bool:
+        """Whether something gives a value to the one field at the bottom of `wanted`: file, partition or default."""
+        return self._provides(wanted, self.columns, wanted.name)
+
+    def stored_metadata(self, wanted: Field, name: str | None) -> Reader | None:
+        """Reads a metadata column that the file holds: by its reserved id, in Delta by `name`; None: it does not."""
+        is_delta = self.plan.lookup.is_delta
+        for place, column in enumerate(self.columns):
+            if column.name == name if is_delta else column.id == wanted.id:
+                return self._value(wanted, column, place, wanted.name)
+        return None
+
+    def _is_constant(self, wanted: Field) -> bool:
+        return wanted.id in self.constants and (self.plan.lookup.is_delta or not self.has_ids)
+
+    def _reader(self, wanted: Field, level: tuple[Column, ...], path: str) -> Reader:
+        if isinstance(wanted.type, UnknownType):
+            return _always(None)
+        refuse_opaque(wanted, path, self.plan)
+        if self._is_constant(wanted):
+            return _always(self.constants[wanted.id])
+        place = self._find(wanted, level, path)
+        if place is not None:
+            return self._value(wanted, level[place], place, path)
+        if wanted.id in self.constants:
+            return _always(self.constants[wanted.id])
+        return _always(None if self.plan.lookup.is_delta else self._default(wanted, path))
+
+    def _find(self, wanted: Field, level: tuple[Column, ...], path: str) -> int | None:
+        """The place of the field among the columns of its level."""
+        lookup = self.plan.lookup
+        is_change = lookup.is_delta and CHANGES.get(wanted.name) == wanted
+        if lookup is ColumnLookup.DELTA_NAME or is_change:
+            name = wanted.name if wanted.physical_name is None else wanted.physical_name
+            found = [i for i, c in enumerate(level) if c.name == name]
+            found = found or [i for i, c in enumerate(level) if c.name.lower() == name.lower()]
+            cause, rule = "AmbiguousColumn", "delta T10"
+        else:
+            if lookup is ColumnLookup.DELTA_ID and level and all(c.id is None for c in level):
+                self._mismatch(
+                    "the table goes by field ids, and the file has none", "MissingFieldIds", path, "delta T11"
+                )
+            found = [i for i, c in enumerate(level) if c.id == wanted.id]
+            cause, rule = "DuplicateFieldId", "delta T11" if lookup.is_delta else "iceberg 5.1"
+        if len(found) > 1:
+            names = " and ".join(repr(level[i].name) for i in found)
+            self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
+        return found[0] if found else None
+
+    def _provides(self, wanted: Field, level: tuple[Column, ...], path: str) -> bool:
+        below = children(wanted.type)
+        if isinstance(wanted.type, UnknownType) or self._is_constant(wanted):
+            return True
+        place = self._find(wanted, level, path)
+        if place is not None:
+            return not below or self._provides(below[0], level[place].parts, f"{path}.{below[0].name}")
+        if wanted.id in self.constants:
+            return True
+        value, inner = self._default(wanted, path), wanted
+        while value is not None and children(inner.type):
+            (inner,) = children(inner.type)
+            value = value[inner.id]
+        return value is not None
+
+    def _value(self, wanted: Field, column: Column, place: int, path: str) -> Reader:
+        read = self._converted(wanted, column, path)
+
+        def value(level: Level) -> Any:
+            stored = level[place]
+            return None if stored is None else read(stored)
+
+        return value
+
+    def _converted(self, wanted: Field, column: Column, path: str) -> Conversion:
+        """From a stored value that is not null to the field's."""
+        if isinstance(column.type, UnknownType):
+            return _always(None)
+        if self.by_position and (children(wanted.type) or column.parts):
+            raise UnsupportedError(
+                f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
+                "set the table property schema.name-mapping.default",
+                **self._at("MissingFieldIds", path, "iceberg 5.6"),
+            )
+        match wanted.type, column.type:
+            case StructType(fields=fields), "struct":
+                return self._struct(fields, column, path)
+            case ListType(element=element), "list":
+                item = self._part(element, column, 0, path)
+                return lambda items: [item((x,)) for x in items]
+            case MapType(key=key, value=value), "map":
+                return self._map(key, value, column, path)
+            case VariantType(), "struct" if is_variant(column):
+                return lambda group: variant_json(column, group)
+            case _, "struct" | "list" | "map":
+                self._incompatible(wanted, str(column.type), path)
+            case type_, stored:
+                return self._single(wanted, type_, stored, path)
+
+    def _struct(self, fields: tuple[Field, ...], column: Column, path: str) -> Conversion:
+        readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
+        return lambda level: {field_id: read(level) for field_id, read in readers.items()}
+
+    def _map(self, key: Field, value: Field, column: Column, path: str) -> Conversion:
+        if not self.plan.lookup.is_delta and not self._is_whole(key, column.parts[0]):
+            # Fields added to a key could make keys equal (iceberg 5.10).
+            self._mismatch("the file lacks a part of the map's key", "IncompatibleType", path, "iceberg 5.10")
+        keys, values = self._part(key, column, 0, path), self._part(value, column, 1, path)
+        return lambda pairs: [(keys((k,)), values((v,))) for k, v in pairs]
+
+    def _is_whole(self, wanted: Field, column: Column) -> bool:
+        """Whether the file has the field and everything below it."""
+        if isinstance(wanted.type, UnknownType) or isinstance(column.type, UnknownType):
+            return False
+        if isinstance(wanted.type, StructType) and column.type == "struct":
+            below = {c.id: c for c in column.parts}
+            return all(f.id in below and self._is_whole(f, below[f.id]) for f in wanted.type.fields)
+        return all(self._is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
+
+    def _part(self, wanted: Field, parent: Column, place: int, path: str) -> Reader:
+        """Reads an element, key or value: the file has only one candidate, which must not be another field's."""
+        column, path = parent.parts[place], f"{path}.{wanted.name}"
+        if isinstance(wanted.type, UnknownType):
+            return _always(None)
+        refuse_opaque(wanted, path, self.plan)
+        if column.id is not None and column.id != wanted.id and not self.plan.lookup.is_delta:
+            reason = f"it has field id {column.id} in the file and {wanted.id} in the table"
+            self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
+        return self._value(wanted, column, 0, path)
+
+    def _single(self, wanted: Field, type_: Type, stored: Type, path: str) -> Conversion:
+        find = delta_conversion if self.plan.lookup.is_delta else iceberg_conversion
+        convert = find(stored, type_)
+        zones = isinstance(type_, TimestampType) and isinstance(stored, TimestampType) and type_.utc != stored.utc
+        if convert is None or (zones and self.file_format == "orc"):
+            # ORC's timestamp is a wall clock, its timestamp_instant is none: neither stands for the other (7.4).
+            self._incompatible(wanted, str(stored), path)
+        oldest = self._oldest(stored)
+        return convert if oldest is None else _no_older(convert, stored, *oldest)
+
+    def _oldest(self, stored: Type) -> tuple[int, int] | None:
+        """The least value that is right, and how many of its units one of the stored unit is; None: all are right."""
+        match stored:
+            case DateType() if "dates" in self.old_calendar:
+                return _OLDEST_DAY, 1
+            case TimestampType(unit=unit, utc=True) if "dates" in self.old_calendar:
+                return _OLDEST_MICROS, 1000 if unit == "ms" else 1
+            case Int96Type() if "int96" in self.old_calendar:
+                return _OLDEST_MICROS, 1
+            case _:
+                return None
+
+    def _default(self, wanted: Field, path: str) -> Any:
+        """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
+        if any(f.id in self.constants for _, f in walk(children(wanted.type))):
+            raise UnsupportedError(
+                f"Cannot read column {path}: the file lacks the struct, and its partition tuple has values in it; "
+                "rewrite the file",
+                **self._at("UnsupportedType", path, "iceberg 5.2"),
+            )
+        if wanted.initial_default is None and wanted.required:
+            self._mismatch(
+                f"it is required, and the file lacks field id {wanted.id}", "MissingRequiredField", path, "iceberg 5.2"
+            )
+        return self._filled(wanted, wanted.initial_default, path)
+
+    def _filled(self, wanted: Field, value: Any, path: str) -> Any:
+        """A struct's default with the defaults of the fields that it does not name."""
+        if not isinstance(wanted.type, StructType) or value is None:
+            return value
+        filled = {}
+        for f in wanted.type.fields:
+            below = f"{path}.{f.name}"
+            filled[f.id] = self._filled(f, value[f.id], below) if f.id in value else self._default(f, below)
+        return filled
+
+    def _incompatible(self, wanted: Field, stored: str, path: str) -> NoReturn:
+        rule = "delta T23" if self.plan.lookup.is_delta else "iceberg 5.12"
+        reason = f"the file stores {stored} and the table has {wanted.type}, which it cannot be read as"
+        self._mismatch(reason, "IncompatibleType", path, rule)
+
+    def _mismatch(self, reason: str, cause: str, path: str, rule: str) -> NoReturn:
+        raise SchemaMismatchError(
+            f"Cannot read column {path}: {reason}; rewrite the file", **self._at(cause, path, rule)
+        )
+
+    def _at(self, cause: str, path: str, rule: str) -> dict[str, str]:
+        return {"cause": cause, "table": self.plan.table, "file": self.file, "field": path, "rule": rule}
+
+
+def _always(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+def _no_older(convert: Conversion, stored: Type, oldest: int, unit: int) -> Conversion:
+    def checked(value: Any) -> Any:
+        if value * unit < oldest:
+            raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
+        return convert(value)
+
+    return checked
+
+
+def _all(columns: Sequence[Column]) -> Iterator[Column]:
+    for column in columns:
+        yield column
+        yield from _all(column.parts)
+
+
+def _mapped(column: Column, name: str, entries: Sequence[Any]) -> Column:
+    """The column with the id that the first level of a name mapping gives to `name`, and those below (iceberg 5.7)."""
+    entry = next((e for e in entries if name in e.names), None)
+    below = () if entry is None else entry.fields
+    names = {"list": ("element",), "map": ("key", "value")}.get(str(column.type), tuple(c.name for c in column.parts))
+    parts = tuple(_mapped(c, n, below) for c, n in zip(column.parts, names, strict=True))
+    return replace(column, id=None if entry is None else entry.field_id, parts=parts)
+
+
+def _with_ids_by_name(columns: tuple[Column, ...], wanted: Sequence[Field]) -> tuple[Column, ...]:
+    """The columns with the ids of the wanted fields of their names, at every level."""
+    by_name = {f.name if f.physical_name is None else f.physical_name: f for f in wanted}
+    return tuple(_with_id(c, by_name.get(c.name)) for c in columns)
+
+
+def _with_id(column: Column, wanted: Field | None) -> Column:
+    if wanted is None:
+        return column
+    below = children(wanted.type)
+    if column.type in ("list", "map"):
+        parts = tuple(_with_id(c, below[i] if i < len(below) else None) for i, c in enumerate(column.parts))
+    else:
+        parts = _with_ids_by_name(column.parts, below)
+    return replace(column, id=wanted.id, parts=parts)

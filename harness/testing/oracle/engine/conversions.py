@@ -1,0 +1,225 @@
+"""Single stored values as values of the table's type: which pairs of types have an exact meaning, and what it is.
+
+Spec: Iceberg, "Schema Evolution" and "Appendix A" (iceberg section 6); Delta, "Type Widening" (T16 to T24).
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import uuid
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, TypeAlias
+
+from harness.errors import CorruptFileError
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    Int96Type,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnsignedType,
+    UuidType,
+)
+
+# Geometries in the one form that a read gives: little-endian ISO well-known binary without an SRID (frontier F1.6).
+
+
+def canonical(data: bytes) -> bytes:
+    """The geometry in that form. Raises CorruptFileError for bytes that are none (frontier F1.7)."""
+    stream = io.BytesIO(data)
+    try:
+        geometry, _ = _geometry(stream)
+        if stream.read(1):
+            raise ValueError("bytes follow it")
+    except ValueError as error:
+        raise CorruptFileError(
+            f"Cannot read a geometry: {error}; restore the file", cause="CorruptDataFile", rule="frontier F1.7"
+        ) from error
+    return geometry
+
+
+def _geometry(stream: io.BytesIO) -> tuple[bytes, int]:
+    """A geometry, and the ISO code of its type."""
+    order = {b"\0": ">", b"\1": "<"}.get(stream.read(1))
+    if order is None:
+        raise ValueError("it begins with no byte order")
+    code = _wkb_integer(stream, order)
+    flags, code = code >> 28, code & 0x1FFFFFFF
+    if flags & 2:
+        _wkb_integer(stream, order)  # the SRID
+    kind, dimensions = code % 1000, code // 1000
+    if kind not in range(1, 8) or dimensions not in range(4):
+        raise ValueError(f"{code} is no type of geometry")
+    has_z, has_m = dimensions in (1, 3) or flags & 8, dimensions in (2, 3) or flags & 4
+    iso = kind + (1000 if has_z else 0) + (2000 if has_m else 0)
+    head = struct.pack("<BI", 1, iso)
+    width = 2 + bool(has_z) + bool(has_m)
+    match kind:
+        case 1:
+            return head + _doubles(stream, order, width), iso
+        case 2:
+            return head + _points(stream, order, width), iso
+        case 3:
+            rings = [_points(stream, order, width) for _ in range(_wkb_integer(stream, order))]
+            return head + struct.pack("<I", len(rings)) + b"".join(rings), iso
+        case _:
+            parts = [_geometry(stream) for _ in range(_wkb_integer(stream, order))]
+            for _, part in parts:
+                if part // 1000 != iso // 1000 or (kind != 7 and part % 1000 != kind - 3):
+                    raise ValueError(f"a geometry of type {part} is part of one of type {iso}")
+            return head + struct.pack("<I", len(parts)) + b"".join(data for data, _ in parts), iso
+
+
+def _points(stream: io.BytesIO, order: str, width: int) -> bytes:
+    count = _wkb_integer(stream, order)
+    return struct.pack("<I", count) + _doubles(stream, order, count * width)
+
+
+def _wkb_integer(stream: io.BytesIO, order: str) -> int:
+    data = stream.read(4)
+    if len(data) < 4:
+        raise ValueError("it ends early")
+    return int.from_bytes(data, "little" if order == "<" else "big")
+
+
+def _doubles(stream: io.BytesIO, order: str, count: int) -> bytes:
+    data = stream.read(8 * count)
+    if len(data) < 8 * count:
+        raise ValueError("it ends early")
+    numbers = [data[i : i + 8] for i in range(0, len(data), 8)]
+    return b"".join(number if order == "<" else number[::-1] for number in numbers)
+
+
+Conversion: TypeAlias = Callable[[Any], Any]
+"""From a stored value that is not null to the table's; raises ValueError for one that does not fit."""
+
+_DAY_MICROS = 86_400_000_000
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
+
+
+def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
+    """How an Iceberg table reads a stored type (iceberg 5.12, 6.1 to 6.13); None: it cannot."""
+    match wanted, stored:
+        case IntegerType(bits=bits), IntegerType(bits=width) if width <= bits:
+            return _same
+        case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
+            return _same
+        case FloatType(bits=bits), FloatType(bits=width) if 32 <= width <= bits:
+            return _same
+        case DecimalType(), DecimalType() if stored.scale == wanted.scale and stored.precision <= wanted.precision:
+            return lambda value: _decimal(value, wanted)
+        case DateType(), IntegerType(bits=32):
+            return _same
+        case TimeType(unit="us"), TimeType(unit="ms"):
+            return lambda value: value * 1000
+        case TimestampType(unit="us"), Int96Type():
+            return _same
+        case TimestampType(), TimestampType():
+            return lambda value: _timestamp(value, stored.unit, wanted.unit)
+        case TimestampType(utc=False), DateType():
+            return lambda value: _timestamp(value * _DAY_MICROS, "us", wanted.unit)
+        case StringType(), StringType() | BinaryType():
+            return _text
+        case UuidType(), UuidType() | FixedType(length=16):
+            return _same
+        case UuidType(), StringType():
+            return _uuid
+        case GeometryType() | GeographyType(), BinaryType() | GeometryType() | GeographyType():
+            return canonical
+        case ((BooleanType() | FixedType() | DateType() | TimeType() | BinaryType()), _) if stored == wanted:
+            return _same
+        case _:
+            return None
+
+
+def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
+    """How a Delta table reads a stored type (delta T16, T18, T22 to T24); None: it cannot."""
+    match wanted, stored:
+        case IntegerType(bits=bits), IntegerType(bits=width) if width <= max(bits, 32):
+            return lambda value: _integer(value, bits)
+        case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
+            return _same
+        case DecimalType(), DecimalType() if stored.scale == wanted.scale or _holds(wanted, stored):
+            return lambda value: _decimal(value, wanted)
+        case DecimalType(), IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
+            return lambda value: _decimal(Decimal(value), wanted)
+        case FloatType(bits=64), IntegerType(bits=width) if width <= 32:
+            return float
+        case FloatType(bits=64), FloatType(bits=32):
+            return _same
+        case TimestampType(unit="us"), TimestampType(unit="ms" | "us"):
+            return lambda value: _timestamp(value, stored.unit, "us")
+        case TimestampType(unit="us"), Int96Type():
+            return _same
+        case TimestampType(unit="us", utc=False), DateType():
+            return lambda value: _timestamp(value * _DAY_MICROS, "us", "us")
+        case StringType(), StringType() | BinaryType():
+            return _text
+        case BinaryType(), BinaryType() | StringType() | FixedType():
+            return _same
+        case ((BooleanType() | FloatType() | DateType()), _) if stored == wanted:
+            return _same
+        case _:
+            return None
+
+
+def single(value: float) -> float:
+    """The nearest 32-bit float; an infinity beyond their range."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _holds(wanted: DecimalType, stored: DecimalType) -> bool:
+    more = wanted.scale - stored.scale
+    return more >= 0 and wanted.precision - stored.precision >= more
+
+
+def _integer(value: int, bits: int) -> int:
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise ValueError(f"{value} does not fit {bits} bits")
+    return value
+
+
+def _decimal(value: Decimal, wanted: DecimalType) -> Decimal:
+    scaled = value.quantize(Decimal((0, (1,), -wanted.scale)), context=_EXACT)
+    if scaled.adjusted() >= wanted.precision - wanted.scale and scaled != 0:
+        raise ValueError(f"{value} does not fit {wanted}")
+    return scaled
+
+
+def _timestamp(value: int, unit: str, wanted: str) -> int:
+    """Ticks of another unit: finer ones exactly, coarser ones rounded down, also before 1970 (iceberg 6.8)."""
+    ticks = value * _PER_SECOND[wanted] // _PER_SECOND[unit]
+    if not -(2**63) <= ticks < 2**63:
+        raise ValueError(f"{value} {unit} since 1970 is out of the range of {wanted}")
+    return ticks
+
+
+def _text(value: bytes) -> str:
+    return value.decode()
+
+
+def _uuid(value: bytes) -> bytes:
+    text = value.decode()
+    if len(text) != 36:
+        raise ValueError(f"{text!r} is no UUID")
+    return uuid.UUID(text).bytes

@@ -1,0 +1,354 @@
+"""Opens data and delete files, whatever their format, and says in harness's errors why one cannot be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import repeat
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet as pq
+
+from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError, UnsupportedError
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    Int96Type,
+    IntegerType,
+    OpaqueType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UnsignedType,
+    UuidType,
+)
+from harness.storage.stores import Storage
+from harness.testing.oracle.engine.avro_blocks import UnsupportedAvroError
+from harness.testing.oracle.engine.avro_file import open_avro
+from harness.testing.oracle.engine.stored import Column, Row, StoredFile, rows_of
+
+# ORC files through pyarrow, whose Arrow fields carry the attributes of ORC types (iceberg 7.4).
+
+
+def open_orc(data: bytes) -> StoredFile:
+    """The columns and rows of an ORC file; timestamps come in nanos.
+
+    Raises:
+        pyarrow.ArrowException, OSError: the file cannot be read, or has a timestamp that nanos cannot hold.
+        ValueError: two columns of one struct have one name.
+    """
+    file = pyarrow.orc.ORCFile(pa.BufferReader(data))
+    table = file.read()
+    if not table.schema:  # pyarrow loses the rows of a file without columns
+        return StoredFile(columns=(), rows=repeat((), file.nrows))
+    columns = _columns(list(table.schema))
+    return StoredFile(columns=columns, rows=_rows(table))
+
+
+def _rows(table: pa.Table) -> Iterator[Row]:
+    for batch in table.to_batches(max_chunksize=4096):
+        yield from rows_of(batch)
+
+
+def _columns(fields: list[pa.Field]) -> tuple[Column, ...]:
+    names = [f.name for f in fields]
+    if len(set(names)) < len(names):
+        # pyarrow finds columns by name, and would give one of them twice.
+        raise ValueError(f"two of its columns have one name: {', '.join(names)}")
+    return tuple(_column(f) for f in fields)
+
+
+def _column(field: pa.Field) -> Column:
+    type_, text = field.type, _attribute(field, "iceberg.id")
+    field_id = int(text) if text.removeprefix("-").isdecimal() else None
+    if pa.types.is_struct(type_):
+        parts = _columns([type_.field(i) for i in range(type_.num_fields)])
+        return Column(name=field.name, id=field_id, type="struct", parts=parts)
+    if pa.types.is_map(type_):
+        return Column(
+            name=field.name, id=field_id, type="map", parts=(_column(type_.key_field), _column(type_.item_field))
+        )
+    if pa.types.is_list(type_):
+        return Column(name=field.name, id=field_id, type="list", parts=(_column(type_.value_field),))
+    return Column(name=field.name, id=field_id, type=_leaf_type(field))
+
+
+def _attribute(field: pa.Field, name: str) -> str:
+    value: bytes = (field.metadata or {}).get(name.encode(), b"")
+    return value.decode(errors="replace")
+
+
+def _leaf_type(field: pa.Field) -> Type:
+    type_ = field.type
+    if pa.types.is_binary(type_):
+        return _binary(field)
+    if pa.types.is_integer(type_):
+        if type_.bit_width == 64 and _attribute(field, "iceberg.long-type").upper() == "TIME":
+            return TimeType("us")
+        bits: Literal[8, 16, 32, 64] = type_.bit_width
+        return IntegerType(bits)
+    if pa.types.is_timestamp(type_):
+        return TimestampType(type_.unit, type_.tz is not None)
+    if pa.types.is_decimal(type_):
+        return DecimalType(type_.precision, type_.scale)
+    if pa.types.is_floating(type_):
+        return FloatType(64 if pa.types.is_float64(type_) else 32)
+    if pa.types.is_boolean(type_):
+        return BooleanType()
+    if pa.types.is_date32(type_):
+        return DateType()
+    return StringType() if pa.types.is_string(type_) else OpaqueType(str(type_))
+
+
+def _binary(field: pa.Field) -> Type:
+    length = _attribute(field, "iceberg.length")
+    match _attribute(field, "iceberg.binary-type").upper():
+        case "UUID":
+            return FixedType(16)
+        case "FIXED" if length.isdecimal():
+            return FixedType(int(length))
+        case "GEOMETRY":
+            return GeometryType()
+        case "GEOGRAPHY":
+            return GeographyType()
+        case _:
+            return BinaryType()
+
+
+# Parquet files through pyarrow: columns by the footer's own words, rows batch by batch.
+
+
+_BATCH_ROWS = 4096
+
+
+def open_parquet(data: bytes) -> StoredFile:
+    """The columns and rows of a Parquet file. INT96 timestamps come in micros (iceberg 6.9).
+
+    Raises:
+        pyarrow.ArrowException, OSError: the file cannot be read; also while its rows are taken.
+    """
+    file = pq.ParquetFile(
+        pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False, pre_buffer=False
+    )
+    leaves = iter(file.schema.column(i) for i in range(len(file.schema)))
+    columns = tuple(_parquet_column(f, leaves) for f in file.schema_arrow)
+    return StoredFile(
+        columns=columns, rows=_parquet_rows(file), old_calendar=_old_calendar(file.metadata.metadata or {})
+    )
+
+
+def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
+    if not len(file.schema_arrow):
+        yield from repeat((), file.metadata.num_rows)
+        in_groups = sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
+        if in_groups != file.metadata.num_rows:
+            raise ValueError(f"its footer counts {file.metadata.num_rows} rows, its row groups {in_groups}")
+        return
+    found = 0
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+        found += batch.num_rows
+        yield from rows_of(batch)
+    if found != file.metadata.num_rows:  # where its columns count none, pyarrow 26 gives none without a word
+        raise ValueError(f"its footer counts {file.metadata.num_rows} rows, its columns {found}")
+
+
+def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> Column:
+    """A column with what is below it; takes its leaves from `leaves`, which go through the file depth first."""
+    text = (field.metadata or {}).get(b"PARQUET:field_id")
+    field_id = None if text is None or int(text) < 0 else int(text)
+    type_ = field.type
+    if pa.types.is_struct(type_):
+        kind: Literal["struct", "list", "map"] = "struct"
+        parts = [type_.field(i) for i in range(type_.num_fields)]
+    elif pa.types.is_map(type_):
+        kind, parts = "map", [type_.key_field, type_.item_field]
+    elif pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        kind, parts = "list", [type_.value_field]
+    else:
+        return Column(name=field.name, id=field_id, type=_parquet_leaf_type(next(leaves)))
+    return Column(name=field.name, id=field_id, type=kind, parts=tuple(_parquet_column(part, leaves) for part in parts))
+
+
+_UNITS: dict[str, Literal["ms", "us", "ns"]] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+_BITS: dict[int, Literal[8, 16, 32, 64]] = {8: 8, 16: 16, 32: 32, 64: 64}
+
+
+def _parquet_leaf_type(leaf: Any) -> Type:
+    """The annotation decides, else the physical type."""
+    logical = json.loads(leaf.logical_type.to_json())
+    match logical["Type"]:
+        case "String" | "Enum" | "JSON":
+            return StringType()
+        case "BSON":
+            return BinaryType()
+        case "UUID":
+            return UuidType()
+        case "Date":
+            return DateType()
+        case "Decimal":
+            return DecimalType(logical["precision"], logical["scale"])
+        case "Time":
+            return TimeType(_UNITS[logical["timeUnit"]])
+        case "Timestamp":
+            return TimestampType(_UNITS[logical["timeUnit"]], logical["isAdjustedToUTC"])
+        case "Int":
+            bits = _BITS[logical["bitWidth"]]
+            return IntegerType(bits) if logical["isSigned"] else UnsignedType(bits)
+        case "Null":
+            return UnknownType()
+        case "Float16":
+            return FloatType(16)
+        case "Geometry":
+            return GeometryType()
+        case "Geography":
+            return GeographyType()
+        case "None":
+            return (
+                FixedType(leaf.length)
+                if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"
+                else _PHYSICAL[leaf.physical_type]
+            )
+        case other:
+            return OpaqueType(str(other))
+
+
+_PHYSICAL: dict[str, Type] = {
+    "BOOLEAN": BooleanType(),
+    "INT32": IntegerType(32),
+    "INT64": IntegerType(64),
+    "INT96": Int96Type(),
+    "FLOAT": FloatType(32),
+    "DOUBLE": FloatType(64),
+    "BYTE_ARRAY": BinaryType(),
+}
+
+
+def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
+    """What a writer says of its calendar; Spark before 3.0 wrote everything in the old one (delta T20)."""
+    found = set()
+    if b"org.apache.spark.legacyDateTime" in footer:
+        found.add("dates")
+    if b"org.apache.spark.legacyINT96" in footer:
+        found.add("int96")
+    major = footer.get(b"org.apache.spark.version", b"").split(b".")[0]
+    if major.isdigit() and int(major) < 3:
+        found |= {"dates", "int96"}
+    return frozenset(found)
+
+
+def shown(path: str, physical: str) -> str:
+    """How messages call a file."""
+    return path if path == physical else f"{path} ({physical})"
+
+
+def wrong_count(
+    file: str, rows: int, recorded: int | None, *, table: str | None = None, field: str | None = None
+) -> CorruptFileError:
+    """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
+    return CorruptFileError(
+        f"Cannot read file: it has {rows} rows, the metadata says {recorded}; restore the file",
+        cause="CorruptDataFile",
+        table=table,
+        file=file,
+        field=field,
+        rule="iceberg 7.2",
+    )
+
+
+def check_whole(file_format: str | None, recorded: int | None, rows: int, *, table: str, file: str) -> None:
+    """Refuses a delete file in Avro without all its rows: cut between two blocks it looks whole (iceberg 7.2).
+
+    recorded: the row count of the metadata, None if unknown. rows: how many were read.
+
+    Raises:
+        CorruptFileError: as said.
+    """
+    if file_format == "avro" and recorded not in (None, rows):
+        raise wrong_count(file, rows, recorded, table=table, field="record_count")
+
+
+def open_file(path: str, physical: str, file_format: str, storage: Storage, *, table: str) -> StoredFile:
+    """A data or delete file.
+
+    Args:
+        path, physical: as recorded, and where the bytes are.
+        file_format: `parquet`, `avro` or `orc`.
+        storage: reads it.
+        table: for messages.
+
+    Raises:
+        MissingFileError: it is not there, or has no bytes (iceberg 7.6).
+        EncryptedTableError: it is encrypted (iceberg 2.19).
+        CorruptFileError: it cannot be decoded; also while its rows are taken.
+        UnsupportedError: its format, or something in it, is not read (iceberg 7.3 to 7.5).
+    """
+    file = shown(path, physical)
+    try:
+        data = storage.read(physical)
+        opened = _opened(data, file_format)
+    except Exception as error:
+        raise _refusal(error, file_format, file).within(table=table, file=file) from error
+    return replace(opened, rows=_guarded(opened.rows, file_format, file, table))
+
+
+def _opened(data: bytes, file_format: str) -> StoredFile:
+    if not data:
+        raise MissingFileError("Cannot read a file: it is empty; restore it", rule="iceberg 7.6")
+    if data[:4] in (b"PARE", b"AGS1"):
+        raise EncryptedTableError("Cannot read an encrypted file", rule="iceberg 2.19")
+    match file_format:
+        case "parquet":
+            return open_parquet(data)
+        case "avro":
+            return open_avro(data)
+        case "orc":
+            return open_orc(data)
+        case other:
+            raise UnsupportedError(
+                f"Cannot read a file: its format {other!r} is not supported",
+                cause="UnsupportedFormat",
+                rule="iceberg 7.5",
+            )
+
+
+def _guarded(rows: Iterator[Row], file_format: str, file: str, table: str) -> Iterator[Row]:
+    """The rows; what goes wrong on the way becomes an error that names the file."""
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _refusal(error, file_format, file).within(table=table, file=file) from error
+        yield row
+
+
+def _refusal(error: Exception, file_format: str, file: str) -> HarnessError:
+    """The error that a reader's own exception is; one that says nothing about the file goes on as it is."""
+    reason = " ".join(str(error).split())
+    match error:
+        case HarnessError():
+            return error
+        case UnsupportedAvroError() | pa.ArrowNotImplementedError():
+            pass
+        case _ if "out of range for nanosecond" in reason:  # pyarrow has ORC's timestamps in nanos only
+            pass
+        case pa.ArrowException() | OSError() | ValueError() | KeyError() | RecursionError() | OverflowError():
+            return CorruptFileError(
+                f"Cannot decode {file_format} file: {reason}; restore it", cause="CorruptDataFile", file=file
+            )
+        case _:
+            raise error
+    cause = "UnsupportedCodec" if "codec" in reason else "UnsupportedType"
+    return UnsupportedError(f"Cannot read {file_format} file: {reason}; rewrite it", cause=cause, file=file)

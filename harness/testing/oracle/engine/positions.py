@@ -1,0 +1,261 @@
+"""Deleted positions: a set of row numbers per data file, read from the delete files that the plan names.
+
+What the plan does not carry, vectors inside Delta's log and the difference of two vectors in a change feed, comes from
+`ScanPlan.load_positions`. It is asked first in any case, for its refusals: which deletes contradict the table is a
+question of planning (iceberg 4.3, 4.4, 4.21), and not decided here again.
+
+Spec: Iceberg, "Position Delete Files" and "Deletion Vectors"; Delta, "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness.errors import CorruptDeleteError, CorruptFileError
+from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
+from harness.testing.oracle.engine.bounded import MOST_POSITIONS, check
+from harness.testing.oracle.engine.files import check_whole, open_file, shown
+from harness.testing.oracle.engine.stored import Column
+
+# Deletion vectors, decoded by hand into sets of row positions.
+#
+# A vector's payload is a 64-bit roaring bitmap: 32-bit bitmaps, each under the high half of its positions. A 32-bit
+# bitmap has containers of positions that share their middle 16 bits: sorted arrays, bitsets, or runs.
+#
+# Spec: Iceberg (Puffin) "deletion-vector-v1"; Delta, "Deletion Vector Format"; RoaringFormatSpec.
+
+
+_PUFFIN_MAGIC = b"\xd1\xd3\x39\x64"
+_PORTABLE, _NATIVE = 1681511377, 1681511376
+_NO_RUNS, _WITH_RUNS = 12346, 12347
+_ARRAY_LIMIT = 4096
+_OFFSETS_FROM = 4
+_KEY_LIMIT = 2**31 - 1
+
+
+def decode_puffin_vector(blob: bytes) -> set[int]:
+    """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18).
+
+    Raises:
+        ValueError: any part of it is wrong.
+    """
+    data = _Bytes(blob)
+    length, body = data.number(">I"), data.take(len(blob) - 8)
+    if length != len(body) or data.number(">I") != zlib.crc32(body):
+        raise ValueError("its length or its checksum is wrong")
+    if body[:4] != _PUFFIN_MAGIC:
+        raise ValueError(f"its magic is {body[:4].hex()}")
+    return _portable(_Bytes(body[4:]))
+
+
+def decode_delta_vector(frame: bytes) -> set[int]:
+    """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8).
+
+    Raises:
+        ValueError: any part of it is wrong.
+    """
+    data = _Bytes(frame)
+    body = data.take(data.number(">i"))
+    if data.number(">I") != zlib.crc32(body):
+        raise ValueError("its checksum is wrong")
+    payload = _Bytes(body)
+    magic = payload.number("<i")
+    if magic == _PORTABLE:
+        return _portable(payload, ascending=True)
+    if magic == _NATIVE:
+        return _native(payload)
+    raise ValueError(f"its magic is {magic}")
+
+
+class _Bytes:
+    """Bytes that are taken from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def take(self, length: int) -> bytes:
+        end = self.position + length
+        if length < 0 or end > len(self.data):
+            raise ValueError(f"it ends after {len(self.data)} bytes")
+        taken = self.data[self.position : end]
+        self.position = end
+        return taken
+
+    def number(self, form: str) -> int:
+        """One number in the form that `struct` gives it."""
+        (value,) = struct.unpack(form, self.take(struct.calcsize(form)))
+        return int(value)
+
+    def numbers(self, count: int) -> tuple[int, ...]:
+        """So many unsigned 16-bit numbers."""
+        found: tuple[Any, ...] = struct.unpack(f"<{count}H", self.take(2 * count))
+        return found
+
+    def check_end(self) -> None:
+        if self.position != len(self.data):
+            raise ValueError(f"{len(self.data) - self.position} bytes follow it")
+
+
+def _portable(data: _Bytes, *, ascending: bool = False) -> set[int]:
+    """64-bit bitmap: how many, then each behind its key."""
+    positions: set[int] = set()
+    keys: list[int] = []
+    for _ in range(data.number("<Q")):
+        keys.append(data.number("<I"))
+        positions.update(keys[-1] << 32 | low for low in _bitmap(data))
+    data.check_end()
+    if len(set(keys)) < len(keys) or any(key >= _KEY_LIMIT for key in keys) or (ascending and keys != sorted(keys)):
+        raise ValueError("its keys are repeated, too large or out of order")
+    return positions
+
+
+def _native(data: _Bytes) -> set[int]:
+    """Delta's older layout: how many, then each behind its length; its key is its place."""
+    positions: set[int] = set()
+    for key in range(data.number("<i")):
+        inner = _Bytes(data.take(data.number("<i")))
+        positions.update(key << 32 | low for low in _bitmap(inner))
+        inner.check_end()
+    data.check_end()
+    return positions
+
+
+def _bitmap(data: _Bytes) -> Iterator[int]:
+    """A 32-bit bitmap; with runs, a bit per container says which ones are runs."""
+    cookie = data.number("<I")
+    if cookie == _NO_RUNS:
+        count, runs, has_offsets = data.number("<I"), 0, True
+    elif cookie & 0xFFFF == _WITH_RUNS:
+        count = (cookie >> 16) + 1
+        runs, has_offsets = int.from_bytes(data.take((count + 7) // 8), "little"), count >= _OFFSETS_FROM
+    else:
+        raise ValueError(f"a bitmap has cookie {cookie & 0xFFFF}")
+    headers = [data.numbers(2) for _ in range(count)]
+    if [key for key, _ in headers] != sorted({key for key, _ in headers}):
+        raise ValueError("containers are out of order")
+    check(sum(less_one + 1 for _, less_one in headers), MOST_POSITIONS, "deleted rows")
+    if has_offsets:
+        data.take(4 * count)
+    for i, (key, less_one) in enumerate(headers):
+        values = _container(data, less_one + 1, is_run=bool(runs >> i & 1))
+        if values != sorted(set(values)) or len(values) != less_one + 1:
+            raise ValueError("a container contradicts its header")
+        yield from (key << 16 | value for value in values)
+
+
+def _container(data: _Bytes, cardinality: int, *, is_run: bool) -> list[int]:
+    if is_run:
+        runs = [data.numbers(2) for _ in range(*data.numbers(1))]
+        return [value for start, more in runs for value in range(start, start + more + 1)]
+    if cardinality <= _ARRAY_LIMIT:
+        return list(data.numbers(cardinality))
+    bits = int.from_bytes(data.take(8192), "little")
+    return [value for value in range(65536) if bits >> value & 1]
+
+
+_FILE_PATH_ID, _POSITION_ID = 2147483546, 2147483545
+_DELTA_FRAME_BYTES = 8
+_FIRST_OFFSET = 1
+"""Where vectors start in a Delta file that gives no offset: after the version byte (delta D6)."""
+
+
+def deleted_positions(plan: ScanPlan) -> dict[int, set[int]]:
+    """Deleted row positions by ordinal of the data file; files without any are absent.
+
+    Raises:
+        MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: about the delete at fault.
+    """
+    flags = plan.files.column("has_positions").to_pylist()
+    loaded = plan.load_positions([ordinal for ordinal, has_positions in enumerate(flags) if has_positions])
+    deleted: dict[int, set[int]] = {}
+    for source in plan.position_deletes:
+        for ordinal, positions in _positions(plan, source):
+            deleted.setdefault(ordinal, set()).update(positions)
+    unnamed = {i for source in plan.position_deletes if source.physical is None for i in source.files}
+    deleted |= {ordinal: set(loaded.get(ordinal, ())) for ordinal in unnamed}
+    return {ordinal: positions for ordinal, positions in deleted.items() if positions}
+
+
+def _positions(plan: ScanPlan, source: PositionDelete) -> Iterator[tuple[int, set[int]]]:
+    """What one delete deletes, by data file."""
+    if source.physical is None:
+        return
+    if source.kind == "position delete file":
+        yield from _of_file(plan, source, source.physical)
+        return
+    vector = _of_vector(plan, source, source.physical)
+    for ordinal in source.files:
+        _check_within(plan, source, ordinal, vector)
+        yield ordinal, vector
+
+
+def _of_vector(plan: ScanPlan, source: PositionDelete, physical: str) -> set[int]:
+    file, length = shown(source.path, physical), source.length or 0
+    try:
+        if plan.format == "iceberg":
+            blob = plan.storage.read(physical, offset=source.offset or 0, length=length)
+            positions = decode_puffin_vector(blob)
+        else:
+            offset = source.offset or _FIRST_OFFSET
+            frame = plan.storage.read(physical, offset=offset, length=length + _DELTA_FRAME_BYTES)
+            if int.from_bytes(frame[:4], "big") != length:
+                raise ValueError(f"it does not say that it has {length} bytes")
+            positions = decode_delta_vector(frame)
+        if source.record_count is not None and len(positions) != source.record_count:
+            raise ValueError(f"it has {len(positions)} positions, the metadata says {source.record_count}")
+    except ValueError as error:
+        raise CorruptDeleteError(
+            f"Cannot decode deletion vector: {error}; restore it", table=plan.table, file=file
+        ) from error
+    return positions
+
+
+def _check_within(plan: ScanPlan, source: PositionDelete, ordinal: int, positions: set[int]) -> None:
+    rows = plan.files.column("record_count")[ordinal].as_py()
+    if rows is not None and positions and max(positions) >= rows:
+        raise CorruptDeleteError(
+            f"A deletion vector deletes row {max(positions)} of a file with {rows} rows; restore it",
+            table=plan.table,
+            file=source.path,
+            rule="iceberg 4.19" if plan.format == "iceberg" else "delta D9",
+        )
+
+
+def _of_file(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[tuple[int, set[int]]]:
+    """The rows of a position delete file on the data files that it may hit; others are none of its business."""
+    stored = open_file(source.path, physical, source.format or "parquet", plan.storage, table=plan.table)
+    path = _place(stored.columns, "file_path", _FILE_PATH_ID, source.path)
+    position = _place(stored.columns, "pos", _POSITION_ID, source.path)
+    by_path: dict[str, set[int]] = {}
+    rows = list(stored.rows)
+    check_whole(source.format, source.record_count, len(rows), table=plan.table, file=source.path)
+    for row in rows:
+        if row[path] is None or row[position] is None or row[position] < 0:
+            raise CorruptDeleteError(
+                "A position delete has no path or no position; rewrite the delete",
+                table=plan.table,
+                file=source.path,
+                rule="iceberg 4.11",
+            )
+        by_path.setdefault(row[path].decode(), set()).add(row[position])
+    paths = plan.files.column("path")
+    for ordinal in source.files:
+        yield ordinal, by_path.get(paths[ordinal].as_py(), set())
+
+
+def _place(columns: Sequence[Column], name: str, field_id: int, file: str) -> int:
+    """The place of a column: by its reserved id, by name if the file has no ids (iceberg 4.11)."""
+    by_id = any(c.id is not None for c in columns)
+    found = [i for i, c in enumerate(columns) if (c.id == field_id if by_id else c.name == name)]
+    if len(found) != 1:
+        raise CorruptFileError(
+            f"Cannot read a position delete file: {len(found)} of its columns are {name}, expected one",
+            file=file,
+            field=name,
+            rule="iceberg 4.11",
+        )
+    return found[0]

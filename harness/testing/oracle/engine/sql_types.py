@@ -1,0 +1,364 @@
+"""Typed parts of an SQL expression, and the casts that DuckDB puts between them.
+
+A term knows its type before any row is read, as in DuckDB. Values are as internal values (see
+`harness.metadata.model.schema`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from harness.errors import EngineError, UnsupportedError
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+from harness.testing.oracle.engine.conversions import single
+
+# What SQL text stands for as a value of a type, as internal values, as DuckDB reads it.
+#
+# Only the usual forms; UnsupportedError for the rest, whether DuckDB reads it in a way of its own or refuses it.
+
+
+_TIME = r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
+_DATE = r"(\d{1,6})-(\d{1,2})-(\d{1,2})"
+_ZONE = r"(Z|[+-]\d{2}(?::?\d{2})?)?"
+_DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def value_of_text(text: str, type_: Type) -> Any:
+    """The value of `type_` that DuckDB makes of a text.
+
+    Raises:
+        UnsupportedError: it makes none, or the form is not a usual one.
+    """
+    value = _parsed(text, type_)
+    if value is None:
+        raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not read {text!r} as {type_}")
+    return value
+
+
+def _parsed(text: str, type_: Type) -> Any:
+    match type_:
+        case StringType():
+            return text
+        case BooleanType():
+            return {"true": True, "false": False, "t": True, "f": False}.get(text.lower())
+        case IntegerType(bits=bits):
+            fits = re.fullmatch(r"[+-]?\d{1,20}", text) and -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1)
+            return int(text) if fits else None
+        case FloatType(bits=bits):
+            return _float(text, bits)
+        case DecimalType():
+            return _decimal(text, type_)
+        case DateType():
+            found = re.fullmatch(_DATE, text)
+            return None if found is None else _days(*map(int, found.groups()))
+        case TimeType():
+            found = re.fullmatch(_TIME, text)
+            nanos = None if found is None else _nanos_of_day(*found.groups())
+            return None if nanos is None or nanos % 1000 else nanos // 1000
+        case TimestampType():
+            return _timestamp(text, type_)
+        case UuidType():
+            return (
+                uuid.UUID(text).bytes
+                if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)
+                else None
+            )
+        case BinaryType():
+            return _bytes(text)
+        case _:
+            return None
+
+
+def _float(text: str, bits: int) -> float | None:
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", text, re.IGNORECASE):
+        return None
+    return float(text) if bits == 64 else single(float(text))
+
+
+def _decimal(text: str, type_: DecimalType) -> Decimal | None:
+    """A number whose digits all fit; DuckDB would round others."""
+    found = re.fullmatch(r"([+-]?)(\d+)(?:\.(\d*))?", text)
+    if found is None or len((found[3] or "").rstrip("0")) > type_.scale:
+        return None
+    digits = int(found[2] + (found[3] or "").rstrip("0").ljust(type_.scale, "0"))
+    if digits >= 10**type_.precision:
+        return None
+    return Decimal((int(found[1] == "-"), tuple(map(int, str(digits))), -type_.scale))
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    """Days since 1970-01-01 of a day in the Gregorian calendar, from the year 1 on."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if year < 1 or not 1 <= month <= 12 or not 1 <= day <= _DAYS_IN_MONTH[month - 1] + (leap and month == 2):
+        return None
+    before = year - 1
+    in_year = sum(_DAYS_IN_MONTH[: month - 1]) + (leap and month > 2) + day - 1
+    return before * 365 + before // 4 - before // 100 + before // 400 + in_year - 719_162
+
+
+def _nanos_of_day(hours: str, minutes: str, seconds: str, fraction: str | None) -> int | None:
+    if int(hours) > 23 or int(minutes) > 59 or int(seconds) > 59:
+        return None
+    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 10**9 + int((fraction or "").ljust(9, "0"))
+
+
+def _timestamp(text: str, type_: TimestampType) -> int | None:
+    """Ticks since 1970; a text for an instant without a zone is in UTC, as the engines' sessions are."""
+    found = re.fullmatch(rf"{_DATE}(?:[ T]{_TIME})?{_ZONE}", text)
+    if found is None or (found[8] is not None and (not type_.utc or found[4] is None)):
+        return None
+    days = _days(int(found[1]), int(found[2]), int(found[3]))
+    time = 0 if found[4] is None else _nanos_of_day(found[4], found[5], found[6], found[7])
+    offset = _offset(found[8] or "Z")
+    if days is None or time is None or offset is None:
+        return None
+    nanos = days * 86_400 * 10**9 + time - offset
+    if type_.unit == "ns":
+        return nanos if -(2**63) < nanos < 2**63 else None
+    return nanos // 1000 if nanos % 1000 == 0 else None
+
+
+def _offset(zone: str) -> int | None:
+    """Nanoseconds east of UTC."""
+    if zone == "Z":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+    if hours > 15 or minutes > 59:
+        return None
+    return (hours * 60 + minutes) * 60 * 10**9 * (-1 if zone[0] == "-" else 1)
+
+
+def _bytes(text: str) -> bytes | None:
+    """ASCII, other bytes as \\xAA."""
+    if not re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):
+        return None
+    return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), text.encode())
+
+
+Values: TypeAlias = Mapping[int, Any]
+"""A row: values by the field id of the column."""
+Evaluate: TypeAlias = Callable[[Values], Any]
+
+_DAY_MICROS = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of an expression.
+
+    type: `UnknownType` for NULL.
+    literal: the text of a string literal, or the number of an integer literal, which take the type of what they meet.
+    """
+
+    type: Type
+    evaluate: Evaluate
+    literal: str | int | None = None
+
+
+def constant(type_: Type, value: Any, *, literal: str | int | None = None) -> Term:
+    """A term that is the same in every row."""
+    return Term(type_, lambda _: value, literal)
+
+
+def sql_type(type_: Type) -> Type:
+    """The type of a table as the engines' SQL has it: variant is text, geometries and fixed are bytes."""
+    match type_:
+        case VariantType():
+            return StringType()
+        case FixedType() | GeometryType() | GeographyType():
+            return BinaryType()
+        case TimestampType(unit="ns"):
+            return TimestampType("ns")
+        case _:
+            return type_
+
+
+def comparable(terms: Sequence[Term]) -> list[Evaluate]:
+    """The terms of one comparison, all cast to the type in which DuckDB compares them.
+
+    Raises:
+        UnsupportedError: there is no such type, or the oracle does not know it.
+    """
+    wanted = _common_type(terms)
+    return [_cast(term, wanted) for term in terms]
+
+
+def _common_type(terms: Sequence[Term]) -> Type:
+    typed = [t for t in terms if not isinstance(t.literal, str) and not isinstance(t.type, UnknownType)]
+    if not typed:
+        return StringType()
+    common = typed[0].type
+    for term in typed[1:]:
+        common = _common(common, term.type)
+    return common
+
+
+def _common(left: Type, right: Type) -> Type:
+    if left == right:
+        return left
+    match left, right:
+        case FloatType(), FloatType():
+            return FloatType(64)
+        case (FloatType(), IntegerType() | DecimalType()) | (IntegerType() | DecimalType(), FloatType()):
+            return left if isinstance(left, FloatType) else right
+        case (IntegerType() | DecimalType(), IntegerType() | DecimalType()):
+            # Python compares ints and decimals exactly, so no type need hold both.
+            return left if isinstance(left, DecimalType) else right
+        case (DateType(), TimestampType()) | (TimestampType(), DateType()):
+            return right if isinstance(left, DateType) else left
+        case TimestampType(unit="us"), TimestampType(unit="us"):
+            return TimestampType("us", utc=True)
+        case TimestampType(utc=False), TimestampType(utc=False):
+            return TimestampType("ns")
+        case _:
+            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not compare {left} with {right}")
+
+
+def _cast(term: Term, wanted: Type) -> Evaluate:
+    """The term in the type of its comparison; exact numbers stay as they are."""
+    if isinstance(term.literal, str):
+        value = value_of_text(term.literal, wanted)
+        return _ordered(lambda _: value, wanted)
+    convert = _conversion(term.type, wanted)
+    return _ordered(lambda row: _unless_null(convert, term.evaluate(row)), wanted)
+
+
+def _unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else convert(value)
+
+
+def _ordered(evaluate: Evaluate, type_: Type) -> Evaluate:
+    """Values that Python orders as DuckDB does: text by its bytes, NaN above all numbers and equal to itself."""
+    match type_:
+        case StringType():
+            return lambda row: _unless_null(str.encode, evaluate(row))
+        case FloatType():
+            return lambda row: _unless_null(lambda v: (1, 0.0) if math.isnan(v) else (0, v), evaluate(row))
+        case BooleanType() | IntegerType() | DecimalType() | DateType() | TimeType() | TimestampType():
+            return evaluate
+        case UuidType() | BinaryType():
+            return evaluate
+        case other:
+            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not compare values of type {other}")
+
+
+def _conversion(type_: Type, wanted: Type) -> Callable[[Any], Any]:
+    match wanted, type_:
+        case _ if isinstance(type_, UnknownType) or type_ == wanted:
+            return _same
+        case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
+            return lambda value: as_float(value, bits)
+        case TimestampType(unit=unit), DateType():
+            return lambda value: _fitting(value * _DAY_MICROS * (1000 if unit == "ns" else 1))
+        case TimestampType(unit="ns"), TimestampType(unit="us"):
+            return lambda value: _fitting(value * 1000)
+        case _:
+            return _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _fitting(ticks: int) -> int:
+    if not -(2**63) < ticks < 2**63:
+        raise EngineError("Cannot evaluate the filter: a timestamp is out of range")
+    return ticks
+
+
+def as_float(value: int | float | Decimal, bits: int) -> float:
+    """A number as DuckDB casts it to DOUBLE or FLOAT.
+
+    A decimal with more digits than the float has is divided in two parts, the whole and the rest.
+    """
+    rounded = single if bits == 32 else float
+    if not isinstance(value, Decimal):
+        return rounded(value)
+    sign, digits, exponent = value.as_tuple()
+    scale = -int(exponent)
+    unscaled, power = int("".join(map(str, digits))), 10**scale
+    if unscaled <= 2 ** (24 if bits == 32 else 53) or scale == 0:
+        number = rounded(rounded(unscaled) / rounded(power))
+    else:
+        number = rounded(rounded(unscaled // power) + rounded(rounded(unscaled % power) / rounded(power)))
+    return -number if sign else number
+
+
+def explicit_cast(term: Term, wanted: Type) -> Term:
+    """`CAST(term AS wanted)`.
+
+    Raises:
+        UnsupportedError: the oracle does not know the cast.
+    """
+    if isinstance(term.literal, str):
+        return constant(wanted, value_of_text(term.literal, wanted))
+    convert = _explicit(term.type, wanted)
+    return Term(wanted, lambda row: _unless_null(convert, term.evaluate(row)))
+
+
+def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
+    match wanted, type_:
+        case _ if type_ == wanted or isinstance(type_, UnknownType):
+            return _same
+        case IntegerType(bits=bits), IntegerType():
+            return _within(2 ** (bits - 1))
+        case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
+            return lambda value: as_float(value, bits)
+        case DecimalType(scale=scale), IntegerType() | DecimalType() if _scale(type_) <= scale:
+            checked = _within(10 ** (wanted.precision - scale))
+            return lambda value: checked(scaled(value, scale))
+        case DateType(), TimestampType(unit=unit):
+            day = _DAY_MICROS * (1000 if unit == "ns" else 1)
+            return lambda value: value // day
+        case TimestampType(unit="us"), DateType() | TimestampType(unit="us"):
+            return _conversion(type_, wanted)
+        case TimestampType(unit="ns"), DateType() | TimestampType(unit="us", utc=False):
+            return _conversion(type_, wanted)
+        case _:
+            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not cast {type_} to {wanted}")
+
+
+def scaled(value: int | Decimal, scale: int) -> Decimal:
+    """A number with `scale` digits after the point, which it does not exceed."""
+    number = Decimal(value)
+    sign, digits, exponent = number.as_tuple()
+    zeros = (0,) * (scale + int(exponent))
+    return Decimal((sign, digits + zeros, -scale))
+
+
+def _scale(type_: Type) -> int:
+    return type_.scale if isinstance(type_, DecimalType) else 0
+
+
+def _within(limit: int) -> Callable[[Any], Any]:
+    """Refuses what is `limit` or more, or less than its negative; an int may be just that."""
+
+    def checked(value: Any) -> Any:
+        if not -limit <= value < limit or (isinstance(value, Decimal) and value == -limit):
+            raise EngineError(f"Cannot evaluate the filter: {value} is out of the range of a type")
+        return value
+
+    return checked

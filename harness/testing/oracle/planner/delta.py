@@ -1,0 +1,340 @@
+"""Plans a read of a Delta table."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from harness.errors import (
+    InvalidTableError,
+    MissingFileError,
+    RequestError,
+    SnapshotNotFoundError,
+    UnknownColumnError,
+    UnsupportedError,
+)
+from harness.metadata.filters.column_names import bind_columns
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
+from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDelete, ScanPlan
+from harness.storage.listings import Entry
+from harness.storage.paths import PathMap, join
+from harness.storage.stores import Storage
+from harness.testing.oracle.planner.delta_log import Log, State, list_log, load
+from harness.testing.oracle.planner.delta_paths import check_readable, table_root
+from harness.testing.oracle.planner.delta_schema import Columns, columns_of, is_catalog_managed, is_true
+from harness.testing.oracle.planner.delta_values import partition_value
+from harness.testing.oracle.planner.delta_vectors import Target, Vectors, vector_path
+from harness.testing.oracle.planner.documents import Request
+
+# When the versions of a Delta table were committed (delta L33 to L36).
+
+
+def version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> int:
+    """The last version that was there at a time, inclusive.
+
+    Raises:
+        SnapshotNotFoundError: the time is before the first version left, or after the last commit (delta L34), or of
+            versions that are gone.
+        InvalidTableError: a commit lacks its in-commit timestamp, or they do not increase (delta L35).
+    """
+    first_in_commit, since_ms = _enablement(latest)
+    versions = log.readable()
+    if first_in_commit is None and is_catalog_managed(latest):
+        message = "The times of files mean nothing where a catalog publishes them"
+        raise InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
+    if first_in_commit is None:
+        times = _modified(log, versions)
+    elif since_ms is None or timestamp_ms >= since_ms:
+        times = {v: _in_commit(log, v, storage) for v in versions if v >= first_in_commit}
+        if any(later <= earlier for earlier, later in itertools.pairwise(times.values())):
+            message = "In-commit timestamps do not increase with the version"
+            raise InvalidTableError(message, cause="LogCorrupt", rule="delta L35")
+    else:
+        times = _modified(log, [v for v in versions if v < first_in_commit])
+    past = [version for version, time in times.items() if time <= timestamp_ms]
+    if not past or (times.get(log.latest) or timestamp_ms) < timestamp_ms:
+        message = f"There is no version at {timestamp_ms}"
+        raise SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
+    version = max(past)
+    goes_on = version in (log.latest, (first_in_commit or 0) - 1) or version + 1 in times
+    if not goes_on and times[version] < timestamp_ms:
+        message = f"At {timestamp_ms} the table may have been at versions that are gone"
+        raise SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
+    return version
+
+
+def _enablement(latest: State) -> tuple[int | None, int | None]:
+    """The first version with in-commit timestamps, None without such, and since when; None: always (delta L35)."""
+    if not is_true(latest, "delta.enableInCommitTimestamps"):
+        return None, None
+    configuration = (latest.metadata or {}).get("configuration") or {}
+    version, time = (configuration.get(f"delta.inCommitTimestampEnablement{name}") for name in ("Version", "Timestamp"))
+    if version is None and time is None:
+        return 0, None
+    if version is None or time is None or not (version.isdecimal() and time.isdecimal()):
+        message = f"In-commit timestamps are enabled at version {version!r} and time {time!r}"
+        raise InvalidTableError(message, cause="InvalidProperty", rule="delta L35")
+    return int(version), int(time)
+
+
+def _modified(log: Log, versions: list[int]) -> dict[int, int]:
+    """Modification times, made to increase (delta L33)."""
+    times: dict[int, int] = {}
+    last: int | None = None
+    for version in versions:
+        time = log.commits[version].modified_ms
+        if time is None:
+            raise UnsupportedError("The storage gives no modification times", rule="delta L33")
+        last = time if last is None or time > last else last + 1
+        times[version] = last
+    return times
+
+
+def _in_commit(log: Log, version: int, storage: Storage) -> int:
+    actions = log.actions(version, storage)
+    name, body = actions[0] if actions else ("", {})
+    time = body.get("inCommitTimestamp") if name == "commitInfo" else None
+    if type(time) is not int:
+        message = f"Version {version} has no inCommitTimestamp in a first commitInfo"
+        path = log.path(log.commits[version].name)
+        raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
+    return time
+
+
+# Which commits are of a table that its catalog manages, and which version is its latest (delta L31, frontier F4).
+
+
+_STAGED = "_staged_commits"
+
+
+def known(log: Log, request: Request, storage: Storage) -> Log:
+    """The log as far as it is known which of its commits are of the table.
+
+    Raises:
+        MissingFileError: a commit that the catalog ratified is nowhere.
+    """
+    if request.answer is not None:
+        return _answered(log, request, storage)
+    readable = log.readable()
+    if not request.published_only or not readable:
+        return log
+    last = readable[-1]
+    return _until(log, last + 1 if last + 1 in log.commits else last)
+
+
+def check_known(latest: State, request: Request) -> None:
+    """Refuses a table that its catalog manages and that nobody was asked about, and the reverse.
+
+    Raises:
+        UnsupportedError, RequestError: frontier F4.3, F4.5.
+    """
+    managed = is_catalog_managed(latest)
+    if managed and request.answer is None and not request.published_only:
+        message = "A catalog manages the table, and was not asked"
+        raise UnsupportedError(message, cause="CatalogManaged", table=request.location, rule="frontier F4.3")
+    if not managed and request.answer is not None:
+        message = "There is a catalog's answer, and no catalog manages the table"
+        raise RequestError(message, cause="CatalogAnswer", table=request.location, rule="frontier F4.5")
+
+
+def _answered(log: Log, request: Request, storage: Storage) -> Log:
+    assert request.answer is not None
+    commits, held = dict(log.commits), dict(log.held)
+    staged = {entry.name: entry for entry in storage.entries(join(log.root, "_delta_log", _STAGED))}
+    for commit in request.answer.ratified:
+        if commit.content is not None:
+            held[commit.version] = commit.content
+            commits[commit.version] = Entry(f"{commit.version:020}.json", len(commit.content), None)
+        elif commit.name in staged:
+            entry = staged[commit.name]
+            commits[commit.version] = replace(entry, name=f"{_STAGED}/{entry.name}")
+        elif commit.version not in commits:
+            message = f"The ratified commit of version {commit.version} is not there"
+            file = log.path(f"{_STAGED}/{commit.name}")
+            raise MissingFileError(message, cause="StagedCommitMissing", file=file, rule="frontier F4.4")
+    return _until(replace(log, commits=dict(sorted(commits.items())), held=held), request.answer.max_version)
+
+
+def _until(log: Log, version: int) -> Log:
+    return replace(
+        log,
+        commits={v: entry for v, entry in log.commits.items() if v <= version},
+        checkpoints=tuple(each for each in log.checkpoints if each[0] <= version),
+        latest=version,
+    )
+
+
+_ROW_TRACKING = {
+    "_row_id": ("baseRowId", "delta.rowTracking.materializedRowIdColumnName"),
+    "_row_commit_version": ("defaultRowCommitVersion", "delta.rowTracking.materializedRowCommitVersionColumnName"),
+}
+
+
+def plan_delta(request: Request, storage: Storage) -> ScanPlan:
+    """The plan of a read, with all live data files in it.
+
+    Raises:
+        HarnessError: as `harness.testing.oracle.planner.plan.plan_unpruned`.
+    """
+    root = table_root(request.location)
+    state = _state(request, list_log(root, storage), storage)
+    columns = columns_of(state, table=request.location)
+    chosen = columns.schema.fields if request.columns is None else bind_columns(request.columns, columns.schema)
+    condition = None if request.where is None else parse_filter(request.where, columns.schema)
+    used = {f.name for f in (*chosen, *(condition.columns if condition else ())) if METADATA.get(f.name) == f}
+    _check_metadata_columns(used, state)
+    paths = PathMap(tuple(request.path_map.items()))
+    files = _Files(state, columns, paths, storage)
+    for (path, _), add in state.adds.items():
+        files.add(path, add)
+    targets = files.targets
+    return ScanPlan(
+        table=request.location,
+        format="delta",
+        snapshot=state.version,
+        schema=columns.schema,
+        columns=tuple(_typed(f, columns) for f in chosen),
+        filter=condition,
+        files=pa.Table.from_pylist(files.rows, schema=FILES),
+        partitions=tuple(files.partitions),
+        equality_deletes=(),
+        delete_sets=((),),
+        position_deletes=tuple(
+            PositionDelete(
+                kind="deletion vector",
+                path=vector_path(target.vector, root) or "inline",
+                offset=target.vector.get("offset"),
+                length=target.vector["sizeInBytes"],
+                record_count=target.vector["cardinality"],
+                files=(ordinal,),
+            )
+            for ordinal, target in targets.items()
+        ),
+        load_positions=Vectors(targets, root, storage, paths, request.location).load,
+        name_mapping=None,
+        skipped=(),
+        counts=Counts(files=len(files.rows)),
+        storage=storage,
+        lookup=columns.lookup,
+        materialized=_materialized(state, used),
+        row_commit_versions=_row_commit_versions(state),
+    )
+
+
+def _state(request: Request, log: Log, storage: Storage) -> State:
+    """The version asked for (delta L32 to L36). The latest must be readable in any case."""
+    if request.ref is not None:
+        raise RequestError("Cannot select by ref: Delta tables have no branches and tags")
+    selectors = [s for s in (request.snapshot_id, request.version, request.timestamp_ms) if s is not None]
+    if len(selectors) > 1:
+        raise RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
+    published, log = log, known(log, request, storage)
+    latest = load(log, None, storage)
+    columns_of(latest, table=request.location)
+    if request.published_only and not is_catalog_managed(latest):
+        log = published
+        latest = load(log, None, storage)
+    check_known(latest, request)
+    version = request.version if request.snapshot_id is None else request.snapshot_id
+    if request.timestamp_ms is not None:
+        version = version_at(request.timestamp_ms, log, latest, storage)
+    return latest if version is None else load(log, version, storage)
+
+
+@dataclass(slots=True)
+class _Files:
+    """The rows of the plan's table of files, as they come."""
+
+    state: State
+    columns: Columns
+    paths: PathMap
+    storage: Storage
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    partitions: list[Partition] = field(default_factory=list)
+    targets: dict[int, Target] = field(default_factory=dict)
+
+    def add(self, path: str, add: dict[str, Any]) -> None:
+        """The file of an add, with a partition of its own."""
+        ordinal, physical, vector = len(self.rows), self.paths.physical(path), add.get("deletionVector")
+        check_readable(physical, self.storage)
+        count = _record_count(add)
+        if vector is not None:
+            self.targets[ordinal] = Target(add["path"], physical, count, vector)
+        self.rows.append(
+            {
+                "path": add["path"],
+                "physical": physical,
+                "format": "parquet",
+                "record_count": count,
+                "size": add["size"],
+                "spec_id": 0,
+                "partition": self._partition(add),
+                "sequence_number": None,
+                "first_row_id": add.get("baseRowId"),
+                "delete_set": 0,
+                "has_positions": vector is not None,
+            }
+        )
+
+    def _partition(self, add: dict[str, Any]) -> int:
+        """delta V1 to V8: the log's values, by physical name; else by one that differs in case."""
+        recorded = add["partitionValues"]
+        any_case = {key.lower(): text for key, text in recorded.items()}
+
+        def text_of(f: Field) -> str | None:
+            name = f.physical_name or f.name
+            found: str | None = recorded[name] if name in recorded else any_case.get(name.lower())
+            return found
+
+        values = {f.id: partition_value(text_of(f), f.type, column=f.name) for f in self.columns.partition_columns}
+        names = {f.id: f.name for f in self.columns.partition_columns}
+        self.partitions.append(Partition(spec_id=0, values=values, constants=values, names=names))
+        return len(self.partitions) - 1
+
+
+def _record_count(add: dict[str, Any]) -> int | None:
+    """Physical rows, as the statistics say if they can be read (delta R10)."""
+    try:
+        stats = json.loads(add.get("stats") or "{}")
+    except (ValueError, RecursionError):
+        stats = {}
+    parsed = add.get("stats_parsed") or {}
+    count = (stats if isinstance(stats, dict) else {}).get("numRecords", parsed.get("numRecords"))
+    return count if type(count) is int and count >= 0 else None
+
+
+def _check_metadata_columns(used: set[str], state: State) -> None:
+    """delta W1, W4."""
+    if "_last_updated_sequence_number" in used:
+        raise UnknownColumnError("Delta tables have no sequence numbers", field="_last_updated_sequence_number")
+    for name in sorted(used & _ROW_TRACKING.keys()):
+        if not is_true(state, "delta.enableRowTracking"):
+            message = f"Cannot read {name}: row tracking is not enabled"
+            raise RequestError(message, cause="RowTrackingDisabled", field=name, rule="delta W4")
+        if any(add.get(_ROW_TRACKING[name][0]) is None for add in state.adds.values()):
+            message = f"Cannot read {name}: a file has no {_ROW_TRACKING[name][0]}"
+            raise InvalidTableError(message, cause="LogCorrupt", field=name, rule="delta W4")
+
+
+def _materialized(state: State, used: set[str]) -> dict[str, str]:
+    """delta W2, W3."""
+    configuration = (state.metadata or {}).get("configuration") or {}
+    names = {name: configuration.get(key) for name, (_, key) in _ROW_TRACKING.items() if name in used}
+    return {name: column for name, column in names.items() if column is not None}
+
+
+def _row_commit_versions(state: State) -> pa.Array:
+    return pa.array([add.get("defaultRowCommitVersion") for add in state.adds.values()], pa.int64())
+
+
+def _typed(column: Field, columns: Columns) -> Field:
+    """`_partition` gets the struct that this table gives it."""
+    if column.id != METADATA["_partition"].id:
+        return column
+    parts = tuple(replace(f, physical_name=None) for f in columns.partition_columns)
+    return replace(column, type=StructType(parts) if parts else UnknownType())

@@ -1,0 +1,451 @@
+"""The log of a Delta table: what lies in it, and the state that replaying it gives (delta sections 1 and 2).
+
+The independence: commits are replayed from the oldest base from which they are all there, version 0 if it is left. So
+checkpoints are read only where nothing else remains, compacted commits and `_last_checkpoint` never.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    InvalidTableError,
+    MissingFileError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+)
+from harness.storage.listings import Entry
+from harness.storage.paths import join
+from harness.storage.stores import Storage
+from harness.testing.oracle.planner.delta_paths import canonical
+from harness.testing.oracle.planner.documents import needed, optional, parse_json
+from harness.testing.writing.delta.checkpoint import hint_checksum
+
+# Actions of a Delta log, checked one by one (delta L24, L25, D1).
+
+
+Action: TypeAlias = tuple[str, dict[str, Any]]
+"""The name of an action, and what it says."""
+
+_FIELDS: Mapping[str, Mapping[str, type]] = {
+    "add": {
+        "path": str,
+        "partitionValues": dict,
+        "size": int,
+        "stats": str,
+        "deletionVector": dict,
+        "baseRowId": int,
+        "defaultRowCommitVersion": int,
+    },
+    "remove": {"path": str, "deletionVector": dict},
+    "cdc": {"path": str, "partitionValues": dict, "size": int},
+    "protocol": {"minReaderVersion": int, "minWriterVersion": int, "readerFeatures": list, "writerFeatures": list},
+    "metaData": {"schemaString": str, "partitionColumns": list, "configuration": dict, "format": dict},
+    "txn": {"appId": str, "version": int},
+    "domainMetadata": {"domain": str},
+    "commitInfo": {},
+    "sidecar": {"path": str},
+    "checkpointMetadata": {},
+}
+_NEEDED = {
+    "add": ("path", "partitionValues", "size"),
+    "remove": ("path",),
+    "cdc": ("path", "partitionValues", "size"),
+    "protocol": ("minReaderVersion", "minWriterVersion"),
+    "metaData": ("partitionColumns", "configuration"),
+    "txn": ("appId", "version"),
+    "domainMetadata": ("domain",),
+}
+_VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardinality": int}
+
+
+def commit_actions(data: bytes, *, file: str) -> list[Action]:
+    """The actions of a commit, a line each; lines that are blank, and actions that are not known, are passed over.
+
+    Raises:
+        CorruptFileError: the file is empty (delta L3), or a line is not one action as it must be (delta L24).
+    """
+    if not data:
+        raise CorruptFileError("A commit is an empty file", cause="LogCorrupt", file=file, rule="delta L3")
+    actions: list[Action] = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            value = parse_json(line, file=f"{file}, line {number}")
+            actions += checked_actions(value, file=f"{file}, line {number}")
+    return actions
+
+
+def checked_actions(value: Any, *, file: str) -> list[Action]:
+    """The action of one line or row; none where it is not known.
+
+    Raises:
+        CorruptFileError: several actions, or a field that is missing or of another type.
+    """
+    if not isinstance(value, dict):
+        raise _corrupt(f"got {value!r:.80}, expected an object", file)
+    known = [(name, body) for name, body in value.items() if name in _FIELDS and body is not None]
+    if len(known) > 1:
+        raise _corrupt(f"{len(known)} actions in one", file)
+    try:
+        for name, body in known:
+            _delta_actions_check(name, body, file)
+    except CorruptFileError:
+        raise
+    except InvalidTableError as error:
+        raise _corrupt(error.message, file) from error
+    return known
+
+
+def identity(body: Mapping[str, Any]) -> str:
+    """What tells one deletion vector of a file from another; empty without one (delta R1)."""
+    vector = body.get("deletionVector")
+    if vector is None:
+        return ""
+    offset = vector.get("offset")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
+
+
+def _delta_actions_check(name: str, body: Any, file: str) -> None:
+    for key in _NEEDED.get(name, ()):
+        needed(body, key, _FIELDS[name][key], file=file)
+    if not isinstance(body, dict):
+        raise _corrupt(f"the {name} is no object", file)
+    for key, kind in _FIELDS[name].items():
+        optional(body, key, kind, file=file)
+    for key in ("partitionValues", "configuration") if name in ("add", "metaData", "cdc") else ():
+        if not all(text is None or isinstance(text, str) for text in (body.get(key) or {}).values()):
+            raise _corrupt(f"a value of {key} is no text", file)
+    for key in ("readerFeatures", "writerFeatures", "partitionColumns"):
+        if not all(isinstance(text, str) for text in body.get(key) or ()):
+            raise _corrupt(f"{key} holds what is no text", file)
+    vector = body.get("deletionVector") if name in ("add", "remove") else None
+    if vector is not None:
+        for key, kind in _VECTOR.items():
+            needed(vector, key, kind, file=file)
+        optional(vector, "offset", int, file=file)
+
+
+def _corrupt(reason: str, file: str) -> CorruptFileError:
+    return CorruptFileError(f"Cannot read the log: {reason}", cause="LogCorrupt", file=file, rule="delta L24")
+
+
+# Checkpoints of a Delta table as the actions that they stand for (delta L12 to L20).
+
+
+_COLUMNS = {
+    "add": (
+        "path",
+        "partitionValues",
+        "size",
+        "stats",
+        "stats_parsed.numRecords",
+        "deletionVector",
+        "baseRowId",
+        "defaultRowCommitVersion",
+    ),
+    "remove": ("path", "deletionVector"),
+    "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
+    "metaData": ("schemaString", "partitionColumns", "configuration", "format"),
+    "sidecar": ("path", "sizeInBytes"),
+    "checkpointMetadata": ("version",),
+}
+_MAPS = ("partitionValues", "configuration")
+
+
+def checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
+    """The actions in the files of one checkpoint, those of its sidecars included; tombstones are left out (L18).
+
+    Raises:
+        CorruptFileError, MissingFileError: a file cannot be read, or is cut short (delta L15, L19).
+        InvalidTableError: it contradicts itself (delta L14, L18).
+    """
+    actions = [action for path in paths for action in _read(path, storage)]
+    top = {name for name, _ in actions}
+    sidecars = [body for name, body in actions if name == "sidecar"]
+    heads = [body for name, body in actions if name == "checkpointMetadata"]
+    is_named = paths[0].count(".") == 3 and ".checkpoint.parquet" not in paths[0].rsplit("/", 1)[-1]
+    if len(heads) > 1 or ((is_named or sidecars) and not heads):
+        raise _invalid(f"it has {len(heads)} checkpointMetadata", paths[0], "delta L14")
+    if heads and heads[0].get("version") != version:
+        raise _invalid(f"it says that it is of version {heads[0].get('version')}", paths[0], "delta L14")
+    if sidecars and top & {"add", "remove"}:
+        raise _invalid("it has files of its own beside sidecars", paths[0], "delta L16")
+    for sidecar in sidecars:
+        actions += _read_sidecar(sidecar, paths[0], storage)
+    _check_column([_sidecar_path(sidecar, paths[0]) for sidecar in sidecars] or paths, storage)
+    _check_counts(actions, paths[0], version, storage, is_v2=bool(heads))
+    removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
+    added = [(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "add"]
+    if removed & set(added):
+        raise _invalid("it adds and removes a file", paths[0], "delta L18")
+    return [action for action in actions if action[0] in ("add", "protocol", "metaData")]
+
+
+def _read_sidecar(sidecar: dict[str, Any], top: str, storage: Storage) -> Iterator[Action]:
+    path = _sidecar_path(sidecar, top)
+    if storage.size(path) < (sidecar.get("sizeInBytes") or 0):
+        message = "A sidecar is cut short"
+        raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L15")
+    yield from (action for action in _read(path, storage) if action[0] in ("add", "remove"))
+
+
+def _sidecar_path(sidecar: dict[str, Any], top: str) -> str:
+    log = top.rpartition("/")[0]
+    bare = "/" not in sidecar["path"] and ":" not in sidecar["path"]
+    return canonical(sidecar["path"], f"{log}/_sidecars" if bare else log)
+
+
+def _read(path: str, storage: Storage) -> list[Action]:
+    data = storage.read(path)
+    if path.endswith(".json"):
+        return commit_actions(data, file=path)
+    wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
+    try:
+        parquet = pq.ParquetFile(io.BytesIO(data))
+        others = [name for name in parquet.schema_arrow.names if name not in _COLUMNS]
+        rows = parquet.read(columns=wanted + others).to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        message = f"Cannot read checkpoint: {error}"
+        raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L19") from error
+    if len(rows) != parquet.metadata.num_rows or any(all(body is None for body in row.values()) for row in rows):
+        raise _lost("a row of the checkpoint holds no action", path, "delta L17")
+    known = [{name: body for name, body in row.items() if name not in others} for row in rows]
+    if any(sum(body is not None for body in row.values()) > 1 for row in known):
+        raise _lost("a row of the checkpoint holds several actions", path, "delta L17")
+    return [action for row in known for action in checked_actions(_action(row), file=path)]
+
+
+def _check_column(paths: Sequence[str], storage: Storage) -> None:
+    """Refuses a checkpoint where no file that may list live files has the column for them."""
+    for path in paths:
+        if path.endswith(".json") or "add" in pq.read_schema(io.BytesIO(storage.read(path))).names:
+            return
+    raise _lost("the checkpoint has no column add", paths[0], "delta L17")
+
+
+def _check_counts(actions: list[Action], top: str, version: int, storage: Storage, *, is_v2: bool) -> None:
+    """Holds the checkpoint against what a sound `_last_checkpoint` says of it."""
+    try:
+        text = storage.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
+        hint = json.loads(text, object_pairs_hook=_each_key_once)
+        if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
+            return
+    except (MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return
+    files, size = hint.get("numOfAddFiles"), hint.get("size")
+    adds = sum(name == "add" for name, _ in actions)
+    if type(files) is int and files >= 0:
+        is_right = files == adds
+    else:
+        is_right = type(size) is not int or size < 0 or is_v2 or size == len(actions)
+    if not is_right:
+        raise _lost(
+            f"_last_checkpoint says {files} files, {size} actions; found {adds}, {len(actions)}", top, "delta L10"
+        )
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+def _action(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: {key: dict(value) if key in _MAPS and value is not None else value for key, value in body.items()}
+        | ({"deletionVector": _vector(body["deletionVector"])} if "deletionVector" in body else {})
+        for name, body in row.items()
+        if body is not None
+    }
+
+
+def _vector(descriptor: dict[str, Any] | None) -> dict[str, Any] | None:
+    """None also for a struct of nothing but nulls, which is how some writers of Parquet spell a null struct."""
+    return None if descriptor is None or all(value is None for value in descriptor.values()) else descriptor
+
+
+def _lost(reason: str, file: str, rule: str) -> CorruptFileError:
+    return CorruptFileError(f"Cannot read checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
+
+
+def _invalid(reason: str, file: str, rule: str) -> InvalidTableError:
+    return InvalidTableError(f"Invalid checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
+
+
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT = re.compile(rf"([0-9]{{20}})\.checkpoint\.(?:parquet|{_UUID}\.(?:json|parquet))")
+_PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet")
+_COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The files of a log: commits by version, and complete checkpoints as (version, names of files), ascending.
+
+    held: content of commits that only a catalog holds, by version.
+    """
+
+    root: str
+    commits: Mapping[int, Entry]
+    checkpoints: tuple[tuple[int, tuple[str, ...]], ...]
+    latest: int
+    held: Mapping[int, bytes] = field(default_factory=dict)
+
+    def path(self, name: str) -> str:
+        """The physical path of a file of the log."""
+        return join(self.root, "_delta_log", name)
+
+    def actions(self, version: int, storage: Storage) -> list[Action]:
+        """The actions of a commit."""
+        path = self.path(self.commits[version].name)
+        data = self.held[version] if version in self.held else storage.read(path)
+        return commit_actions(data, file=path)
+
+    def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
+        """The bases of a version, oldest first: (-1, ()) is the empty table before version 0.
+
+        All commits after a base must be there, and that of a checkpoint's own version too (delta L21 to L23).
+        """
+        possible = [(-1, ()), *self.checkpoints]
+        return [
+            (base, names)
+            for base, names in possible
+            if base <= version and all(v in self.commits for v in range(max(base, 0), version + 1))
+        ]
+
+    def readable(self) -> list[int]:
+        """The versions that can still be read, ascending (delta L29)."""
+        full = [v for v, entry in sorted(self.commits.items()) if entry.size > 0]
+        starts = {0, *(base for base, _ in self.checkpoints)}
+        found: list[int] = []
+        for version in full:
+            if version in starts or (found and found[-1] == version - 1):
+                found.append(version)
+        return found
+
+
+@dataclass(slots=True)
+class State:
+    """A table at one version: live adds by identity, the protocol and the metadata."""
+
+    version: int
+    protocol: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    adds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+
+
+def list_log(root: str, storage: Storage) -> Log:
+    """The log of the table in folder `root`.
+
+    Raises:
+        TableNotFoundError: there is none, or nothing in it (delta L4).
+    """
+    entries = storage.entries(join(root, "_delta_log"))
+    commits = {int(match[1]): entry for entry in entries if (match := _COMMIT.fullmatch(entry.name))}
+    whole = [e.name for e in entries if e.size != 0]
+    single = [(int(match[1]), (name,)) for name in whole if (match := _CHECKPOINT.fullmatch(name))]
+    checkpoints = [*single, *_parted(whole)]
+    ends = [int(match[2]) for name in whole if (match := _COMPACTED.fullmatch(name)) and match[2] > match[1]]
+    versions = [*commits, *(version for version, _ in checkpoints), *ends]
+    if not versions:
+        raise TableNotFoundError("There is no Delta table: no commit and no checkpoint", table=root, rule="delta L4")
+    return Log(root, commits, tuple(sorted(checkpoints)), max(versions))
+
+
+def load(log: Log, version: int | None, storage: Storage) -> State:
+    """The table at a version; None: the latest.
+
+    Raises:
+        SnapshotNotFoundError: the log has no such version (any more).
+        InvalidTableError, CorruptFileError: the log is broken.
+    """
+    target = log.latest if version is None else version
+    readable = log.readable()
+    if not 0 <= target <= log.latest or (readable and target < readable[0]):
+        raise SnapshotNotFoundError(f"There is no version {target}", cause="VersionNotFound", rule="delta L32")
+    first: HarnessError | None = None
+    for base, names in log.bases(target):
+        try:
+            return _replay(log, base, names, target, storage)
+        except (InvalidTableError, MissingFileError) as error:
+            first = first or error  # a newer base may do without the file that is broken (delta L5, L19)
+    if first is not None:
+        raise first
+    cause = "LogGap" if readable else "LogTruncated"
+    message = f"Commits up to version {target} are missing, and no checkpoint replaces them"
+    raise InvalidTableError(message, cause=cause, rule="delta L21")
+
+
+def _parted(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Checkpoints in parts of which all are there (delta L12)."""
+    matches = [match for name in names if (match := _PART.fullmatch(name))]
+    for version, count in sorted({(match[1], match[3]) for match in matches}):
+        parts = {int(match[2]): match[0] for match in matches if (match[1], match[3]) == (version, count)}
+        wanted = range(1, int(count) + 1)
+        if wanted and all(number in parts for number in wanted):
+            yield int(version), tuple(parts[number] for number in wanted)
+
+
+def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: Storage) -> State:
+    state = State(target)
+    if names:
+        actions = checkpoint_actions([log.path(name) for name in names], base, storage)
+        _apply(state, actions, log.root, log.path(names[0]))
+        features = [name.lower() for name in (state.protocol or {}).get("readerFeatures") or ()]
+        if len(names) > 1 and "v2checkpoint" in features:
+            message = "A table with v2Checkpoint has a checkpoint in parts"
+            raise CorruptFileError(message, cause="LogCorrupt", file=names[0], rule="delta L13")
+    for version in range(base + 1, target + 1):
+        _apply(state, log.actions(version, storage), log.root, log.path(log.commits[version].name))
+    if state.protocol is None or state.metadata is None:
+        message = f"The log has no protocol or no metaData up to version {target}"
+        raise InvalidTableError(message, cause="LogCorrupt", rule="delta L20")
+    _check(state)
+    return state
+
+
+def _apply(state: State, actions: list[Action], root: str, file: str) -> None:
+    """Adds the actions of one commit, whose order means nothing (delta L26, R1 to R6)."""
+    seen: dict[tuple[str, str], str] = {}
+    kinds: set[str] = set()
+    for kind, body in actions:
+        if kind in ("protocol", "metaData"):
+            if kind in kinds:
+                message = f"A file of the log has two {kind} actions"
+                raise InvalidTableError(message, cause="LogCorrupt", file=file, rule="delta L25")
+            kinds.add(kind)
+            if kind == "protocol":
+                state.protocol = body
+            else:
+                state.metadata = body
+        elif kind in ("add", "remove"):
+            key = (canonical(body["path"], root), identity(body))
+            if key in seen and "add" in (kind, seen[key]):
+                message = f"A commit adds {key[0]} twice, or adds and removes it"
+                raise InvalidTableError(message, cause="LogCorrupt", file=file, rule="delta L25")
+            seen[key] = kind
+            state.adds.pop(key, None)
+            if kind == "add":
+                state.adds[key] = body
+
+
+def _check(state: State) -> None:
+    """delta R3, R13."""
+    paths = [path for path, _ in state.adds]
+    if len(set(paths)) < len(paths):
+        message = "A data file is live with two deletion vectors"
+        raise InvalidTableError(message, cause="LogCorrupt", rule="delta R3")
+    for (path, _), add in state.adds.items():
+        if add["size"] < 0:
+            raise InvalidTableError(f"A file has {add['size']} bytes", cause="LogCorrupt", file=path, rule="delta R13")

@@ -1,0 +1,301 @@
+"""The protocol and the schema of a Delta table (delta sections 3 and 4)."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    PrimitiveType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    VariantType,
+)
+from harness.metadata.plan.projection import ColumnLookup
+from harness.testing.oracle.planner.delta_log import State
+from harness.testing.oracle.planner.delta_paths import table_root
+from harness.testing.oracle.planner.documents import mapping, needed, optional, parse_json
+
+_READ = frozenset(
+    {
+        "catalogmanaged",
+        "catalogowned-preview",
+        "columnmapping",
+        "deletionvectors",
+        "geospatial",
+        "geospatial-dev",
+        "timestampntz",
+        "timestampwithouttimezone",
+        "typewidening",
+        "typewidening-preview",
+        "v2checkpoint",
+        "vacuumprotocolcheck",
+        "variantshredding",
+        "variantshredding-preview",
+        "varianttype",
+        "varianttype-preview",
+    }
+)
+_REFUSED = frozenset(
+    {
+        "adaptivemetadata-preview",
+        "intervaltype",
+        "redirectreaderwriter-preview",
+        "timestampnanos",
+    }
+)
+_PLAIN: dict[str, PrimitiveType] = {
+    "byte": IntegerType(8),
+    "short": IntegerType(16),
+    "integer": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "boolean": BooleanType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp": TimestampType(utc=True),
+    "timestamp_ntz": TimestampType(),
+    "variant": VariantType(),
+    "void": UnknownType(),
+    "null": UnknownType(),
+    "decimal": DecimalType(10, 0),
+}
+_ID, _NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+_LARGEST_ID = 2147483447
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table's columns at one version, and how they are found in data files."""
+
+    schema: Schema
+    partition_columns: tuple[Field, ...]
+    lookup: ColumnLookup
+
+
+def columns_of(state: State, *, table: str) -> Columns:
+    """The columns of a table, once it is sure that its protocol can be read.
+
+    Raises:
+        UnsupportedError: a protocol, a feature or a type that is not read (delta P1, P2, T1, T23).
+        InvalidTableError: the protocol or the schema contradicts itself (delta P1, P4, T1, T13, V7, V8).
+    """
+    protocol, metadata = state.protocol or {}, state.metadata or {}
+    _check_protocol(protocol, table)
+    provider = (metadata.get("format") or {}).get("provider") or "parquet"
+    if provider.lower() != "parquet":
+        raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
+    _check_redirect(metadata.get("configuration") or {}, table)
+    readers, writers = ({name.lower() for name in protocol.get(f"{who}Features") or ()} for who in ("reader", "writer"))
+    text = (metadata.get("configuration") or {}).get("delta.columnMapping.mode") or "none"
+    if text.lower() not in ("none", "name", "id"):
+        raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
+    # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
+    features = readers | (writers if protocol["minReaderVersion"] > 1 else writers - {"columnmapping"})
+    is_active = protocol["minReaderVersion"] == 2 or "columnmapping" in features
+    mode = text.lower() if is_active else "none"
+    document = _schema_document(metadata.get("schemaString") or "", table)
+    parser = _Parser(table, mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
+    fields = parser.fields(document, top=True)
+    if not fields:
+        raise InvalidTableError("The schema has no columns", cause="SchemaError", rule="delta T1")
+    lookup = ColumnLookup.DELTA_ID if mode == "id" else ColumnLookup.DELTA_NAME
+    return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
+
+
+def is_catalog_managed(state: State) -> bool:
+    """Whether only a catalog knows the commits of the table (frontier F4); either list of features says it."""
+    listed = [*((state.protocol or {}).get(f"{who}Features") or () for who in ("reader", "writer"))]
+    return bool({name.lower() for names in listed for name in names} & {"catalogmanaged", "catalogowned-preview"})
+
+
+def is_true(state: State, key: str) -> bool:
+    """Whether a table property is set and true.
+
+    Raises:
+        InvalidTableError: it is neither true nor false (delta R12).
+    """
+    text = (((state.metadata or {}).get("configuration") or {}).get(key) or "false").lower()
+    if text not in ("true", "false"):
+        raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
+    return bool(text == "true")
+
+
+def _schema_document(text: str, table: str) -> Any:
+    try:
+        return parse_json(text, file=table)
+    except CorruptFileError as error:
+        message = f"The schema string is missing or no JSON: {error.message}"
+        raise InvalidTableError(message, cause="SchemaError", table=table, rule="delta T1") from error
+
+
+def _check_protocol(protocol: dict[str, Any], table: str) -> None:
+    version, readers = protocol["minReaderVersion"], protocol.get("readerFeatures")
+    if version > 3:
+        message = f"Cannot read a table of reader version {version}"
+        raise UnsupportedError(message, cause="UnsupportedProtocol", table=table, rule="delta P1")
+    if version < 1 or (version == 3) is (readers is None):
+        message = f"Reader version {version} with reader features {readers}"
+        raise InvalidTableError(message, cause="LogCorrupt", table=table, rule="delta P1")
+    unknown = [name for name in readers or () if name.lower() not in _READ]
+    unknown += [name for name in protocol.get("writerFeatures") or () if name.lower() in _REFUSED]
+    if unknown:
+        message = f"Cannot read a table with the reader features {', '.join(unknown)}"
+        raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="delta P2")
+
+
+def _check_redirect(properties: dict[str, Any], table: str) -> None:
+    """frontier F5.3."""
+    for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
+        if properties.get(name) is None:
+            continue
+        try:
+            redirect = mapping(parse_json(properties[name], file=table), file=table)
+        except InvalidTableError:
+            redirect = {}
+        state, spec = redirect.get("state"), redirect.get("spec")
+        place = re.search(r'"destPath"\s*:\s*"([^"]+)"', spec) if isinstance(spec, str) else None
+        if state == "REDIRECT-READY" and place and table_root(place[1]) == table_root(table):
+            continue  # the copy that the redirection leads to
+        if state == "REDIRECT-READY":
+            message = f"Cannot read a redirected table: {properties[name]}"
+            raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="frontier F5.3")
+        if state not in ("ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS", "NO-REDIRECT"):
+            message = f"Property {name} is {properties[name]!r}"
+            raise InvalidTableError(message, cause="InvalidProperty", table=table, rule="frontier F5.3")
+
+
+class _Parser:
+    """Turns a schema's JSON into fields. Ids are those of column mapping, else numbers in the order of the schema."""
+
+    def __init__(self, table: str, is_mapped: bool, checks_changes: bool, document: Any) -> None:
+        self.table, self.is_mapped, self.checks_changes = table, is_mapped, checks_changes
+        annotated = list(_annotated(document)) if is_mapped else []
+        self.numbers = itertools.count(max(annotated, default=0) + 1)
+        self.seen: set[int] = set()
+
+    def fields(self, document: Any, *, top: bool = False) -> tuple[Field, ...]:
+        if needed(document, "type", str, file=self.table) != "struct":
+            raise self.invalid("the schema is no struct")
+        fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list, file=self.table))
+        for names in ([f.name for f in fields], [f.physical_name or f.name for f in fields]):
+            if len({name.lower() for name in names}) < len(names):
+                raise self.invalid(f"the names {names} differ in letter case at most")
+        return fields
+
+    def field(self, document: Any, *, top: bool) -> Field:
+        name = needed(document, "name", str, file=self.table)
+        annotations = optional(document, "metadata", dict, file=self.table) or {}
+        nullable = optional(document, "nullable", bool, file=self.table) is not False
+        id_, physical = self.mapped(annotations) if self.is_mapped else (next(self.numbers), None)
+        type_ = self.type(document.get("type"))
+        if self.checks_changes:
+            self.check_changes(annotations.get("delta.typeChanges"))
+        return Field(id=id_, name=name, type=type_, required=top and not nullable, physical_name=physical)
+
+    def mapped(self, annotations: dict[str, Any]) -> tuple[int, str]:
+        """delta T13."""
+        id_ = needed(annotations, _ID, int, file=self.table)
+        physical = needed(annotations, _NAME, str, file=self.table)
+        if id_ in self.seen or not 0 <= id_ <= _LARGEST_ID or not physical:
+            raise self.invalid(f"column id {id_} is repeated or out of range, or its physical name empty")
+        self.seen.add(id_)
+        return id_, physical
+
+    def type(self, document: Any) -> Type:
+        if isinstance(document, str):
+            return self.named(document)
+        match needed(document, "type", str, file=self.table):
+            case "struct":
+                return StructType(self.fields(document))
+            case "array":
+                return ListType(self.part("element", document.get("elementType")))
+            case "map":
+                key = self.part("key", document.get("keyType"))
+                return MapType(key, self.part("value", document.get("valueType")))
+            case other:
+                return self.named(other)
+
+    def part(self, name: str, document: Any) -> Field:
+        id_ = next(self.numbers)
+        return Field(id=id_, name=name, type=self.type(document), required=name == "key")
+
+    def named(self, text: str) -> PrimitiveType:
+        if text in _PLAIN:
+            return _PLAIN[text]
+        match = re.fullmatch(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
+        if match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1]):
+            return DecimalType(int(match[1]), int(match[2]))
+        if re.fullmatch(r"(?:char|varchar)\(\s*[0-9]+\s*\)|string collate [\w.]+", text, re.IGNORECASE):
+            return StringType()
+        if re.fullmatch(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*", text, re.IGNORECASE):
+            return OpaqueType(text)
+        raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
+
+    def check_changes(self, changes: Any) -> None:
+        """delta T23."""
+        for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
+            old, new = (needed(change, key, str, file=self.table) for key in ("fromType", "toType"))
+            if not _widens(self.named(old), self.named(new)):
+                message = f"A column changed from {old} to {new}"
+                raise UnsupportedError(message, cause="UnsupportedType", rule="delta T23")
+
+    def invalid(self, reason: str) -> InvalidTableError:
+        return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", table=self.table, rule="delta T1")
+
+
+def _widens(old: PrimitiveType, new: PrimitiveType) -> bool:
+    """delta T22."""
+    match old, new:
+        case IntegerType(bits=a), IntegerType(bits=b):
+            return a <= b
+        case IntegerType(bits=a), FloatType(bits=64):
+            return a <= 32
+        case IntegerType(bits=a), DecimalType(precision=p, scale=s):
+            return p - s >= {8: 3, 16: 5, 32: 10, 64: 20}[a]
+        case DecimalType(precision=p, scale=s), DecimalType(precision=q, scale=t):
+            return t >= s and q - p >= t - s
+        case DateType(), TimestampType(utc=False):
+            return True
+        case FloatType(bits=a), FloatType(bits=b):
+            return a <= b
+        case _:
+            return old == new
+
+
+def _annotated(document: Any) -> Iterator[int]:
+    for value in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        yield from _annotated(value)
+    if isinstance(document, dict) and isinstance(document.get(_ID), int):
+        yield document[_ID]
+
+
+def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Field, ...]:
+    """delta V7, V8."""
+    by_name = {f.name.lower(): f for f in fields}
+    found = [by_name.get(name.lower()) for name in names]
+    columns = tuple(f for f in found if f is not None)
+    nested = any(isinstance(f.type, StructType | ListType | MapType | VariantType) for f in columns)
+    if None in found or nested or len({f.id for f in columns}) < len(names):
+        raise InvalidTableError(f"Invalid partition columns {names}", cause="SchemaError", rule="delta V8")
+    return columns

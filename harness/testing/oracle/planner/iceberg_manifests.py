@@ -1,0 +1,239 @@
+"""The live files of an Iceberg snapshot, from its manifests, all of which are read (iceberg section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import (
+    CorruptFileError,
+    EncryptedTableError,
+    HarnessError,
+    InvalidTableError,
+    MissingFileError,
+    UnsupportedError,
+)
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
+from harness.testing.oracle.planner.avro import AvroFile, Record, read_avro, value_of
+from harness.testing.oracle.planner.documents import parse_json
+from harness.testing.oracle.planner.iceberg_metadata import Metadata, Snapshot, Spec, spec_fields
+from harness.testing.oracle.planner.iceberg_partitions import stored, value_type
+
+DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
+_DELETED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LiveFile:
+    """A data or delete file of the snapshot; fields as in its manifest, after inheritance."""
+
+    manifest: str
+    content: int
+    path: str
+    physical: str
+    format: str
+    spec: Spec
+    partition: Mapping[int, Any]
+    record_count: int | None
+    size: int | None
+    sequence_number: int
+    first_row_id: int | None
+    equality_ids: tuple[int, ...]
+    referenced: str | None
+    offset: int | None
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Opens a table's files by their recorded paths."""
+
+    storage: Storage
+    paths: PathMap
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            MissingFileError: it is not there; names both of its paths (iceberg 1.12).
+        """
+        physical = self.paths.physical(path)
+        self.storage.check(physical, path)
+        try:
+            return self.storage.read(physical, offset=offset, length=length)
+        except MissingFileError as error:
+            error.file = path if path == physical else f"{path} ({physical})"
+            raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Manifest:
+    path: str
+    spec_id: int | None
+    is_deletes: bool = False
+    sequence_number: int = 0
+    first_row_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """One manifest while it is read."""
+
+    metadata: Metadata
+    files: Files
+    manifest: _Manifest
+    avro: AvroFile
+    spec: Spec
+    next_row_id: list[int | None] = field(default_factory=list)
+
+
+def live_files(metadata: Metadata, snapshot: Snapshot, files: Files) -> tuple[LiveFile, ...]:
+    """Every live file of the snapshot, data and deletes, in the order of its manifests.
+
+    Raises:
+        InvalidTableError, UnsupportedError, MissingFileError: a manifest cannot be read, or breaks the specification.
+    """
+    return tuple(file for manifest in _manifests(snapshot, files) for file in _entries(metadata, manifest, files))
+
+
+def _manifests(snapshot: Snapshot, files: Files) -> Iterator[_Manifest]:
+    if snapshot.manifest_list is None:
+        yield from (_Manifest(path=path, spec_id=None) for path in snapshot.manifests)  # iceberg 1.27
+        return
+    for row in read_avro(files.read(snapshot.manifest_list), file=snapshot.manifest_list).records:
+        path, spec_id = value_of(row, 500, "manifest_path"), value_of(row, 502, "partition_spec_id")
+        content = value_of(row, 517, "content") or 0
+        if path is None or spec_id is None or content not in (0, 1):
+            message = f"A manifest has path {path!r}, spec {spec_id!r} and content {content!r}"
+            raise CorruptFileError(message, cause="CorruptManifest", file=snapshot.manifest_list, rule="iceberg 2.2")
+        if value_of(row, 519, "key_metadata"):
+            raise EncryptedTableError("Cannot read an encrypted manifest", file=path, rule="iceberg 2.19")
+        yield _Manifest(
+            path=path,
+            spec_id=spec_id,
+            is_deletes=content == 1,
+            sequence_number=value_of(row, 515, "sequence_number") or 0,
+            first_row_id=value_of(row, 520, "first_row_id"),
+        )
+
+
+def _entries(metadata: Metadata, manifest: _Manifest, files: Files) -> Iterator[LiveFile]:
+    avro = read_avro(files.read(manifest.path), file=manifest.path)
+    disputed = avro.header.get("content") == "deletes" and not manifest.is_deletes
+    first_row_id = None if manifest.is_deletes else manifest.first_row_id
+    reader = _Reader(metadata, files, manifest, avro, _spec(metadata, manifest, avro), [first_row_id])
+    for entry in avro.records:
+        status, record = value_of(entry, 0, "status"), value_of(entry, 2, "data_file")
+        if status not in (0, 1, 2) or record is None:
+            raise _corrupt(f"an entry has status {status!r}", manifest.path, "iceberg 2.6")
+        if status != _DELETED:
+            if disputed and value_of(record, 134, "content") is None:
+                raise _corrupt("it holds deletes, its list says data, an entry neither", manifest.path, "iceberg 2.4")
+            yield _file(reader, entry, record, status)
+
+
+def _file(reader: _Reader, entry: Record, record: Record, status: int) -> LiveFile:
+    path = value_of(record, 100, "file_path")
+    if path is None:
+        raise _corrupt("an entry has no path", reader.manifest.path, "iceberg 2.7")
+    try:
+        content = value_of(record, 134, "content") or 0
+        count = value_of(record, 103, "record_count")
+        count = None if count is None or count < 0 else count  # iceberg 2.21
+        if value_of(record, 131, "key_metadata"):
+            raise EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", rule="iceberg 2.19")
+        return LiveFile(
+            manifest=reader.manifest.path,
+            content=content,
+            path=path,
+            physical=reader.files.paths.physical(path),
+            format=_format(content, value_of(record, 101, "file_format"), reader.manifest),
+            spec=reader.spec,
+            partition=_partition(reader, record),
+            record_count=count,
+            size=value_of(record, 104, "file_size_in_bytes"),
+            sequence_number=_sequence_number(reader, value_of(entry, 3, "sequence_number"), status),
+            first_row_id=_first_row_id(reader, value_of(record, 142, "first_row_id"), count),
+            equality_ids=tuple(value_of(record, 135, "equality_ids") or ()),
+            referenced=value_of(record, 143, "referenced_data_file"),
+            offset=value_of(record, 144, "content_offset"),
+            length=value_of(record, 145, "content_size_in_bytes"),
+        )
+    except HarnessError as error:
+        raise error.within(file=path) from error.__cause__
+
+
+def _format(content: int, format_: str | None, manifest: _Manifest) -> str:
+    if content not in (DATA, POSITION_DELETES, EQUALITY_DELETES) or (content == DATA) is manifest.is_deletes:
+        raise _corrupt(f"content {content!r} in a manifest of the other kind", manifest.path, "iceberg 2.20")
+    if format_ is None:
+        raise _corrupt("an entry has no file format", manifest.path, "iceberg 2.7")
+    name = format_.lower()
+    if name not in ("parquet", "avro", "orc") and (name, content) != ("puffin", POSITION_DELETES):
+        message = f"Cannot read a file of format {name!r}"
+        raise UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 2.20")
+    return name
+
+
+def _sequence_number(reader: _Reader, written: int | None, status: int) -> int:
+    """iceberg 2.9; an older file that a v1 manifest carries on precedes all numbers."""
+    if written is not None:
+        return written
+    if reader.manifest.sequence_number == 0 or status == 1:
+        return reader.manifest.sequence_number
+    if reader.avro.header.get("format-version") == "1":
+        return 0
+    message = "An existing entry has no sequence number, so which deletes hit it is unknown"
+    raise InvalidTableError(message, cause="MissingSequenceNumber", rule="iceberg 2.9")
+
+
+def _first_row_id(reader: _Reader, written: int | None, count: int | None) -> int | None:
+    """iceberg 2.11."""
+    running = reader.next_row_id[0]
+    if running is None or written is not None:
+        return None if running is None else written
+    if count is None:
+        raise _corrupt("row ids need record counts", reader.manifest.path, "iceberg 2.11")
+    reader.next_row_id[0] = running + count
+    return running
+
+
+def _partition(reader: _Reader, record: Record) -> dict[int, Any]:
+    """The tuple by field id; by position where a v1 writer gave no ids; what is absent is null (iceberg 2.17)."""
+    written: Record = value_of(record, 102, "partition") or {}
+    kinds = reader.avro.kinds(2, 102)
+    has_ids = any(isinstance(key, int) for key in written)
+    values: dict[int, Any] = {}
+    for place, part in enumerate(reader.spec.fields):
+        by_place = list(written)[place] if place < len(written) else None
+        key = part.id if has_ids else by_place
+        value = written.get(key) if key is not None and part.transform != "void" else None
+        try:
+            values[part.id] = stored(value, value_type(part, reader.metadata), kinds.get(key or 0, ""))
+        except ValueError as error:
+            message = f"partition field {part.name!r}: {error}"
+            raise _corrupt(message, reader.manifest.path, "iceberg 2.18") from error
+    return values
+
+
+def _spec(metadata: Metadata, manifest: _Manifest, avro: AvroFile) -> Spec:
+    """The table's spec, else the one in the manifest's header (iceberg 1.27, 2.22)."""
+    written = avro.header.get("partition-spec-id", "")
+    spec_id = manifest.spec_id if manifest.spec_id is not None else int(written) if written.isdecimal() else 0
+    if spec_id in metadata.specs:
+        return metadata.specs[spec_id]
+    text = avro.header.get("partition-spec")
+    if text is None or written not in ("", str(spec_id)):
+        message = f"There is no partition spec {spec_id}"
+        raise InvalidTableError(message, cause="MissingSpec", file=manifest.path, rule="iceberg 2.22")
+    value = parse_json(text, file=manifest.path)
+    fields = value.get("fields") if isinstance(value, dict) else value
+    if not isinstance(fields, list):
+        raise _corrupt("its header has no partition spec", manifest.path, "iceberg 2.22")
+    return Spec(spec_id, spec_fields(fields, file=manifest.path))
+
+
+def _corrupt(reason: str, file: str, rule: str) -> CorruptFileError:
+    return CorruptFileError(f"Invalid manifest: {reason}", cause="CorruptManifest", file=file, rule=rule)

@@ -1,0 +1,274 @@
+"""Iceberg schemas from their JSON (iceberg 1.22, 1.23, 5.14, 5.15)."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from decimal import Decimal
+from typing import Any
+
+from harness.errors import InvalidTableError
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    PrimitiveType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+from harness.testing.oracle.planner.documents import UNITS, Document, day_number, needed, optional, time_of_day
+
+# Default values of Iceberg columns from their JSON to internal values (iceberg 5.14, 5.15).
+
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
+_DATE = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
+
+
+def default_of(value: Any, type_: Type, *, file: str) -> Any:
+    """The internal value of a default; None for null.
+
+    Raises:
+        InvalidTableError: the value is none of the type, or the type has no default but null.
+    """
+    try:
+        return _stored(value, type_)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error, ArithmeticError) as error:
+        raise InvalidTableError(
+            f"Invalid default: got {value!r:.80} for type {type_}: {error}", file=file, rule="iceberg 5.15"
+        ) from error
+
+
+def _stored(value: Any, type_: Type) -> Any:
+    if value is None or isinstance(type_, OpaqueType):
+        return None
+    match type_:
+        case StructType(fields=fields):
+            by_id = {str(f.id): f for f in fields}
+            return {by_id[key].id: _stored(item, by_id[key].type) for key, item in value.items()}
+        case ListType(element=element):
+            return [_stored(item, element.type) for item in _of(value, list)]
+        case MapType(key=key, value=item):
+            pairs = zip(_of(value["keys"], list), _of(value["values"], list), strict=True)
+            return [(_stored(k, key.type), _stored(v, item.type)) for k, v in pairs]
+        case _:
+            return _primitive(value, type_)
+
+
+def _primitive(value: Any, type_: Type) -> Any:
+    match type_:
+        case BooleanType():
+            return _of(value, bool)
+        case IntegerType(bits=bits):
+            return _within(_of(value, int), bits)
+        case FloatType(bits=bits):
+            return _float(value, bits)
+        case DecimalType(precision=precision, scale=scale):
+            return _decimal(_of(value, str), precision, scale)
+        case DateType():
+            return _within(_days(value), 32)
+        case TimeType(unit=unit):
+            return _time(value, UNITS[unit])
+        case TimestampType(unit=unit, utc=utc):
+            return _timestamp(value, UNITS[unit], "+00:00" if utc else "")
+        case StringType():
+            return _of(value, str)
+        case UuidType():
+            _match(_UUID, value)
+            return bytes.fromhex(value.replace("-", ""))
+        case FixedType(length=length):
+            _match(_HEX, value)
+            if len(value) != 2 * length:
+                raise ValueError(f"expected {length} bytes")
+            return bytes.fromhex(value)
+        case BinaryType():
+            _match(_HEX, value)
+            return bytes.fromhex(value)
+        case _:
+            raise ValueError("expected null")
+
+
+def _of(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"expected {kind.__name__}")
+    return value
+
+
+def _match(pattern: re.Pattern[str], value: Any) -> re.Match[str]:
+    found = pattern.fullmatch(_of(value, str))
+    if found is None:
+        raise ValueError("its text has another form")
+    return found
+
+
+def _within(number: int, bits: int) -> int:
+    if number.bit_length() >= bits and number != -1 << bits - 1:
+        raise ValueError(f"expected {bits} bits")
+    return number
+
+
+def _float(value: Any, bits: int) -> float:
+    number = float(value if type(value) is float else _of(value, int))
+    layout = ">f" if bits == 32 else ">d"
+    (rounded,) = struct.unpack(layout, struct.pack(layout, number))
+    if not math.isfinite(rounded):
+        raise ValueError("expected a finite number")
+    return float(rounded)
+
+
+def _decimal(text: str, precision: int, scale: int) -> Decimal:
+    number = Decimal(text)
+    if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
+        raise ValueError(f"expected {scale} digits after the point")
+    return number
+
+
+def _days(text: Any) -> int:
+    year, month, day = _match(_DATE, text).groups()
+    return day_number(int(year), int(month), int(day))
+
+
+def _time(text: Any, per_second: int) -> int:
+    hour, minute, second, fraction = _match(_TIME, text).groups(default="")
+    return time_of_day(int(hour), int(minute), int(second or 0), fraction, per_second=per_second)
+
+
+def _timestamp(text: Any, per_second: int, zone: str) -> int:
+    if not _of(text, str).endswith(zone):
+        raise ValueError(f"expected an end of {zone}")
+    date, _, time = text.removesuffix(zone).partition("T")
+    return _within(_days(date) * 86_400 * per_second + _time(time, per_second), 64)
+
+
+_LARGEST_ID = 2147483447
+_PLAIN: dict[str, PrimitiveType] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "date": DateType(),
+    "time": TimeType(),
+    "timestamp": TimestampType(),
+    "timestamptz": TimestampType(utc=True),
+    "timestamp_ns": TimestampType("ns"),
+    "timestamptz_ns": TimestampType("ns", utc=True),
+    "string": StringType(),
+    "uuid": UuidType(),
+    "binary": BinaryType(),
+    "unknown": UnknownType(),
+    "variant": VariantType(),
+    "geometry": GeometryType(),
+    "geography": GeographyType(),
+}
+
+
+def schema_of(document: Document, *, file: str) -> Schema:
+    """A schema; its id is 0 where it has none (iceberg 1.18).
+
+    Raises:
+        InvalidTableError: a part is missing, or ids are repeated or reserved (iceberg 1.23).
+    """
+    schema = Schema(id=optional(document, "schema-id", int, file=file) or 0, fields=_fields(document, file))
+    seen: set[int] = set()
+    for path, field in schema.walk():
+        if field.id in seen or field.id > _LARGEST_ID:
+            message = f"Invalid schema: field id {field.id} is repeated or reserved"
+            raise InvalidTableError(message, file=file, field=".".join(path), rule="iceberg 1.23")
+        seen.add(field.id)
+    return schema
+
+
+def type_of(document: Any, *, file: str) -> Type:
+    """A type from its name or its object; what is not known is opaque (iceberg 1.22).
+
+    Raises:
+        InvalidTableError: a part of a nested type is missing.
+    """
+    if isinstance(document, str):
+        return _named(document)
+    match needed(document, "type", str, file=file).lower():
+        case "struct":
+            return StructType(_fields(document, file))
+        case "list":
+            return ListType(_part(document, "element", file))
+        case "map":
+            key = Field(
+                id=needed(document, "key-id", int, file=file),
+                name="key",
+                type=type_of(document.get("key"), file=file),
+                required=True,
+            )
+            return MapType(key, _part(document, "value", file))
+        case other:
+            return OpaqueType(f"{{type: {other}}}")
+
+
+def _fields(document: Document, file: str) -> tuple[Field, ...]:
+    return tuple(_field(item, file) for item in needed(document, "fields", list, file=file))
+
+
+def _field(item: Any, file: str) -> Field:
+    type_ = type_of(needed(item, "type", type(item.get("type")), file=file), file=file)
+    return Field(
+        id=needed(item, "id", int, file=file),
+        name=needed(item, "name", str, file=file),
+        type=type_,
+        required=needed(item, "required", bool, file=file),
+        initial_default=default_of(item.get("initial-default"), type_, file=file),
+        doc=optional(item, "doc", str, file=file),
+    )
+
+
+def _part(document: Document, name: str, file: str) -> Field:
+    return Field(
+        id=needed(document, f"{name}-id", int, file=file),
+        name=name,
+        type=type_of(document.get(name), file=file),
+        required=needed(document, f"{name}-required", bool, file=file),
+    )
+
+
+def _named(text: str) -> PrimitiveType:
+    name = text.strip()
+    if name.lower() in _PLAIN:
+        return _PLAIN[name.lower()]
+    match = re.fullmatch(r"(\w+)\s*[(\[](.*)[)\]]", name)
+    kind = match[1].lower() if match else ""
+    parameters = [part.strip() for part in match[2].split(",")] if match else []
+    match kind, parameters:
+        case "decimal", [precision, scale] if precision.isdecimal() and scale.isdecimal():
+            if 1 <= int(precision) <= 38 and int(scale) <= int(precision):
+                return DecimalType(int(precision), int(scale))
+        case "fixed", [length] if length.isdecimal() and int(length) > 0:
+            return FixedType(int(length))
+        case "geometry", [crs] if crs:
+            return GeometryType(crs)
+        case "geography", [crs] if crs:
+            return GeographyType(crs)
+        case "geography", [crs, algorithm] if crs and algorithm.lower() in _EDGES:
+            return GeographyType(crs, algorithm.lower())
+    return OpaqueType(text)
+
+
+_EDGES = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})

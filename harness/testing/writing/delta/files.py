@@ -1,0 +1,295 @@
+"""Parquet data files of Delta tables: rows or an Arrow table in, a file on disk and its `add` action out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from harness.metadata.model.schema import (
+    Field,
+    FloatType,
+    ListType,
+    MapType,
+    Schema,
+    StructType,
+    UnknownType,
+    VariantType,
+    children,
+)
+from harness.testing.writing.columnless_files import group_sizes, write_columnless_parquet
+from harness.testing.writing.delta.types import Json
+from harness.testing.writing.delta.values import json_text, statistics_text
+from harness.testing.writing.iceberg.arrow import arrow_table
+from harness.testing.writing.iceberg.types import stored
+
+# Statistics of a data file as the `add` action carries them: the number of rows, bounds and null counts.
+#
+# Spec: Delta, "Per-file Statistics".
+
+
+_ASCII_FILLER = "\x7f"
+_FILLER = "\U0010ffff"
+
+
+def statistics_of(table: pa.Table, fields: Sequence[Field], bounds_length: int) -> Json:
+    """The statistics of a file with the columns of `fields`; a column that the table lacks has none."""
+    lower: Json = {}
+    upper: Json = {}
+    nulls: Json = {}
+    for f in fields:
+        index = table.schema.get_field_index(f.name)
+        if index >= 0:
+            column = table.column(index)
+            array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+            _collect(f, array, (lower, upper, nulls), bounds_length)
+    return {
+        "numRecords": table.num_rows,
+        "minValues": lower,
+        "maxValues": upper,
+        "nullCount": nulls,
+        "tightBounds": True,
+    }
+
+
+def upper_bound(text: str, length: int) -> str:
+    """A text of about `length` characters that is not below any text that starts like this one (delta F6)."""
+    end = length
+    while end < len(text) and text[end] == _FILLER:
+        end += 1
+    if end >= len(text):
+        return text
+    return text[:end] + (_ASCII_FILLER if text[end] < _ASCII_FILLER else _FILLER)
+
+
+def _collect(f: Field, array: pa.Array, into: tuple[Json, Json, Json], length: int) -> None:
+    lower, upper, nulls = into
+    match f.type:
+        case StructType(fields=fields):
+            inner: tuple[Json, Json, Json] = ({}, {}, {})
+            parts = dict(zip((p.name for p in array.type), array.flatten(), strict=True))
+            for child in fields:
+                if child.name in parts:
+                    _collect(child, parts[child.name], inner, length)
+            for level, found in zip(into, inner, strict=True):
+                if found:
+                    level[f.name] = found
+        case UnknownType():
+            pass
+        case _:
+            nulls[f.name] = array.null_count
+            for level, bound in zip((lower, upper), _bounds(f, array.drop_null(), length), strict=True):
+                if bound is not None:
+                    level[f.name] = bound
+
+
+def _bounds(f: Field, array: pa.Array, length: int) -> tuple[Any, Any]:
+    kind = array.type
+    if isinstance(f.type, FloatType):
+        array = array.filter(pc.invert(pc.is_nan(array)))
+    if len(array) == 0 or isinstance(f.type, VariantType) or pa.types.is_nested(kind) or pa.types.is_boolean(kind):
+        return None, None
+    both = pc.min_max(array)
+    ends = [both[e].value if pa.types.is_temporal(kind) else both[e].as_py() for e in ("min", "max")]
+    lower, upper = (statistics_text(f.type, stored(f.type, end)) for end in ends)
+    if isinstance(lower, str) and pa.types.is_string(kind):
+        return lower[:length], upper_bound(upper, length)
+    return lower, upper
+
+
+Statistics: TypeAlias = Literal["all", "none"] | Collection[str]
+
+
+@dataclass(slots=True, eq=False)
+class DataFileHandle:
+    """A data file on disk, committed or not. Handles are compared by identity.
+
+    file: where it is on disk. add: its `add` action as the next commit will write it; a deletion vector changes it.
+    Change it before the commit to make an unusual one. positions: its rows that are deleted, by its deletion vector.
+    """
+
+    file: Path
+    add: Json
+    num_records: int
+    positions: frozenset[int] = frozenset()
+
+    @property
+    def path(self) -> str:
+        """The path as the log records it."""
+        return str(self.add["path"])
+
+    @property
+    def deletion_vector(self) -> Json | None:
+        """The descriptor of its deletion vector."""
+        descriptor: Json | None = self.add.get("deletionVector")
+        return descriptor
+
+    def mark(self, descriptor: Json, positions: frozenset[int]) -> None:
+        """Put a deletion vector in place of the one before; the bounds are no longer tight."""
+        self.add = {**self.add, "deletionVector": descriptor}
+        self.positions = positions
+        if "stats" in self.add:
+            # Only the one field changes, whatever a test wrote into the others.
+            self.add["stats"] = self.add["stats"].replace('"tightBounds":true', '"tightBounds":false')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How to write a file.
+
+    compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
+    table has them. row_group_size: rows. statistics: `all`, `none`, or the top-level columns (logical names) that get
+    them. bounds_length: characters that string bounds are cut to. element_name: what the file calls the elements of
+    lists; None: `element`. footer: more key-value pairs of the footer. writer_options: for
+    `pyarrow.parquet.ParquetWriter`.
+    """
+
+    compression: str = "snappy"
+    field_ids: bool | None = None
+    row_group_size: int | None = None
+    statistics: Statistics = "all"
+    bounds_length: int = 32
+    element_name: str | None = None
+    footer: Mapping[str, str] = field(default_factory=dict)
+    writer_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stored_rows(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
+    """Natural rows by name as stored rows by field id."""
+    struct = StructType(schema.fields)
+    return [stored(struct, row) for row in rows]
+
+
+def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
+    """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
+    return tuple(_physical(f, names) for f in fields)
+
+
+def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
+    """Stored rows as the columns of a file; ids only on struct fields, as Delta writers put them."""
+    table = arrow_table(fields, rows, "none")
+    if ids == "none" or not table.schema:
+        return table
+    by_name = {f.name: f for f in fields}
+    schema = pa.schema([_with_id(f, by_name[f.name]) for f in table.schema])
+    return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
+
+
+def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms: int) -> None:
+    """Write the table, with this modification time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if table.schema:
+        _write_columns(path, table, options)
+    else:
+        write_columnless_parquet(path, group_sizes(table.num_rows, options.row_group_size), options.footer)
+    set_time(path, modified_ms)
+
+
+def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
+    settings = {
+        "compression": options.compression,
+        "store_schema": False,
+        "use_compliant_nested_type": options.element_name is None,
+        **options.writer_options,
+    }
+    if options.element_name is not None:
+        name = options.element_name
+        table = table.cast(pa.schema([f.with_type(_with_elements(f.type, name)) for f in table.schema]))
+    # An open file, so that no option says where to write.
+    with path.open("wb") as out, pq.ParquetWriter(out, table.schema, **settings) as writer:
+        writer.add_key_value_metadata(dict(options.footer))
+        writer.write_table(table, row_group_size=options.row_group_size)
+
+
+def add_action(
+    recorded: str, file: Path, partition_values: Mapping[str, str | None], modified_ms: int, stats: Json | None
+) -> Json:
+    """The `add` action of a file that is on disk."""
+    action: Json = {
+        "path": recorded,
+        "partitionValues": dict(partition_values),
+        "size": file.stat().st_size,
+        "modificationTime": modified_ms,
+        "dataChange": True,
+    }
+    if stats is not None:
+        action["stats"] = json_text(stats)
+    return action
+
+
+def table_statistics(
+    table: pa.Table, logical: Sequence[Field], physical: Sequence[Field], options: FileOptions
+) -> Json | None:
+    """The statistics of a file's content; None where none are wanted.
+
+    physical: the fields as they are called in the log; the names in the table may differ and go by place or by name.
+    """
+    if options.statistics == "none":
+        return None
+    wanted = None if options.statistics == "all" else set(options.statistics)
+    chosen = [p for f, p in zip(logical, physical, strict=True) if wanted is None or f.name in wanted]
+    return statistics_of(table, chosen, options.bounds_length)
+
+
+def set_time(path: Path, time_ms: int) -> None:
+    """Set access and modification time of a file, in milliseconds since 1970."""
+    os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
+
+
+def copy_with_time(path: Path, target: Path) -> None:
+    """A copy of a file, of the same times. Not `shutil.copy2`: a worker may set times, but no permissions."""
+    shutil.copyfile(path, target)
+    found = path.stat()
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _physical(f: Field, names: Mapping[int, str]) -> Field:
+    match f.type:
+        case StructType(fields=fields):
+            type_: Any = StructType(physical_fields(fields, names))
+        case ListType(element=element):
+            type_ = ListType(_physical(element, names))
+        case MapType(key=key, value=value):
+            type_ = MapType(_physical(key, names), _physical(value, names))
+        case _:
+            type_ = f.type
+    return Field(id=f.id, name=names.get(f.id, f.physical_name or f.name), type=type_, required=f.required)
+
+
+def _with_id(arrow: pa.Field, f: Field) -> pa.Field:
+    return pa.field(arrow.name, _with_inner_ids(arrow.type, f), arrow.nullable, {"PARQUET:field_id": str(f.id)})
+
+
+def _with_elements(kind: pa.DataType, name: str) -> pa.DataType:
+    """The type with this name for the elements of its lists."""
+    if pa.types.is_list(kind):
+        element = kind.value_field
+        return pa.list_(element.with_name(name).with_type(_with_elements(element.type, name)))
+    if pa.types.is_map(kind):
+        item = kind.item_field
+        return pa.map_(kind.key_field, item.with_type(_with_elements(item.type, name)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_with_elements(f.type, name)) for f in kind])
+    return kind
+
+
+def _with_inner_ids(kind: pa.DataType, f: Field) -> pa.DataType:
+    inner = [c for c in children(f.type) if not isinstance(c.type, UnknownType)]
+    match f.type:
+        case StructType():
+            return pa.struct([_with_id(part, child) for part, child in zip(kind, inner, strict=True)])
+        case ListType(element=element):
+            part = kind.value_field
+            return pa.list_(pa.field(part.name, _with_inner_ids(part.type, element), part.nullable))
+        case MapType(key=key, value=value):
+            pairs = ((kind.key_field, key), (kind.item_field, value))
+            return pa.map_(*(pa.field(p.name, _with_inner_ids(p.type, c), p.nullable) for p, c in pairs))
+        case _:
+            return kind

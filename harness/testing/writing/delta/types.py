@@ -1,0 +1,256 @@
+"""Delta types on the writer's side: type text to the JSON of `schemaString`, and that JSON to the logical type model.
+
+Written from the protocol and without the reader's code, so that a mistake in one of them does not cancel itself.
+Spec: Delta, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any, TypeAlias
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    VariantType,
+)
+
+Json: TypeAlias = dict[str, Any]
+SchemaText: TypeAlias = Mapping[str, Any]
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+COLUMN_ID = "delta.columnMapping.id"
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+
+_TOKEN = re.compile(r"\s*([<>(),:]|[^\s<>(),:]+)")
+_CHARACTERS = re.compile(r"\b(?:var)?char\(\d+\)")
+_ALIASES = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "list": "array"}
+_SIMPLE: dict[str, Type] = {
+    "boolean": BooleanType(),
+    "byte": IntegerType(8),
+    "short": IntegerType(16),
+    "integer": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "date": DateType(),
+    "timestamp": TimestampType("us", utc=True),
+    "timestamp_ntz": TimestampType("us"),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "variant": VariantType(),
+    "void": UnknownType(),
+}
+
+
+def schema_json(schema: SchemaText | Schema) -> Json:
+    """The `schemaString` document of a schema.
+
+    schema: {name: type text} (see `parse_type`), whose values may be JSON types too; a document itself; or a logical
+    schema, whose ids and physical names become column-mapping annotations where it has physical names.
+    """
+    if isinstance(schema, Schema):
+        return {"type": "struct", "fields": [_field_of(f) for f in schema.fields]}
+    if schema.get("type") == "struct" and isinstance(schema.get("fields"), list):
+        return dict(schema)
+    return {"type": "struct", "fields": [field_json(name, text) for name, text in schema.items()]}
+
+
+def field_json(name: str, type_text: str | Json) -> Json:
+    """One field with the type that the text spells; char and varchar go into its metadata (delta T4)."""
+    if not isinstance(type_text, str):
+        return {"name": name, "type": type_text, "nullable": True, "metadata": {}}
+    type_, nullable = parse_type(_CHARACTERS.sub("string", type_text))
+    metadata = {}
+    if _CHARACTERS.search(type_text):
+        metadata[CHAR_VARCHAR] = type_text.removesuffix("not null").strip()
+    return {"name": name, "type": type_, "nullable": nullable, "metadata": metadata}
+
+
+def parse_type(text: str) -> tuple[Any, bool]:
+    """The JSON type that the text spells, and whether it may be null.
+
+    `int`, `decimal(9, 2)`, `timestamp` (an instant), `timestamp_ntz`, `void`, `array<string not null>`,
+    `map<string, int>`, `struct<a: int not null, b: struct<c: string>>`. A name that Delta does not know stays as it is.
+    """
+    tokens = _TOKEN.findall(text)
+    type_, nullable = _parse(tokens)
+    if tokens:
+        raise RequestError(f"Cannot read the type {text!r}: unexpected {tokens[0]!r}; write for example array<string>")
+    return type_, nullable
+
+
+def schema_of(document: Json, *, mapped: bool) -> Schema:
+    """The logical schema of a `schemaString` document.
+
+    mapped: whether column mapping is on; then fields have the ids and physical names of their annotations, which
+    otherwise mean nothing. Fields without an id, elements, keys and values get ids above 1,000,000.
+    """
+    schema = Schema(fields=_fields(document["fields"], count(1_000_001)))
+    return schema if mapped else Schema(fields=_unmapped(schema.fields))
+
+
+def struct_fields(json_type: Any) -> Iterator[Json]:
+    """Every struct field at every level of a JSON type, parents first."""
+    if not isinstance(json_type, dict):
+        return
+    for f in json_type.get("fields", ()):
+        yield f
+        yield from struct_fields(f["type"])
+    for part in ("elementType", "keyType", "valueType"):
+        yield from struct_fields(json_type.get(part))
+
+
+def type_names(json_type: Any) -> Iterator[str]:
+    """The names of all primitive types in a JSON type."""
+    match json_type:
+        case str():
+            yield json_type
+        case dict():
+            for part in ("elementType", "keyType", "valueType"):
+                if part in json_type:
+                    yield from type_names(json_type[part])
+            for f in json_type.get("fields", ()):
+                yield from type_names(f["type"])
+        case _:
+            pass
+
+
+def _fields(documents: list[Json], ids: Iterator[int]) -> tuple[Field, ...]:
+    return tuple(
+        Field(
+            id=f["metadata"].get(COLUMN_ID) or next(ids),
+            name=f["name"],
+            type=_type(f["type"], ids),
+            required=not f["nullable"],
+            physical_name=f["metadata"].get(PHYSICAL_NAME),
+        )
+        for f in documents
+    )
+
+
+def _unmapped(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(replace(f, physical_name=None, type=_unmapped_type(f.type)) for f in fields)
+
+
+def _unmapped_type(type_: Type) -> Type:
+    match type_:
+        case StructType(fields=fields):
+            return StructType(_unmapped(fields))
+        case ListType(element=element):
+            return ListType(*_unmapped((element,)))
+        case MapType(key=key, value=value):
+            return MapType(*_unmapped((key, value)))
+        case _:
+            return type_
+
+
+def _type(json_type: Any, ids: Iterator[int]) -> Type:
+    match json_type:
+        case {"type": "struct", "fields": fields}:
+            return StructType(_fields(fields, ids))
+        case {"type": "array", "elementType": element, "containsNull": nullable}:
+            return ListType(Field(id=next(ids), name="element", type=_type(element, ids), required=not nullable))
+        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}:
+            return MapType(
+                Field(id=next(ids), name="key", type=_type(key, ids), required=True),
+                Field(id=next(ids), name="value", type=_type(value, ids), required=not nullable),
+            )
+        case str() if json_type.startswith("decimal"):
+            precision, scale = re.findall(r"\d+", json_type) or ("10", "0")
+            return DecimalType(int(precision), int(scale))
+        case _:
+            return _SIMPLE.get(str(json_type), OpaqueType(str(json_type)))
+
+
+def _field_of(f: Field) -> Json:
+    mapped = {} if f.physical_name is None else {COLUMN_ID: f.id, PHYSICAL_NAME: f.physical_name}
+    return {"name": f.name, "type": _json_of(f.type), "nullable": not f.required, "metadata": mapped}
+
+
+def _json_of(type_: Type) -> Any:
+    match type_:
+        case StructType(fields=fields):
+            return {"type": "struct", "fields": [_field_of(f) for f in fields]}
+        case ListType(element=element):
+            return {"type": "array", "elementType": _json_of(element.type), "containsNull": not element.required}
+        case MapType(key=key, value=value):
+            parts = {"keyType": _json_of(key.type), "valueType": _json_of(value.type)}
+            return {"type": "map", **parts, "valueContainsNull": not value.required}
+        case DecimalType(precision=precision, scale=scale):
+            return f"decimal({precision},{scale})"
+        case _:
+            return next((name for name, known in _SIMPLE.items() if known == type_), str(type_))
+
+
+def _parse(tokens: list[str]) -> tuple[Any, bool]:
+    if not tokens:
+        raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
+    type_ = _parse_bare(tokens.pop(0), tokens)
+    required = [t.lower() for t in tokens[:2]] == ["not", "null"]
+    if required:
+        del tokens[:2]
+    return type_, not required
+
+
+def _parse_bare(word: str, tokens: list[str]) -> Any:
+    name = _ALIASES.get(word.lower(), word)
+    match name:
+        case "struct":
+            return {"type": "struct", "fields": list(_parse_members(tokens))}
+        case "array":
+            _expect(tokens, "<")
+            element, nullable = _parse(tokens)
+            _expect(tokens, ">")
+            return {"type": "array", "elementType": element, "containsNull": nullable}
+        case "map":
+            _expect(tokens, "<")
+            key, _ = _parse(tokens)
+            _expect(tokens, ",")
+            value, nullable = _parse(tokens)
+            _expect(tokens, ">")
+            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}
+        case _ if tokens[:1] == ["("]:
+            end = tokens.index(")") + 1
+            arguments = "".join(tokens[:end])
+            del tokens[:end]
+            return f"{name}{arguments}"
+        case _:
+            return name
+
+
+def _parse_members(tokens: list[str]) -> Iterator[Json]:
+    if tokens[:2] == ["<", ">"]:
+        del tokens[:2]
+        return
+    separator = _expect(tokens, "<")
+    while separator != ">":
+        name = tokens.pop(0)
+        _expect(tokens, ":")
+        type_, nullable = _parse(tokens)
+        yield {"name": name, "type": type_, "nullable": nullable, "metadata": {}}
+        separator = _expect(tokens, ",", ">")
+
+
+def _expect(tokens: list[str], *wanted: str) -> str:
+    if not tokens or tokens[0] not in wanted:
+        raise RequestError(f"Cannot read a type: expected {' or '.join(wanted)}, got {' '.join(tokens) or 'the end'}")
+    return tokens.pop(0)

@@ -1,0 +1,209 @@
+"""Rows as internal values as Arrow tables that carry field ids, in the physical types that data files have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import (
+    BinaryType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+    arrow_type,
+    children,
+)
+from harness.testing.writing.columnless_files import rows_without_columns
+
+Marks: TypeAlias = Literal["parquet", "orc", "none"]
+_VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+
+
+def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: Marks) -> pa.Table:
+    """One column per field (unknown-typed ones have no column), ids as field metadata in the style of `marks`.
+
+    Raises:
+        RequestError: a required field is null.
+    """
+    fields = [f for f in fields if not isinstance(f.type, UnknownType)]
+    if not fields:
+        return rows_without_columns(len(rows))
+    arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
+
+
+def with_field_ids(table: pa.Table, fields: Sequence[Field]) -> pa.Table:
+    """The table with Parquet field ids on every column, at every level, that has the name of a field."""
+    if not table.schema:
+        return table
+    by_name = {f.name: f for f in fields}
+    schema = pa.schema([_marked(f, by_name.get(f.name)) for f in table.schema])
+    return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
+
+
+def physical_type(type_: Type, marks: Marks) -> pa.DataType:
+    """The Arrow type whose Parquet or ORC form is the one that Iceberg wants for `type_`."""
+    match type_:
+        case StructType(fields=fields):
+            return pa.struct([_field(f, marks) for f in fields if not isinstance(f.type, UnknownType)])
+        case ListType(element=element):
+            return pa.list_(_field(element, marks))
+        case MapType(key=key, value=value):
+            return pa.map_(_field(key, marks), _field(value, marks))
+        case VariantType():
+            return _VARIANT
+        case UuidType():
+            return pa.uuid() if marks != "orc" else pa.binary()
+        case FixedType() | GeometryType() | GeographyType() if marks == "orc":
+            return pa.binary()
+        case TimeType() if marks == "orc":
+            return pa.int64()
+        case OpaqueType():
+            raise RequestError(f"Cannot write a column of the unknown type {type_}")
+        case _:
+            return arrow_type(type_)
+
+
+def _field(field: Field, marks: Marks) -> pa.Field:
+    return pa.field(field.name, physical_type(field.type, marks), not field.required, _metadata(field, marks))
+
+
+def _metadata(field: Field, marks: Marks) -> dict[str, str] | None:
+    match marks:
+        case "parquet":
+            return {"PARQUET:field_id": str(field.id)}
+        case "orc":
+            return {
+                "iceberg.id": str(field.id),
+                "iceberg.required": "true" if field.required else "false",
+                **_orc_attributes(field.type),
+            }
+        case "none":
+            return None
+
+
+def _orc_attributes(type_: Type) -> dict[str, str]:
+    match type_:
+        case UuidType():
+            return {"iceberg.binary-type": "UUID"}
+        case FixedType(length=length):
+            return {"iceberg.binary-type": "FIXED", "iceberg.length": str(length)}
+        case GeometryType():
+            return {"iceberg.binary-type": "GEOMETRY"}
+        case GeographyType():
+            return {"iceberg.binary-type": "GEOGRAPHY"}
+        case TimeType():
+            return {"iceberg.long-type": "TIME"}
+        case TimestampType(unit="ns"):
+            return {"iceberg.timestamp-unit": "NANOS"}
+        case IntegerType(bits=64):
+            return {"iceberg.long-type": "LONG"}
+        case VariantType():
+            return {"iceberg.struct-type": "VARIANT"}
+        case _:
+            return {}
+
+
+def _array(field: Field, values: list[Any], marks: Marks) -> pa.Array:
+    if field.required and None in values:
+        raise RequestError(
+            f"Cannot write null into the required field {field.name!r}; make it optional or give a value",
+            field=field.name,
+        )
+    return _typed_array(field.type, values, marks)
+
+
+def _typed_array(type_: Type, values: list[Any], marks: Marks) -> pa.Array:
+    target = physical_type(type_, marks)
+    nulls = pa.array([v is None for v in values], pa.bool_())
+    match type_:
+        case StructType(fields=fields):
+            parts = [_child(f, values, marks) for f in fields if not isinstance(f.type, UnknownType)]
+            return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
+        case ListType(element=element):
+            items = [item for v in values if v is not None for item in v]
+            return pa.ListArray.from_arrays(_offsets(values), _array(element, items, marks), type=target, mask=nulls)
+        case MapType(key=key, value=value):
+            pairs = [pair for v in values if v is not None for pair in v]
+            keys = _array(key, [k for k, _ in pairs], marks)
+            return pa.MapArray.from_arrays(
+                _offsets(values), keys, _array(value, [v for _, v in pairs], marks), type=target, mask=nulls
+            )
+        case UuidType() if marks != "orc":
+            return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
+        case _:
+            try:
+                return pa.array(values, target)
+            except (pa.ArrowException, TypeError, ValueError) as exc:
+                raise RequestError(f"Cannot write a column of type {type_}: {exc}") from exc
+
+
+def _child(field: Field, parents: list[Any], marks: Marks) -> pa.Array:
+    # Arrow refuses nulls in a required child even where its parent is null, so those places get a value nobody reads.
+    absent = _filler(field.type) if field.required else None
+    return _array(field, [absent if p is None else p.get(field.id) for p in parents], marks)
+
+
+def _filler(type_: Type) -> Any:
+    match type_:
+        case StructType(fields=fields):
+            return {f.id: _filler(f.type) for f in fields if f.required}
+        case ListType() | MapType():
+            return []
+        case StringType():
+            return ""
+        case UuidType():
+            return bytes(16)
+        case FixedType(length=length):
+            return bytes(length)
+        case BinaryType() | GeometryType() | GeographyType():
+            return b""
+        case VariantType():
+            return {"metadata": b"\x01\x00\x00", "value": b"\x00"}
+        case DecimalType():
+            return Decimal(0)
+        case FloatType():
+            return 0.0
+        case _:
+            return 0
+
+
+def _offsets(values: list[Any]) -> pa.Array:
+    offsets = [0]
+    for value in values:
+        offsets.append(offsets[-1] + (0 if value is None else len(value)))
+    return pa.array(offsets, pa.int32())
+
+
+def _marked(arrow: pa.Field, field: Field | None) -> pa.Field:
+    if field is None:
+        return arrow
+    inner = children(field.type)
+    kind = arrow.type
+    if pa.types.is_struct(kind):
+        names = {f.name: f for f in inner}
+        kind = pa.struct([_marked(f, names.get(f.name)) for f in kind])
+    elif pa.types.is_map(kind) and len(inner) == 2:
+        kind = pa.map_(_marked(kind.key_field, inner[0]), _marked(kind.item_field, inner[1]))
+    elif pa.types.is_list(kind) and len(inner) == 1:
+        kind = pa.list_(_marked(kind.value_field, inner[0]))
+    return pa.field(arrow.name, kind, arrow.nullable, _metadata(field, "parquet"))

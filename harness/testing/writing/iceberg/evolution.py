@@ -1,0 +1,162 @@
+"""Schema changes as functions from schema to schema. Paths are dotted names; `element`, `key` and `value` lead into
+lists and maps. The schema ids stay: the table numbers its schemas.
+
+Spec: Iceberg, "Schema Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from itertools import count
+from typing import TypeAlias
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type
+
+Path: TypeAlias = str | tuple[str, ...]
+_Level: TypeAlias = tuple[Field, ...]
+
+
+def find_field(schema: Schema, path: Path) -> Field:
+    """The field at a path; a text that is a whole column name means that column, dots or not.
+
+    Raises:
+        RequestError: there is none.
+    """
+    return _locate(schema, path)[-1]
+
+
+def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
+    """The fields from the top level down to the one with this id.
+
+    Raises:
+        RequestError: there is none.
+    """
+    found = _chain(schema.fields, field_id)
+    if found is None:
+        raise RequestError(f"No field has the id {field_id}; the columns are {', '.join(schema.names())}")
+    return found
+
+
+def pruned(fields: _Level, ids: Collection[int]) -> _Level:
+    """Only the fields with these ids, whole, and the structs that lead to them; all of them optional."""
+    kept = []
+    for f in fields:
+        if f.id in ids:
+            kept.append(replace(f, required=False))
+        elif isinstance(f.type, StructType) and (inner := pruned(f.type.fields, ids)):
+            kept.append(replace(f, required=False, type=StructType(inner)))
+    return tuple(kept)
+
+
+def renamed(fields: _Level, names: dict[int, str]) -> _Level:
+    """The fields with other names, by id, at every level."""
+    return tuple(replace(f, name=names.get(f.id, f.name), type=_renamed_type(f.type, names)) for f in fields)
+
+
+def add(schema: Schema, parent: Path | None, field: Field) -> Schema:
+    """The schema with one more field at the end of the top level, or of the struct at `parent`."""
+    return replace(schema, fields=_at(schema, parent, lambda level: (*level, field)))
+
+
+def drop(schema: Schema, path: Path) -> Schema:
+    """The schema without a field."""
+    *above, last = _locate(schema, path)
+    parent = above[-1] if above else None
+    return _within(schema, parent, lambda level: tuple(f for f in level if f.id != last.id))
+
+
+def change(schema: Schema, path: Path, how: Callable[[Field], Field]) -> Schema:
+    """The schema with one field changed by `how`."""
+    *above, last = _locate(schema, path)
+    parent = above[-1] if above else None
+    return _within(schema, parent, lambda level: tuple(how(f) if f.id == last.id else f for f in level))
+
+
+def move(schema: Schema, path: Path, index: int) -> Schema:
+    """The schema with one field at another 0-based place among its siblings."""
+    *above, last = _locate(schema, path)
+
+    def reorder(level: _Level) -> _Level:
+        others = [f for f in level if f.id != last.id]
+        return (*others[:index], last, *others[index:])
+
+    return _within(schema, above[-1] if above else None, reorder)
+
+
+def largest_id(schema: Schema) -> int:
+    """The largest field id at any level; 0 for a schema without fields."""
+    return max((f.id for _, f in schema.walk()), default=0)
+
+
+def ids_after(last: int) -> count[int]:
+    """Unused field ids."""
+    return count(last + 1)
+
+
+def _locate(schema: Schema, path: Path) -> tuple[Field, ...]:
+    whole = {f.name: f for f in schema.fields}
+    if isinstance(path, str) and path in whole:
+        return (whole[path],)
+    parts = tuple(path.split(".")) if isinstance(path, str) else path
+    for names, f in schema.walk():
+        if names == parts:
+            return chain_of(schema, f.id)
+    raise RequestError(f"No column {'.'.join(parts)!r}; the columns are {', '.join(schema.names())}")
+
+
+def _chain(fields: _Level, field_id: int) -> tuple[Field, ...] | None:
+    for f in fields:
+        if f.id == field_id:
+            return (f,)
+        below = _chain(_children(f.type), field_id)
+        if below is not None:
+            return (f, *below)
+    return None
+
+
+def _children(type_: Type) -> _Level:
+    match type_:
+        case StructType(fields=fields):
+            return fields
+        case ListType(element=element):
+            return (element,)
+        case MapType(key=key, value=value):
+            return (key, value)
+        case _:
+            return ()
+
+
+def _with_children(type_: Type, level: _Level) -> Type:
+    match type_:
+        case StructType():
+            return StructType(level)
+        case ListType():
+            return ListType(*level)
+        case MapType():
+            return MapType(*level)
+        case _:
+            return type_
+
+
+def _renamed_type(type_: Type, names: dict[int, str]) -> Type:
+    return _with_children(type_, renamed(_children(type_), names))
+
+
+def _at(schema: Schema, parent: Path | None, how: Callable[[_Level], _Level]) -> _Level:
+    return _within(schema, None if parent is None else find_field(schema, parent), how).fields
+
+
+def _within(schema: Schema, parent: Field | None, how: Callable[[_Level], _Level]) -> Schema:
+    """The schema with the children of `parent` (None: the top level) replaced by what `how` makes of them."""
+
+    def visit(level: _Level) -> _Level:
+        result = []
+        for f in level:
+            below = _children(f.type)
+            changed = how(below) if parent is not None and f.id == parent.id else visit(below)
+            result.append(replace(f, type=_with_children(f.type, changed)) if below or changed else f)
+        return tuple(result)
+
+    return replace(schema, fields=how(schema.fields) if parent is None else visit(schema.fields))

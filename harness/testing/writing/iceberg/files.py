@@ -1,0 +1,359 @@
+"""Data and delete files: stored rows or an Arrow table in, a file on disk and its `data_file` struct out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from harness.errors import RequestError
+from harness.metadata.model.arrow_values import elements_of
+from harness.metadata.model.schema import (
+    Field,
+    FloatType,
+    ListType,
+    MapType,
+    Schema,
+    StringType,
+    StructType,
+    UnknownType,
+    VariantType,
+)
+from harness.testing.writing.columnless_files import group_sizes, write_columnless_orc, write_columnless_parquet
+from harness.testing.writing.iceberg.arrow import arrow_table, with_field_ids
+from harness.testing.writing.iceberg.avro import AvroDocument, avro_row, avro_schema, int_map
+from harness.testing.writing.iceberg.types import bound_bytes, stored
+
+# Column statistics of a data file: value, null and NaN counts and bounds by field id, as manifests carry them.
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Maps by field id; an id without an entry has no statistics. Bounds exclude nulls and NaN."""
+
+    value_counts: dict[int, int] = field(default_factory=dict)
+    null_value_counts: dict[int, int] = field(default_factory=dict)
+    nan_value_counts: dict[int, int] = field(default_factory=dict)
+    lower_bounds: dict[int, bytes] = field(default_factory=dict)
+    upper_bounds: dict[int, bytes] = field(default_factory=dict)
+
+
+def statistics_of(
+    table: pa.Table, fields: Sequence[Field], *, only: Collection[int] | None, bounds_length: int | None
+) -> Statistics:
+    """Statistics of the leaves of `fields`, whose columns stand at the same places in `table`.
+
+    only: ids of the leaves wanted; None: all. bounds_length: cut longer string and binary bounds outward to this length
+    (code points or bytes). Elements of lists and maps get counts of elements and no bounds (iceberg 3.4).
+    """
+    result = Statistics()
+    for f in fields:
+        index = table.schema.get_field_index(f.name)
+        if index >= 0:
+            column = table.column(index)
+            chunk = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+            _collect(result, f, chunk, only, bounds_length, place="plain")
+    return result
+
+
+def _collect(
+    result: Statistics,
+    f: Field,
+    array: pa.Array,
+    only: Collection[int] | None,
+    length: int | None,
+    *,
+    place: Literal["plain", "repeated"],
+) -> None:
+    match f.type:
+        case StructType(fields=fields):
+            parts = dict(zip((p.name for p in array.type), array.flatten(), strict=True))
+            for child in fields:
+                if child.name in parts:
+                    _collect(result, child, parts[child.name], only, length, place=place)
+        case ListType(element=element):
+            _collect(result, element, elements_of(array), only, length, place="repeated")
+        case MapType(key=key, value=value):
+            _collect(result, key, array.keys, only, length, place="repeated")
+            _collect(result, value, array.items, only, length, place="repeated")
+        case _ if only is None or f.id in only:
+            _collect_leaf(result, f, array, length, place)
+        case _:
+            pass
+
+
+def _collect_leaf(result: Statistics, f: Field, array: pa.Array, length: int | None, place: str) -> None:
+    result.value_counts[f.id] = len(array)
+    result.null_value_counts[f.id] = array.null_count
+    if isinstance(f.type, FloatType):
+        nan = pc.is_nan(array)
+        result.nan_value_counts[f.id] = pc.sum(nan).as_py() or 0
+        array = array.filter(pc.invert(nan))
+    if place == "plain":
+        _bounds(result, f, array.drop_null(), length)
+
+
+def _bounds(result: Statistics, f: Field, array: pa.Array, length: int | None) -> None:
+    if len(array) == 0 or isinstance(f.type, VariantType):
+        return
+    lower, upper = _extremes(array)
+    if isinstance(f.type, FloatType):
+        lower = -0.0 if lower == 0 else lower
+        upper = math.fabs(upper) if upper == 0 else upper
+    lower, upper = stored(f.type, lower), stored(f.type, upper)
+    if length is not None and isinstance(lower, str | bytes) and not _is_fixed(f):
+        lower, upper = lower[:length], _cut_upward(upper, length)
+    for bounds, value in ((result.lower_bounds, lower), (result.upper_bounds, upper)):
+        encoded = None if value is None else bound_bytes(f.type, value)
+        if encoded is not None:
+            bounds[f.id] = encoded
+
+
+def _extremes(array: pa.Array) -> tuple[Any, Any]:
+    """Least and greatest value as internal values; the array has no nulls and no NaN."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _extremes(array.storage)
+    if pa.types.is_fixed_size_binary(kind):
+        values = array.to_pylist()
+        return min(values), max(values)
+    both = pc.min_max(array)
+    if pa.types.is_temporal(kind):
+        return both["min"].value, both["max"].value
+    return both["min"].as_py(), both["max"].as_py()
+
+
+def _is_fixed(f: Field) -> bool:
+    return not isinstance(f.type, StringType) and str(f.type) != "binary"
+
+
+def _cut_upward(value: Any, length: int) -> Any:
+    """The shortest successor of the first `length` units that is not below `value`; None if there is none."""
+    if len(value) <= length:
+        return value
+    for end in range(length, 0, -1):
+        last = value[end - 1]
+        if isinstance(last, int) and last < 0xFF:
+            return value[: end - 1] + bytes([last + 1])
+        if isinstance(last, str) and ord(last) < 0x10FFFF:
+            # The surrogates are no characters.
+            return value[: end - 1] + ("\ue000" if last == "\ud7ff" else chr(ord(last) + 1))
+    return None
+
+
+FileFormat: TypeAlias = Literal["parquet", "avro", "orc"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataFileHandle:
+    """A data or delete file on disk, committed or not. Handles are compared by identity.
+
+    file: where it is on disk. spec_id: the partition spec that it was written under.
+    data_file: its `data_file` struct as the manifest will carry it, by the specification's names; maps by field id are
+    lists of {"key", "value"}. Change it before the commit to make an unusual entry.
+    """
+
+    file: Path
+    spec_id: int
+    data_file: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        """The recorded path."""
+        return str(self.data_file["file_path"])
+
+    @property
+    def content(self) -> int:
+        """0 data, 1 position deletes (deletion vectors too), 2 equality deletes."""
+        return int(self.data_file["content"])
+
+    @property
+    def record_count(self) -> int:
+        """Rows in the file; for a deletion vector the positions in it."""
+        return int(self.data_file["record_count"])
+
+    @property
+    def key(self) -> tuple[str, int | None]:
+        """What tells this file's manifest entries from others: several deletion vectors share one path."""
+        return self.path, self.data_file.get("content_offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How to write a file.
+
+    compression: as the format's library names it (`zstd`, `snappy`, `none`; avro: `deflate`, `zstandard`, `null`).
+    field_ids: whether the file carries field ids. row_group_size: rows. statistics: ids of the leaves that get column
+    statistics, or None for all. bounds_length: cut longer bounds outward. physical: other types of top-level columns in
+    Parquet files, as pyarrow calls them: {"id": "int16", "at": "timestamp[ms]"}. footer: key-value pairs of a Parquet
+    footer. writer_options: passed on to `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
+    """
+
+    format: FileFormat = "parquet"
+    compression: str | None = None
+    field_ids: bool = True
+    row_group_size: int | None = None
+    statistics: Collection[int] | None = None
+    bounds_length: int | None = None
+    physical: Mapping[str, str] = field(default_factory=dict)
+    footer: Mapping[str, str] = field(default_factory=dict)
+    writer_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stored_rows(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
+    """Natural rows by name as stored rows by field id."""
+    struct = StructType(schema.fields)
+    return [stored(struct, row) for row in rows]
+
+
+def write_file(
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
+) -> dict[str, Any]:
+    """Write the rows; the parts of the `data_file` struct that follow from the file itself.
+
+    An Arrow table is written as it is (Parquet and ORC), with ids by the names of `fields`; stored rows get the
+    physical types that the specification gives for `fields`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = rows if isinstance(rows, pa.Table) else arrow_table(fields, rows, "none")
+    facts: dict[str, Any] = {"file_format": options.format.upper(), "record_count": table.num_rows}
+    match options.format:
+        case "parquet":
+            facts |= _write_parquet(path, fields, rows, options)
+        case "orc":
+            _write_orc(path, fields, rows, options)
+        case "avro":
+            _write_avro(path, fields, rows, options)
+    statistics = statistics_of(table, fields, only=options.statistics, bounds_length=options.bounds_length)
+    return {**facts, "file_size_in_bytes": path.stat().st_size, **_maps(statistics)}
+
+
+def _maps(statistics: Statistics) -> dict[str, Any]:
+    return {
+        name: int_map(getattr(statistics, name))
+        for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+    }
+
+
+def _write_parquet(
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
+) -> dict[str, Any]:
+    if isinstance(rows, pa.Table):
+        table = with_field_ids(rows, fields) if options.field_ids else rows
+    else:
+        table = arrow_table(fields, rows, "parquet" if options.field_ids else "none")
+    if not table.schema:
+        write_columnless_parquet(path, group_sizes(table.num_rows, options.row_group_size), {})
+        return {"column_sizes": None, "split_offsets": None}
+    table = _with_types(table, options.physical).replace_schema_metadata(dict(options.footer))
+    settings = {
+        "compression": options.compression or "zstd",
+        "row_group_size": options.row_group_size,
+        "store_schema": False,
+        **options.writer_options,
+    }
+    with path.open("wb") as out:  # an open file, so that no option says where to write
+        pq.write_table(table, out, **settings)
+    footer = pq.read_metadata(path)
+    ids = _leaf_ids(table.schema)
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    sizes: dict[int, int] = {}
+    for group in groups:
+        for index, id_ in enumerate(ids):
+            if id_ is not None:
+                sizes[id_] = sizes.get(id_, 0) + group.column(index).total_compressed_size
+    starts = [group.column(0) for group in groups]
+    offsets = [c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in starts]
+    return {"column_sizes": int_map(sizes), "split_offsets": offsets or None}
+
+
+def _with_types(table: pa.Table, types: Mapping[str, str]) -> pa.Table:
+    """The table with some columns cast; a zone stays."""
+    schema = table.schema
+    for name, text in types.items():
+        index = schema.get_field_index(name)
+        if index < 0:
+            raise RequestError(f"No column {name!r} to be stored as {text}: the file has {', '.join(schema.names)}")
+        type_, zone = pa.type_for_alias(text), getattr(schema.field(index).type, "tz", None)
+        if zone is not None:
+            type_ = pa.timestamp(type_.unit, zone)
+        schema = schema.set(index, schema.field(index).with_type(type_))
+    return table.cast(schema)
+
+
+def _leaf_ids(schema: pa.Schema) -> list[int | None]:
+    """The field id of every Parquet leaf column, in file order; a variant's parts count as the variant."""
+
+    def visit(f: pa.Field, inherited: int | None) -> list[int | None]:
+        text = (f.metadata or {}).get(b"PARQUET:field_id")
+        id_ = inherited if text is None else int(text)
+        kind = f.type
+        if pa.types.is_map(kind):
+            return [*visit(kind.key_field, id_), *visit(kind.item_field, id_)]
+        if pa.types.is_struct(kind):
+            return [leaf for child in kind for leaf in visit(child, id_)]
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+            return visit(kind.value_field, id_)
+        return [id_]
+
+    return [leaf for f in schema for leaf in visit(f, None)]
+
+
+def _write_orc(
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
+) -> None:
+    from pyarrow import orc
+
+    table = rows if isinstance(rows, pa.Table) else arrow_table(fields, rows, "orc" if options.field_ids else "none")
+    if not table.schema:
+        write_columnless_orc(path, table.num_rows)
+        return
+    settings = {"compression": options.compression or "uncompressed", **options.writer_options}
+    orc.write_table(table, path, **settings)
+
+
+def _write_avro(
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
+) -> None:
+    if isinstance(rows, pa.Table):
+        rows = stored_rows(Schema(fields=tuple(fields)), rows.to_pylist())
+    written = [f for f in fields if not isinstance(f.type, UnknownType)]
+    schema = avro_schema("table", fields, ids=options.field_ids)
+    AvroDocument(schema, [avro_row(written, row) for row in rows], {}, options.compression or "deflate").write(path)
+
+
+def bare_data_file(content: int, path: str, partition: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a `data_file` struct that do not come from the file itself."""
+    return {
+        "content": content,
+        "file_path": path,
+        "partition": dict(partition),
+        "block_size_in_bytes": 67_108_864,  # v1 requires it, readers ignore it
+        "sort_order_id": 0 if content == 0 else None,
+    }
+
+
+def corrupt(path: Path, offset: int, xor: int = 0xFF) -> None:
+    """Flip the bits `xor` of the byte at `offset`; a negative offset counts from the end."""
+    content = bytearray(path.read_bytes())
+    content[offset] ^= xor
+    path.write_bytes(content)
+
+
+def truncate(path: Path, size: int) -> None:
+    """Keep the first `size` bytes of the file; a negative size says how many bytes to cut off its end."""
+    content = path.read_bytes()
+    path.write_bytes(content[:size])
+
+
+def enclose(path: Path) -> None:
+    """Put a directory of the file's name in its place, and the file into it."""
+    aside = path.rename(path.with_name(f"{path.name}.aside"))
+    path.mkdir()
+    aside.rename(path / path.name)

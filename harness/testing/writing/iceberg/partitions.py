@@ -1,0 +1,108 @@
+"""Partition tuples of files: given by name, or computed from the rows; and the directory that is named after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import Schema
+from harness.testing.writing.iceberg.avro import avro_name, avro_value
+from harness.testing.writing.iceberg.document import PartitionColumn, TableDocument
+from harness.testing.writing.iceberg.evolution import chain_of
+from harness.testing.writing.iceberg.files import stored_rows
+from harness.testing.writing.iceberg.transforms import transform_value
+from harness.testing.writing.iceberg.types import default_json, stored
+
+
+def partition_of(
+    document: TableDocument,
+    given: Mapping[str, Any] | None,
+    spec_id: int,
+    schema: Schema,
+    rows: Sequence[Mapping[int, Any]] | pa.Table,
+) -> dict[str, Any]:
+    """The tuple with the given natural values by partition field name, or, for None, the one that all rows share.
+
+    Raises:
+        RequestError: a name is not of this spec, a value does not fit, or the rows do not share a tuple.
+    """
+    return _common_tuple(document, spec_id, schema, rows) if given is None else _given_tuple(document, spec_id, given)
+
+
+def grouped(
+    document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, Any]]
+) -> list[list[Mapping[str, Any]]]:
+    """Natural rows by partition, in the order in which the partitions first occur."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row, content in zip(rows, stored_rows(schema, rows), strict=True):
+        groups.setdefault(repr(row_tuple(document, spec_id, schema, content)), []).append(row)
+    return list(groups.values())
+
+
+def row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, Any]) -> dict[str, Any]:
+    """The tuple that a stored row of this schema belongs to."""
+    result = {}
+    for column in document.specs[spec_id]:
+        chain = chain_of(schema, column.source_id)
+        value: Any = row
+        for f in chain:
+            value = None if value is None else value.get(f.id)
+        result[avro_name(column.name)] = transform_value(column.transform, chain[-1].type, value)
+    return result
+
+
+def partition_directory(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> str:
+    """`name=value/` for each partition field, percent-encoded; empty for an unpartitioned spec."""
+    parts = []
+    for f in document.partition_fields(spec_id):
+        value = values.get(avro_name(f.name))
+        try:
+            text = "null" if value is None else str(default_json(f.type, value))
+        except OverflowError:  # a year that the calendar of `datetime` does not have
+            text = str(value)
+        parts.append(f"{quote(f.name, safe='')}={quote(text, safe='')}/")
+    return "".join(parts)
+
+
+def _given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    fields = document.partition_fields(spec_id)
+    unknown = set(values) - {f.name for f in fields}
+    if unknown:
+        names = ", ".join(f.name for f in fields) or "none"
+        raise RequestError(f"No partition field {', '.join(sorted(unknown))} in spec {spec_id}; it has {names}")
+    return {avro_name(f.name): avro_value(f.type, stored(f.type, values.get(f.name))) for f in fields}
+
+
+def _common_tuple(
+    document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[int, Any]] | pa.Table
+) -> dict[str, Any]:
+    columns = document.specs[spec_id]
+    if not columns:
+        return {}
+    if isinstance(rows, pa.Table):
+        rows = _source_rows(columns, schema, rows)
+    tuples: list[dict[str, Any]] = []
+    for row in rows:
+        candidate = row_tuple(document, spec_id, schema, row)
+        # By text, so that NaN equals itself and -0.0 is not 0.0.
+        if all(repr(candidate) != repr(t) for t in tuples):
+            tuples.append(candidate)
+    if len(tuples) != 1:
+        raise RequestError(
+            f"Cannot tell the partition of the rows: they fall in {len(tuples)}; name it with `partition`, "
+            "or use write_partitioned"
+        )
+    return tuples[0]
+
+
+def _source_rows(columns: Sequence[PartitionColumn], schema: Schema, table: pa.Table) -> list[dict[int, Any]]:
+    """The distinct rows of the partition source columns of an Arrow table, stored."""
+    tops = {chain_of(schema, c.source_id)[0] for c in columns}
+    present = [f for f in tops if f.name in table.column_names]
+    if all(not isinstance(table.schema.field(f.name).type, pa.StructType) for f in present):
+        table = table.select([f.name for f in present]).group_by([f.name for f in present]).aggregate([])
+    return [{f.id: stored(f.type, row[f.name]) for f in present} for row in table.to_pylist()]

@@ -1,0 +1,378 @@
+"""Iceberg types on the writer's side: type text to types, values to internal values, both to JSON, values to bound
+bytes.
+
+Written from the specification and without the reader's code, so that a mistake in one of them does not cancel itself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import re
+import struct
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_EXACT = decimal.Context(prec=80, traps=[decimal.Inexact, decimal.InvalidOperation])
+_TOKEN = re.compile(r"\s*([<>(),:\[\]]|[^\s<>(),:\[\]]+)")
+_SIMPLE: dict[str, Type] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "date": DateType(),
+    "time": TimeType(),
+    "timestamp": TimestampType("us"),
+    "timestamptz": TimestampType("us", utc=True),
+    "timestamp_ns": TimestampType("ns"),
+    "timestamptz_ns": TimestampType("ns", utc=True),
+    "string": StringType(),
+    "uuid": UuidType(),
+    "binary": BinaryType(),
+    "variant": VariantType(),
+    "unknown": UnknownType(),
+    "geometry": GeometryType(),
+    "geography": GeographyType(),
+}
+
+
+def parse_type(text: str) -> tuple[Type, bool]:
+    """The type that `text` spells and whether it ends in `not null`; every nested field gets the id 0.
+
+    `int`, `decimal(9, 2)`, `fixed[16]`, `geometry(EPSG:4326)`, `list<string not null>`, `map<string, int>`,
+    `struct<a: int, b: struct<c: string>>`. A name that Iceberg does not know becomes an opaque type.
+    """
+    tokens = _TOKEN.findall(text)
+    type_, required = _parse(tokens)
+    if tokens:
+        raise RequestError(f"Cannot read the type {text!r}: unexpected {tokens[0]!r}; write for example list<string>")
+    return type_, required
+
+
+def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
+    """`columns` itself, or a schema of {name: type text} with ids 1, 2, ..., nested fields after all of their level."""
+    if isinstance(columns, Schema):
+        return columns
+    fields = []
+    for name, text in columns.items():
+        type_, required = parse_type(text)
+        fields.append(Field(id=0, name=name, type=type_, required=required))
+    return Schema(fields=with_fresh_ids(tuple(fields), _count_from(1)))
+
+
+def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field, ...]:
+    """The fields with new ids from `ids`: first one level, then the children of each of its fields."""
+    numbers = [next(ids) for _ in fields]
+    return tuple(
+        Field(id=number, name=f.name, type=_fresh_type(f.type, ids), required=f.required, doc=f.doc)
+        for number, f in zip(numbers, fields, strict=True)
+    )
+
+
+def schema_json(schema: Schema, write_defaults: Mapping[int, Any]) -> dict[str, Any]:
+    """The schema as in metadata.json; `write_defaults` holds JSON values by field id."""
+    doc = {"type": "struct", "schema-id": schema.id, "fields": [_field_json(f, write_defaults) for f in schema.fields]}
+    if schema.identifier_field_ids:
+        doc["identifier-field-ids"] = list(schema.identifier_field_ids)
+    return doc
+
+
+def type_json(type_: Type, write_defaults: Mapping[int, Any]) -> Any:
+    """A type as in metadata.json: text for primitive types, an object for nested ones."""
+    match type_:
+        case StructType(fields=fields):
+            return {"type": "struct", "fields": [_field_json(f, write_defaults) for f in fields]}
+        case ListType(element=element):
+            return {
+                "type": "list",
+                "element-id": element.id,
+                "element": type_json(element.type, write_defaults),
+                "element-required": element.required,
+            }
+        case MapType(key=key, value=value):
+            return {
+                "type": "map",
+                "key-id": key.id,
+                "key": type_json(key.type, write_defaults),
+                "value-id": value.id,
+                "value": type_json(value.type, write_defaults),
+                "value-required": value.required,
+            }
+        case GeometryType("OGC:CRS84"):
+            return "geometry"
+        case GeographyType("OGC:CRS84", "spherical"):
+            return "geography"
+        case FixedType(length=length):
+            return f"fixed[{length}]"
+        case _:
+            return str(type_)
+
+
+def stored(type_: Type, value: Any) -> Any:
+    """A natural Python value as internal values (harness.metadata.model.schema); what is as internal values already
+    stays.
+
+    Structs come as mappings by name (a missing name is null), maps as mappings or pairs, variants as
+    {"metadata": bytes, "value": bytes}.
+
+    Raises:
+        RequestError: the value does not fit the type, or names a struct field that does not exist.
+    """
+    if value is None:
+        return None
+    try:
+        return _stored(type_, value)
+    except (TypeError, ValueError, AttributeError, decimal.DecimalException) as exc:
+        raise RequestError(f"Cannot store {value!r} as {type_}: {exc}") from exc
+
+
+def default_json(type_: Type, value: Any) -> Any:
+    """A stored value in the JSON single-value form of defaults (iceberg 5.15)."""
+    if value is None:
+        return None
+    match type_:
+        case DateType():
+            return _date_text(value)
+        case TimeType():
+            return (_EPOCH + dt.timedelta(microseconds=value)).time().isoformat()
+        case TimestampType(unit=unit, utc=utc):
+            seconds, rest = divmod(value, 10**9 if unit == "ns" else 10**6)
+            digits = f"{rest:09d}" if unit == "ns" else f"{rest:06d}"
+            days, second = divmod(seconds, 86_400)
+            time = (_EPOCH + dt.timedelta(seconds=second)).time().isoformat()
+            return f"{_date_text(days)}T{time}.{digits}{'+00:00' if utc else ''}"
+        case DecimalType():
+            return f"{value:f}"
+        case UuidType():
+            return str(uuid.UUID(bytes=value))
+        case FixedType() | BinaryType():
+            return value.hex()
+        case StructType(fields=fields):
+            return {str(f.id): default_json(f.type, value[f.id]) for f in fields if f.id in value}
+        case ListType(element=element):
+            return [default_json(element.type, v) for v in value]
+        case MapType(key=key, value=item):
+            return {
+                "keys": [default_json(key.type, k) for k, _ in value],
+                "values": [default_json(item.type, v) for _, v in value],
+            }
+        case _:
+            return value
+
+
+_DAYS_OF_400_YEARS = 146_097
+
+
+def _date_text(days: int) -> str:
+    """A date in ISO form, whatever its year; those of other than four digits have a sign, as Java writes them."""
+    cycles, day = divmod(days + _EPOCH.toordinal() - 1, _DAYS_OF_400_YEARS)
+    date = dt.date.fromordinal(day + 1)
+    year = date.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{date.month:02d}-{date.day:02d}"
+
+
+def bound_bytes(type_: Type, value: Any) -> bytes | None:
+    """A stored value in the binary single-value form of bounds (iceberg 3.22); None where the type has none."""
+    match type_:
+        case BooleanType():
+            return b"\x01" if value else b"\x00"
+        case IntegerType(bits=32) | DateType():
+            return struct.pack("<i", value)
+        case IntegerType() | TimeType() | TimestampType():
+            return struct.pack("<q", value)
+        case FloatType(bits=32):
+            return struct.pack("<f", value)
+        case FloatType():
+            return struct.pack("<d", value)
+        case StringType():
+            return str(value).encode()
+        case UuidType() | FixedType() | BinaryType():
+            return bytes(value)
+        case DecimalType(scale=scale):
+            return minimal_bytes(unscaled(value, scale))
+        case _:
+            return None
+
+
+def from_unscaled(number: int, scale: int) -> decimal.Decimal:
+    """The decimal with these digits, of which `scale` are the fraction; exact, whatever the process's precision."""
+    return decimal.Decimal(number).scaleb(-scale, _EXACT)
+
+
+def unscaled(value: decimal.Decimal, scale: int) -> int:
+    """The integer whose `scale` last digits are the fraction of `value`."""
+    return int(value.scaleb(scale, _EXACT))
+
+
+def minimal_bytes(number: int) -> bytes:
+    """The shortest big-endian two's complement of an integer."""
+    magnitude = number if number >= 0 else ~number
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _parse(tokens: list[str]) -> tuple[Type, bool]:
+    if not tokens:
+        raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
+    type_ = _parse_bare(tokens.pop(0).lower(), tokens)
+    required = [t.lower() for t in tokens[:2]] == ["not", "null"]
+    if required:
+        del tokens[:2]
+    return type_, required
+
+
+def _parse_bare(word: str, tokens: list[str]) -> Type:
+    match word:
+        case "struct":
+            return StructType(tuple(_parse_members(tokens)))
+        case "list":
+            (element,) = _parse_arguments(tokens, ("element",))
+            return ListType(element)
+        case "map":
+            key, value = _parse_arguments(tokens, ("key", "value"))
+            return MapType(Field(id=0, name="key", type=key.type, required=True), value)
+        case "decimal":
+            precision, scale = _parse_words(tokens, ")").split(",")
+            return DecimalType(int(precision), int(scale))
+        case "fixed":
+            return FixedType(int(_parse_words(tokens, "]")))
+        case "geometry" if tokens[:1] == ["("]:
+            return GeometryType(_parse_words(tokens, ")"))
+        case "geography" if tokens[:1] == ["("]:
+            return GeographyType(*_parse_words(tokens, ")").split(","))
+        case _:
+            return _SIMPLE.get(word, OpaqueType(word))
+
+
+def _parse_members(tokens: list[str]) -> Iterator[Field]:
+    separator = _expect(tokens, "<")
+    while separator != ">":
+        name = tokens.pop(0)
+        _expect(tokens, ":")
+        type_, required = _parse(tokens)
+        yield Field(id=0, name=name, type=type_, required=required)
+        separator = _expect(tokens, ",", ">")
+
+
+def _parse_arguments(tokens: list[str], names: tuple[str, ...]) -> Iterator[Field]:
+    _expect(tokens, "<")
+    for name in names:
+        type_, required = _parse(tokens)
+        yield Field(id=0, name=name, type=type_, required=required)
+        _expect(tokens, ">" if name == names[-1] else ",")
+
+
+def _parse_words(tokens: list[str], end: str) -> str:
+    tokens.pop(0)
+    words = ""
+    while tokens[0] != end:
+        words += tokens.pop(0)
+    tokens.pop(0)
+    return words
+
+
+def _expect(tokens: list[str], *wanted: str) -> str:
+    if not tokens or tokens[0] not in wanted:
+        raise RequestError(f"Cannot read a type: expected {' or '.join(wanted)}, got {' '.join(tokens) or 'the end'}")
+    return tokens.pop(0)
+
+
+def _count_from(start: int) -> Iterator[int]:
+    while True:
+        yield start
+        start += 1
+
+
+def _fresh_type(type_: Type, ids: Iterator[int]) -> Type:
+    match type_:
+        case StructType(fields=fields):
+            return StructType(with_fresh_ids(fields, ids))
+        case ListType(element=element):
+            return ListType(*with_fresh_ids((element,), ids))
+        case MapType(key=key, value=value):
+            return MapType(*with_fresh_ids((key, value), ids))
+        case _:
+            return type_
+
+
+def _field_json(field: Field, write_defaults: Mapping[int, Any]) -> dict[str, Any]:
+    doc: dict[str, Any] = {
+        "id": field.id,
+        "name": field.name,
+        "required": field.required,
+        "type": type_json(field.type, write_defaults),
+    }
+    if field.doc is not None:
+        doc["doc"] = field.doc
+    if field.initial_default is not None:
+        doc["initial-default"] = default_json(field.type, field.initial_default)
+    if field.id in write_defaults:
+        doc["write-default"] = write_defaults[field.id]
+    return doc
+
+
+def _stored(type_: Type, value: Any) -> Any:
+    match type_:
+        case StructType(fields=fields):
+            return _stored_struct(fields, value)
+        case ListType(element=element):
+            return [stored(element.type, v) for v in value]
+        case MapType(key=key, value=item):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [(stored(key.type, k), stored(item.type, v)) for k, v in pairs]
+        case DateType() if isinstance(value, dt.date):
+            return (value - _EPOCH.date()).days
+        case TimeType() if isinstance(value, dt.time):
+            return (dt.datetime.combine(_EPOCH.date(), value) - _EPOCH) // dt.timedelta(microseconds=1)
+        case TimestampType(unit=unit) if isinstance(value, dt.datetime):
+            if value.tzinfo is not None:
+                value = value.astimezone(dt.UTC).replace(tzinfo=None)
+            return (value - _EPOCH) // dt.timedelta(microseconds=1) * (1000 if unit == "ns" else 1)
+        case DecimalType(scale=scale):
+            return decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-scale), context=_EXACT)
+        case UuidType():
+            return value if isinstance(value, bytes) else uuid.UUID(str(value)).bytes
+        case FloatType():
+            return float(value)
+        case FixedType(length=length) if len(value) != length:
+            raise ValueError(f"{len(value)} bytes")
+        case VariantType():
+            return {"metadata": bytes(value["metadata"]), "value": bytes(value["value"])}
+        case _:
+            return value
+
+
+def _stored_struct(fields: tuple[Field, ...], value: Mapping[str, Any]) -> dict[int, Any]:
+    unknown = set(value) - {f.name for f in fields}
+    if unknown:
+        raise ValueError(f"no field named {', '.join(sorted(map(repr, unknown)))}")
+    return {f.id: stored(f.type, value[f.name]) for f in fields if f.name in value}

@@ -1,0 +1,431 @@
+"""Statements of a connection: which of its names are tables of the catalog, and what DuckDB runs in their place.
+
+DuckDB says of what kind a statement is, and sqlglot which names are in it. One without a table of the catalog goes to
+DuckDB as it is.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from harness.engines.registry import duckdb_engine
+from harness.engines.sqltext import text as literal
+from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
+from harness.metadata.catalogs.catalog import Name, parse_name, written
+from harness.metadata.catalogs.configuration import Together
+from harness.metadata.filters.column_names import quoted
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.tables.reading import NAMES, is_metadata_table
+from harness.queries.plain import may_name_moments
+from harness.queries.rewrite import MetadataReference, refuse_writes, rewrite_statement
+from harness.queries.sql import MetadataTables, planned
+from harness.queries.statements import Statement, parse_statement, references
+from harness.queries.time_travel import Pinned, pin
+from harness.snapshot import Snapshot
+from harness.table import Table
+from harness.tools.connections.tables import Tables
+
+# `USE sales` and `SHOW TABLES` on a connection, whose namespaces are a catalog's beside DuckDB's own schemas.
+
+
+_SPACE = r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*"
+_NAME = r"""(?P<name>(?:"(?:[^"]|"")+"|[^\s".]+)(?:\.(?:"(?:[^"]|"")+"|[^\s".]+))*)"""
+_USE = re.compile(rf"{_SPACE}USE\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
+_SHOW = re.compile(
+    rf"{_SPACE}SHOW\s+(?:(?P<what>TABLES|SCHEMAS|NAMESPACES)(?:\s+(?:FROM|IN)\s+{_NAME})?|DATABASES|CATALOGS){_SPACE}",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHOW_TABLE = re.compile(rf"{_SPACE}SHOW\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
+_SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES")
+"""What SHOW lists, and does not describe."""
+
+
+def as_described(text: str) -> str:
+    """`SHOW orders` as DESCRIBE, which is the same to DuckDB and can be parsed; other statements as they are."""
+    found = _SHOW_TABLE.fullmatch(text)
+    return text if found is None or found["name"].upper() in _SHOWN else f"DESCRIBE {found['name']}"
+
+
+def used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tuple[str, Tables] | None:
+    """What DuckDB runs of a USE statement, and the tables with the namespace that it chooses; None: it is none.
+
+    Raises:
+        TableNotFoundError: neither the catalog nor DuckDB has such a namespace; the message has the nearest names.
+        AmbiguousTableError: there are several.
+        RequestError: the name is none.
+        StorageError: the catalog does not answer.
+    """
+    found = _USE.fullmatch(text)
+    if found is None or tables.catalog is None:
+        return None
+    chosen = _chosen(parse_name(found["name"]), tables, connection)
+    if chosen is None:
+        return text, replace(tables, within=())
+    return f"USE {_current(connection)}", chosen
+
+
+def shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> str | None:
+    """What DuckDB runs in place of SHOW TABLES, SCHEMAS or DATABASES, which lists the catalog's too; None: it is none.
+
+    Raises:
+        As `used`.
+    """
+    found = _SHOW.fullmatch(text)
+    if found is None or tables.catalog is None:
+        return None
+    name = None if found["name"] is None else parse_name(found["name"])
+    if found["what"] is None:
+        own = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
+        catalogs = sorted(tables.catalog.configured) if isinstance(tables.catalog, Together) else [tables.catalog.name]
+        return _listing(own, ((each,) for each in catalogs), "database_name")
+    inside = None if name is None else _chosen(name, tables, connection)
+    if found["what"].upper() == "TABLES":
+        if name is None:
+            names = (written(each) for each in tables.names(everywhere=False))
+            return _listing("SELECT name FROM (SHOW TABLES)", ((each,) for each in names), "name")
+        if inside is None:
+            return text
+        return _listing(None, (each[-1:] for each in tables.catalog.tables(inside.within)), "name")
+    if name is not None and inside is None:
+        return f"SELECT * FROM (SHOW SCHEMAS) WHERE lower(database_name) = {literal(name[0].lower())}"
+    schemas = None if name is not None else "SELECT database_name, schema_name FROM (SHOW SCHEMAS)"
+    return _listing(schemas, _namespaces(tables, inside), "database_name, schema_name")
+
+
+def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Tables | None:
+    """The tables with names in that namespace; None: it is one of DuckDB's own. Raises as `used`."""
+    is_own = _namespaces_is_own(name, connection)
+    try:
+        chosen = tables.inside(name, is_taken=is_own)
+    except TableNotFoundError as error:
+        if is_own and error.cause == "NoSuchNamespace":
+            return None
+        raise
+    if is_own:
+        raise AmbiguousTableError(
+            f"Namespace {written(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
+            "write the catalog or the database before it",
+            cause="AmbiguousName",
+        )
+    return chosen
+
+
+def _namespaces(tables: Tables, inside: Tables | None) -> Iterable[tuple[str, str]]:
+    """Catalogs and namespaces, those directly in the one that is meant, or directly in the catalogs."""
+    catalog = tables.catalog
+    assert catalog is not None, "what is in nothing is not found"
+    outer = [()] if inside is None else [inside.within]
+    if inside is None and isinstance(catalog, Together):
+        outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
+    for each in (inner for namespace in outer for inner in catalog.namespaces(namespace)):
+        whole = (catalog.name, *each) if catalog.name else each
+        yield whole[0], written(whole[1:])
+
+
+def _listing(own: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
+    """A query for rows of names besides those of `own`."""
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
+    parts = [own] if own is not None else []
+    parts += [f"VALUES {values}"] if values else []
+    if not parts:
+        empty = ", ".join("''" for _ in columns.split(","))
+        return f"SELECT * FROM (VALUES ({empty})) AS t({columns}) WHERE false"
+    return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS t({columns}) ORDER BY ALL"
+
+
+def _namespaces_is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether DuckDB itself has a database or a schema of that name."""
+    rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
+    folded = tuple(part.lower() for part in name)
+    return any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
+
+
+def _current(connection: duckdb.DuckDBPyConnection) -> str:
+    """The schema that DuckDB is in: to choose it changes nothing, and answers as USE does."""
+    (row,) = connection.execute("SELECT current_database(), current_schema()").fetchall()
+    return ".".join(map(quoted, row))
+
+
+_QUERIES = {"SELECT", "MULTI"}
+"""Kinds of statements that give rows; DuckDB 2.0 calls those with a PIVOT MULTI."""
+_OTHERS = {"EXPLAIN", "CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "MERGE_INTO", "DROP", "ALTER"}
+"""Kinds of others that may name a table of a catalog."""
+_calls = itertools.count()
+_token = secrets.token_hex(8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One place where a statement reads a table of the catalog.
+
+    table: its whole name.
+    view: what stands there in the text. aliased: whether an alias follows it.
+    put, original: as of a `TableReference`.
+    plan: what the view must give; of a metadata table the rows themselves.
+    """
+
+    table: str
+    view: str
+    aliased: bool
+    put: str
+    original: str
+    plan: ScanPlan | pa.Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A statement that is ready to run.
+
+    text: with views in place of the tables that it reads from the catalog.
+    gives_rows: whether it is a query.
+    reads: in the order of the text.
+    tables: the tables of the catalog that it reads, by whole name.
+    unknown: names that it reads which are no table of the catalog, nor the connection's.
+    unparsed: why it is not known which names it has; None: it is.
+    chosen: the tables with the namespace that it chooses; None: it chooses none.
+    """
+
+    text: str
+    gives_rows: bool
+    reads: tuple[Read, ...] = ()
+    tables: Mapping[str, Snapshot] = field(default_factory=dict)
+    unknown: tuple[Name, ...] = ()
+    unparsed: RequestError | None = None
+    chosen: Tables | None = None
+
+    def runnable(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> str:
+        """What DuckDB runs.
+
+        Raises:
+            As `harness.sql`.
+        """
+        plans = {read.view: read.plan for read in self.reads}
+        aliased = {read.view for read in self.reads if read.aliased}
+        if self.gives_rows:
+            originals = {read.put: read.original for read in self.reads}
+            return duckdb_engine().query_text(
+                self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
+            )
+        return duckdb_engine().filled(self.text, plans, connection, aliased=aliased)
+
+
+def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared:
+    """One statement, with the tables of the catalog that it reads planned as they are now.
+
+    Raises:
+        RequestError: it cannot be parsed, writes a table of the catalog, or keeps a view over one.
+        AmbiguousTableError: a name may be more than one table.
+        HarnessError: a table cannot be opened or planned.
+    """
+    if (use := used(text, tables, connection)) is not None:
+        return Prepared(text=use[0], gives_rows=False, chosen=use[1])
+    if (listing := shown(text, tables, connection)) is not None:
+        return Prepared(text=listing, gives_rows=True)
+    pinned = _pinned(as_described(text), tables, connection)
+    text = pinned.query
+    kind = _kind(text, connection)
+    as_it_is = Prepared(text=text, gives_rows=kind in _QUERIES)
+    if kind not in _QUERIES and kind not in _OTHERS:
+        return as_it_is
+    try:
+        parsed = parse_statement(text)
+    except RequestError as error:  # DuckDB's own syntax, and maybe without any table of the catalog
+        return replace(as_it_is, unparsed=error)
+    names = dict.fromkeys(reference.name for reference in references(parsed))
+    found = {name: _found(name, tables, connection, pinned) for name in names}
+    about = {name: table for name in names if (table := _owner(name, found[name], tables, connection)) is not None}
+    target = _target(parsed)
+    unknown = tuple(
+        name for name, table in found.items() if table is _Other.UNKNOWN and name != target and name not in about
+    )
+    bound = {name: table for name, table in found.items() if isinstance(table, _Bound)}
+    if not bound and not about:
+        return replace(as_it_is, unknown=unknown)
+    wholes = {name: table.whole for name, table in bound.items()}
+    _refuse(parsed, target, wholes)
+    snapshots: dict[str, Snapshot] = {}
+    for table in (*bound.values(), *about.values()):  # two names of one table are one version
+        snapshots.setdefault(table.whole, table.snapshot)
+    schemas = {whole: snapshot.schema for whole, snapshot in snapshots.items()}
+    metadata = MetadataTables(snapshots)
+    rewritten = rewrite_statement(
+        parsed,
+        wholes,
+        schemas,
+        prefix=f"_harness_{_token}_{next(_calls)}",
+        now=partial(duckdb_engine().moment, connection),
+        metadata={
+            name: MetadataReference(table.whole, name[-1], columns)
+            for name, table in about.items()
+            if (columns := metadata.columns(table.whole, name[-1])) is not None
+        },
+    )
+    reads = tuple(
+        Read(
+            table=reference.table,
+            view=reference.view,
+            aliased=reference.aliased,
+            put=reference.put,
+            original=reference.original,
+            plan=planned(reference, snapshots[reference.table], connection)
+            if reference.metadata is None
+            else metadata.read(reference),
+        )
+        for reference in rewritten.references
+    )
+    return replace(as_it_is, text=rewritten.sql, reads=reads, tables=snapshots, unknown=unknown)
+
+
+def _pinned(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Pinned:
+    """The statement with tables of the catalog at moments under names of their own."""
+    as_it_is = Pinned(text, {})
+    if not may_name_moments(text):
+        return as_it_is
+    try:
+        statement = parse_statement(text)
+    except RequestError:  # DuckDB's own syntax; `prepare` keeps the reason
+        return as_it_is
+    return pin(statement, lambda name: tables.open(name, is_taken=_is_own(name, connection)) is not None) or as_it_is
+
+
+def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessError | None:
+    """The error about a name that stands for nothing, if that is what DuckDB complains of."""
+    said = str(error).casefold()
+    if isinstance(error, duckdb.BinderException):  # DuckDB 1.5 on a name of three parts, of which it says the first
+        names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in said)
+    elif prepared.unparsed is not None:
+        return prepared.unparsed
+    else:
+        names = (name for name in prepared.unknown if name[-1].casefold() in said)
+    name = next(names, None)
+    return None if name is None else tables.absent(name)
+
+
+def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
+    """What DuckDB calls the statement; of one that it takes apart, the last part."""
+    try:
+        parts = connection.extract_statements(text)
+    except duckdb.ParserException as error:
+        if "NameListToString" in str(error):
+            return _kind_by_words(text)
+        raise RequestError(f"Cannot parse the statement: {' '.join(str(error).split())}") from error
+    return parts[-1].type.name if parts else "NONE"
+
+
+def _kind_by_words(text: str) -> str:
+    """For statements with names of four parts, such as a.b.c.orders, which DuckDB 1.5 cannot parse."""
+    parsed = parse_statement(text)
+    try:
+        refuse_writes(parsed)
+    except RequestError:
+        return "CREATE"
+    return "EXPLAIN" if parsed.explain else "SELECT"
+
+
+def _target(statement: Statement) -> Name | None:
+    """The table that a statement writes or makes; None: it is no such one."""
+    tree = statement.tree
+    if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Drop | exp.Alter | exp.Merge):
+        return None
+    place = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    return tuple(part.name for part in place.parts) if isinstance(place, exp.Table) else None
+
+
+def _refuse(statement: Statement, target: Name | None, bound: Mapping[Name, str]) -> None:
+    """Tables of a catalog are read: by queries, and to fill tables and files of the user's."""
+    match statement.tree:
+        case exp.Create(kind="VIEW"):
+            raise RequestError(
+                f"Cannot keep a view over {next(iter(bound.values()))}: it would stay at one version of the table; "
+                "write the query with WITH, copy its rows with CREATE TEMP TABLE … AS, or use harness.attach"
+            )
+        case exp.Create(kind="TABLE", expression=source) | exp.Insert(expression=source):
+            is_read = isinstance(source, exp.Query)
+        case exp.Copy(this=source):
+            is_read = isinstance(source, exp.Query)
+        case _ if target is None:
+            refuse_writes(statement)
+            return
+        case _:
+            is_read = False
+    if not is_read or target in bound:
+        table = next(iter(bound.values())) if target is None or target not in bound else bound[target]
+        raise RequestError(
+            f"Cannot run {statement.tree.key.upper()} with {table}: tables of a catalog are only read, by queries, "
+            "CREATE TABLE … AS, INSERT INTO … SELECT and COPY (SELECT …) TO"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    whole: str
+    snapshot: Snapshot
+
+
+class _Other(enum.Enum):
+    OWN = "a table of the connection"
+    UNKNOWN = "nothing that is known"
+
+
+def _found(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:
+    if len(name) == 1 and name[0] in pinned.moments:
+        return _at_moment(name[0], tables, connection, pinned)
+    is_own = _is_own(name, connection)
+    found = tables.open(name, is_taken=is_own)
+    if found is None:
+        return _Other.OWN if is_own else _Other.UNKNOWN
+    whole, table = found
+    if is_own:
+        raise AmbiguousTableError(
+            f"Table {written(name)} is both one of this connection and {whole}: drop the former, or write more of its "
+            "name",
+            cause="AmbiguousName",
+        )
+    return _Bound(whole, table.snapshot() if isinstance(table, Table) else table)
+
+
+def _owner(name: Name, found: _Bound | _Other, tables: Tables, connection: duckdb.DuckDBPyConnection) -> _Bound | None:
+    """The table of the catalog whose metadata table a name is, `sales.orders.files`; None: it is none's."""
+    if found is not _Other.UNKNOWN or len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
+        return None
+    owner = _found(name[:-1], tables, connection, Pinned("", {}))
+    if not isinstance(owner, _Bound) or not is_metadata_table(owner.snapshot.source.format, name[-1]):
+        return None
+    return owner
+
+
+def _at_moment(alias: str, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:
+    name, moment = pinned.moments[alias]
+    found = _found(name, tables, connection, pinned)
+    if not isinstance(found, _Bound):
+        return found
+    source = found.snapshot.source
+    return _Bound(f"{found.whole} at {moment}", Table(source).snapshot(**moment.selector(source.format)))
+
+
+def _is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the DuckDB connection itself has a table or view of that name."""
+    rows = connection.execute(
+        """
+        SELECT lower(database_name), lower(schema_name), schema_name IN ('main', current_schema())
+        FROM (FROM duckdb_tables() SELECT database_name, schema_name, table_name AS name
+              UNION ALL FROM duckdb_views() SELECT database_name, schema_name, view_name)
+        WHERE lower(name) = lower(?)
+        """,
+        [name[-1]],
+    ).fetchall()
+    front = tuple(part.lower() for part in name[:-1])
+    return any(
+        is_near if not front else front in ((database,), (schema,), (database, schema))
+        for database, schema, is_near in rows
+    )

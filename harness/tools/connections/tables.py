@@ -1,0 +1,261 @@
+"""What names in a connection's SQL stand for: tables given by name, and those of a catalog."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
+from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
+from harness.metadata.catalogs.configuration import Together
+from harness.metadata.catalogs.resolving import is_table, no_catalogs, open_catalog
+from harness.metadata.tables.reading import NAMES
+from harness.snapshot import Snapshot
+from harness.table import Table, open_table
+from harness.tools.connections.texts import in_sql, is_location
+
+Given: TypeAlias = Table | Snapshot | str
+"""A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
+Source: TypeAlias = Catalog | Mapping[str, Given] | str | None
+"""Where a connection finds tables: a catalog or its name, tables by name, or all catalogs that are configured."""
+
+
+_CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """Tables by name. Names match without regard to case, as DuckDB's do; the exact spelling is preferred.
+
+    catalog: where names are looked up that were not given; None: nowhere.
+    within: the namespace of it in which names of one part are; empty: its root.
+    given: tables by name.
+    options: keyword arguments of `harness.open_table`, for each table that is opened.
+    """
+
+    catalog: Catalog | None = None
+    within: Name = ()
+    given: dict[Name, Given] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, source: Source, options: Mapping[str, Any]) -> Tables:
+        """The tables of a catalog, or those that a mapping names; the arguments and errors are `harness.connect`'s."""
+        if source is None:
+            return cls(catalog=Together(), options=options)
+        if isinstance(source, Mapping):
+            tables = cls(options=options)
+            for name, value in source.items():
+                tables.give(name, value)
+            return tables
+        return cls(catalog=open_catalog(source, storage_options=options.get("storage_options")), options=options)
+
+    def give(self, name: str, value: object) -> None:
+        """Let a name stand for a table, in place of what it stood for.
+
+        value: also a table that another library opened, which stays at its version.
+
+        Raises:
+            RequestError: the name or the value is none.
+            HarnessError: as for `harness.open_table`, of the table of another library.
+        """
+        if is_table(value):
+            value = open_table(value, **self.options)
+        if not isinstance(value, Table | Snapshot | str):
+            raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+        self.given[parse_name(name)] = value
+
+    def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
+        """The table of that name as it is now, and its whole name; None: there is none.
+
+        is_taken: something else has the name, so that it is no catalog's which it does not say.
+
+        Raises:
+            AmbiguousTableError: the name may be more than one table.
+            HarnessError: as for `harness.open_table`.
+        """
+        key = _only(name, [each for each in self.given if _fold(each) == _fold(name)])
+        if key is not None:
+            value = self.given[key]
+            return written(key), open_table(value, **self.options) if isinstance(value, str) else value
+        if len(name) == 1 and is_location(name[0]):
+            return name[0], open_table(name[0], **self.options)
+        if self.catalog is None:
+            return None
+        opened: dict[str, Table] = {}
+        for whole in self._whole(name, is_taken=is_taken):
+            try:
+                found = self._of_catalog(self.catalog, whole)
+            except (StorageError, RequestError) as error:
+                is_of_catalog = isinstance(error, StorageError) or error.cause in _CANNOT_ASK
+                if is_of_catalog and len(whole) > len(name) > 1:  # nobody said this catalog
+                    error.message = f"Cannot tell whether catalog {whole[0]} has {written(name)}: {error.message}"
+                raise
+            if found is not None:
+                opened.setdefault(*found)
+        if len(opened) > 1:
+            raise _ambiguous(name, list(opened))
+        return opened.popitem() if opened else None
+
+    def inside(self, name: Name, *, is_taken: bool = False) -> Tables:
+        """These, with names of one part in that namespace of the catalog; itself may stand before, or be the name.
+
+        is_taken: as for `open`.
+
+        Raises:
+            TableNotFoundError: there is no such namespace; the message has the nearest names.
+            AmbiguousTableError: there are several.
+        """
+        found: dict[Name, None] = {}
+        if self.catalog is not None:
+            for whole in self._whole(name, is_taken=is_taken, is_namespace=True):
+                found |= dict.fromkeys(_namespaces(self.catalog, whole))
+        if not found:
+            raise self._no_namespace(name)
+        exact = [each for each in found if each[-len(name) :] == name and len({*map(_fold, found)}) == 1]
+        meant, *others = exact or found
+        if others:
+            raise _ambiguous(name, [self.qualified(each) for each in found], "Namespace")
+        return replace(self, within=meant)
+
+    def names(self, *, everywhere: bool = True) -> Iterator[Name]:
+        """All names, those of one catalog without its own before them.
+
+        everywhere: False: in the chosen namespace alone, those directly in it by their last part.
+        """
+        yield from self.given
+        if self.catalog is None:
+            return
+        if not everywhere and self.within:
+            yield from (name[-1:] for name in self.catalog.tables(self.within))
+            for inner in self.catalog.namespaces(self.within):
+                yield from walk(self.catalog, inner)
+        elif isinstance(self.catalog, Together):
+            yield from self.catalog.reachable()
+        else:
+            yield from walk(self.catalog)
+
+    def qualified(self, name: Name) -> str:
+        """A name of the catalog as text, with the catalog's own before it."""
+        own = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
+        return written((*own, *name))
+
+    def absent(self, name: Name) -> TableNotFoundError:
+        """The error about a name that stands for nothing."""
+        if len(name) == 1 and "/" in name[0]:
+            return TableNotFoundError(
+                f"There is no table at {name[0]!r}: it is no directory of an Iceberg or Delta table; check the path",
+                cause="NoSuchTable",
+            )
+        if (metadata := self._no_metadata_table(name)) is not None:
+            return metadata
+        known = list(self._like(name))
+        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
+        shown = [each for each in known if each[-1:] in ends] or list(near)
+        hint = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
+        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
+
+    def _no_metadata_table(self, name: Name) -> TableNotFoundError | None:
+        """The error about what stands behind a table's name and is none of its metadata tables; None: no table's is."""
+        with contextlib.suppress(HarnessError):
+            found = self.open(name[:-1]) if len(name) > 1 else None
+            if found is not None:
+                whole, table = found
+                names = ", ".join(NAMES[(table if isinstance(table, Table) else table.source).format])
+                return TableNotFoundError(
+                    f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
+                    cause="NoSuchTable",
+                )
+        return None
+
+    def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
+        """The table of exactly that name, else the only one whose name differs in case alone."""
+        try:
+            return self._opened(catalog, name)
+        except TableNotFoundError as error:
+            if error.cause not in ("NoSuchTable", "NoSuchNamespace"):
+                raise
+        alike = _only(name, [each for each in _alike(catalog, name) if each != name])
+        return None if alike is None else self._opened(catalog, alike)
+
+    def _opened(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
+        return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
+
+    def _whole(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
+        """What the name may be in the catalog."""
+        assert self.catalog is not None
+        if len(name) == 1 and not is_namespace:
+            return [(*self.within, *name)]
+        inner = [name[1:]] if name[0].casefold() == self.catalog.name.casefold() else []
+        return [name, *inner, *((front, *name) for front in self._fronts(name[0], is_taken=is_taken))]
+
+    def _fronts(self, first: str, *, is_taken: bool) -> tuple[str, ...]:
+        """The catalogs of several that a name may be of, besides one that it says itself."""
+        if not isinstance(self.catalog, Together):
+            return ()
+        if self.within:
+            return self.within[:1]
+        is_said = first.lower() in self.catalog.configured
+        return () if is_said or is_taken else self.catalog.unsaid()
+
+    def _like(self, name: Name) -> Iterator[Name]:
+        """The names that one may have been meant for: those of the catalog that it says, else all."""
+        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
+            with contextlib.suppress(StorageError):  # who may read tables may not always list them
+                yield from walk(self.catalog, (name[0].lower(),))
+            return
+        yield from self.names()
+
+    def _nothing(self, what: str) -> str:
+        is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
+        return f"there are no {what} at all" if is_configured else no_catalogs()
+
+    def _no_namespace(self, name: Name) -> TableNotFoundError:
+        known: list[Name] = []
+        if self.catalog is not None:
+            known += self.catalog.namespaces()
+            with contextlib.suppress(HarnessError):  # it may be another catalog that is down
+                known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
+        near = nearest(name, known) or nearest(name[-1:], known) or known[:3]
+        hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._nothing("namespaces")
+        return TableNotFoundError(f"There is no namespace {written(name)}; {hint}", cause="NoSuchNamespace")
+
+
+def _only(name: Name, found: Iterable[Name]) -> Name | None:
+    """The one of the names that is meant; None: there is none."""
+    alike = list(found)
+    if name in alike:
+        return name
+    if len(alike) > 1:
+        raise _ambiguous(name, [written(each) for each in alike])
+    return alike[0] if alike else None
+
+
+def _ambiguous(name: Name, found: list[str], what: str = "Table") -> AmbiguousTableError:
+    is_case = len({each.casefold() for each in found}) == 1
+    way = "use the exact spelling" if is_case else "write it whole"
+    return AmbiguousTableError(
+        f"{what} {written(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
+    )
+
+
+def _alike(catalog: Catalog, name: Name) -> list[Name]:
+    """The tables whose names differ in case alone."""
+    namespaces = _namespaces(catalog, name[:-1])
+    return [each for namespace in namespaces for each in catalog.tables(namespace) if _fold(each) == _fold(name)]
+
+
+def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
+    """The namespaces of that name, whatever the case of its letters."""
+    found: list[Name] = [()]
+    for part in name:
+        inner = (each for namespace in found for each in catalog.namespaces(namespace))
+        found = [each for each in inner if each[-1].casefold() == part.casefold()]
+    return found
+
+
+def _fold(name: Name) -> Name:
+    return tuple(part.casefold() for part in name)

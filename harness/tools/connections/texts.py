@@ -1,0 +1,118 @@
+"""A text as statements: they end with a semicolon that is in no quotes and no comment.
+
+DuckDB splits texts too, but 1.5 takes a PIVOT apart into statements without a text, and none of its versions says
+whether the last one is finished, which a shell must know.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from harness.engines.duckdb.instance import cursor
+from harness.errors import RequestError
+from harness.metadata.catalogs.catalog import Name
+from harness.metadata.filters.column_names import quoted
+from harness.storage.paths import SCHEME, is_local, local_path
+
+_TOKEN = re.compile(
+    r"""
+    (?P<end>;)
+    | --[^\n]*(?:\n|\Z)
+    | /\*.*?(?:\*/|(?P<open_comment>\Z))
+    | (?<![\w])[eE]'(?:[^'\\]|\\.|'')*(?:'|(?P<open_escaped>\Z))
+    | '(?:[^']|'')*(?:'|(?P<open_text>\Z))
+    | "(?:[^"]|"")*(?:"|(?P<open_name>\Z))
+    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|(?P<open_dollar>\Z))
+    | (?P<other>[^\s])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar")
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text, without their semicolons; what has nothing but space and comments is none."""
+    return [part for part, _ in _parts(text)]
+
+
+def finished(text: str) -> bool:
+    """Whether the text ends behind a statement's semicolon, so that nothing more of it is to come."""
+    *_, last = ((None, True), *_parts(text))
+    return last[1]
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Statements, and of each whether its semicolon is there."""
+    start, has_content, is_open = 0, False, False
+    for token in _TOKEN.finditer(text):
+        if token["end"] is not None:
+            if has_content:
+                yield text[start : token.start()].strip(), True
+            start, has_content = token.end(), False
+        elif not token[0].startswith(("--", "/*")):
+            has_content = True
+        is_open = is_open or any(token[kind] is not None for kind in _OPEN)
+    if has_content or is_open:
+        yield text[start:].strip(), False
+
+
+# Locations of tables in a query: `FROM 'warehouse/orders'`, as DuckDB reads files by their paths.
+
+
+_METADATA_FILE = ".metadata.json"
+_OF_TABLES = ("_delta_log", "metadata")
+_FILE = re.compile(
+    r"[*?\[]|\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx|arrow|avro|txt|db|duckdb)(\.(gz|zst|bz2))?$", re.IGNORECASE
+)
+"""Names of files, and patterns of them: DuckDB's to read."""
+
+
+def is_location(name: str) -> bool:
+    """Whether a table's name in a query is where one of Iceberg or Delta lies: a directory of it, or a metadata file.
+
+    A URI is, unless it ends as files do that DuckDB reads; what is there is seen when it is opened.
+    """
+    path = local_path(name)
+    if name.endswith(_METADATA_FILE):
+        return not is_local(path) or os.path.isfile(path)
+    if not is_local(path):
+        return SCHEME.match(path) is not None and _FILE.search(path) is None
+    return "/" in path and any(os.path.isdir(os.path.join(path, inner)) for inner in _OF_TABLES)
+
+
+def locations_in(text: str) -> list[str]:
+    """The locations of tables that statements name; none of a statement that cannot be parsed."""
+    if "/" not in text:
+        return []
+    from harness.queries.statements import parse_statement, references
+
+    found: dict[str, None] = {}
+    for statement in statements(text):
+        try:
+            names = [reference.name for reference in references(parse_statement(statement))]
+        except RequestError:
+            continue
+        found |= {name[0]: None for name in names if is_location(name[0])}
+    return list(found)
+
+
+# Names as they are typed into SQL: `sales."a-b"`, `"select".orders`.
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def in_sql(name: Name) -> str:
+    """A name of tables, namespaces or columns; a part stands in quotes where SQL wants them."""
+    return ".".join(part if _PLAIN.fullmatch(part) and part.lower() not in _words() else quoted(part) for part in name)
+
+
+@cache
+def _words() -> frozenset[str]:
+    """Those of SQL that are no names without quotes, as this DuckDB says."""
+    with cursor() as own:
+        rows = own.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
+        return frozenset(word for (word,) in rows.fetchall())

@@ -1,0 +1,130 @@
+"""How much a worker may use, each number with its reason; and what may be waived where a system cannot hold it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from harness.errors import RequestError
+from harness.metadata.catalogs.catalog import may_be_name
+from harness.storage.gate import refuse_no_name
+from harness.storage.paths import is_local, local_path, shown
+from harness.storage.roots import metadata_root
+
+Unenforced: TypeAlias = dict[str, str]
+"""By name of a limit, why it cannot be enforced here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What the process may use that reads a table which is not trusted.
+
+    memory_bytes: of address space, beyond what the process has once its libraries are loaded. DuckDB gets half of it.
+    cpu_seconds: of processor time, of all its threads together.
+    wall_seconds: from start to end.
+    output_bytes: of what it gives back: rows, a document or a report.
+    open_files: at once, those of its libraries among them.
+    scratch_bytes: of all that it writes, such as what DuckDB sorts on disk, in a directory that goes with it.
+    threads: at once. DuckDB, Arrow and the allocators start some 30.
+    """
+
+    memory_bytes: int = 4 << 30
+    cpu_seconds: int = 600
+    wall_seconds: int = 600
+    output_bytes: int = 256 << 20
+    open_files: int = 1024
+    scratch_bytes: int = 4 << 30
+    threads: int = 256
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if type(value) is not int or not 0 < value < 1 << 62:
+                raise RequestError(
+                    f"Invalid bound {name}={value!r}: expected a whole number from 1 on", options=("bounds",)
+                )
+
+
+def names() -> tuple[str, ...]:
+    """The names of all bounds."""
+    return tuple(field.name for field in dataclasses.fields(Bounds))
+
+
+SPARE_THREADS = 64
+"""How many more threads the system allows, so that a look at the worker finds and tells that it is beyond."""
+
+WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
+"""Limits that the system must hold. The others are held by the process that waits for the worker."""
+
+
+def parse_bounds(pairs: Iterable[tuple[str, str]]) -> Bounds:
+    """Bounds from names and digits, those that are not named as they are by default.
+
+    Raises:
+        RequestError: there is no such bound, or its value is no whole number.
+    """
+    given: dict[str, int] = {}
+    for name, text in pairs:
+        if name not in names():
+            raise RequestError(f"Unknown bound {name!r}: there are {', '.join(names())}", options=("bounds",))
+        digits = text.replace("_", "")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
+            raise RequestError(f"Invalid bound {name}={text!r}: expected a whole number from 1 on", options=("bounds",))
+        given[name] = int(digits)
+    return Bounds(**given)
+
+
+def check_waived(waived: Iterable[str]) -> frozenset[str]:
+    """The limits that need not hold.
+
+    Raises:
+        RequestError: there is no such limit, or it always holds.
+    """
+    chosen = (waived,) if isinstance(waived, str) else tuple(waived)
+    for name in chosen:
+        if name not in WAIVABLE:
+            raise RequestError(f"Cannot waive {name!r}: there are {', '.join(WAIVABLE)}", options=("waived",))
+    return frozenset(chosen)
+
+
+# The directories that a table may be read from, before it is opened: what a worker is confined to.
+
+
+def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
+    """The directories of tables and other roots: absolute, as they are spelled and with links resolved.
+
+    locations: of tables; of a metadata file, the table around it counts, as `harness.storage.roots` has it.
+
+    Raises:
+        RequestError: one of them is not on a local disk, or the name of a table in a catalog.
+    """
+    found: dict[str, None] = {}
+    for location in locations:
+        if may_be_name(location):
+            raise RequestError(
+                "Cannot read an untrusted table by name: there is no such path, and no catalog is asked where it is "
+                "read; give its path",
+                table=location,
+            )
+        refuse_no_name(location)
+        path = _local(location)
+        for spelled in (path, os.path.realpath(path)):
+            found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
+    for root in roots:
+        refuse_no_name(root)
+        found |= dict.fromkeys((_local(root), os.path.realpath(_local(root))))
+    return tuple(found)
+
+
+def _local(location: str) -> str:
+    path = local_path(location)
+    if not is_local(path):
+        raise RequestError(
+            "Cannot read an untrusted table that is not on a local disk: there is no network where it is read; copy it "
+            "to a directory first",
+            table=shown(location),
+        )
+    return os.path.abspath(path)

@@ -1,0 +1,222 @@
+"""All that a process gives up before it sees the first byte of a table; in two steps, around the import of libraries.
+
+Each step says which limits it could not set and why. A system that ignores a limit counts as one that cannot set it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import platform
+import re
+import signal
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+
+from harness.tools.contained import seccomp
+from harness.tools.contained.bounds import SPARE_THREADS, Bounds, Unenforced
+from harness.tools.contained.syscalls import NUMBERS
+
+# Files that a process gives up for good: Linux's Landlock, since 5.13, where it is switched on.
+#
+# Harness and DuckDB open files only within the roots of a table in any case; this holds code that would not ask them. A
+# process under Landlock can look into no other process either, and, since 6.12, send none a signal.
+
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_VERSION, _BENEATH = 1, 1
+_READ_FILE, _READ_DIRECTORY = 1 << 2, 1 << 3
+_OF_FILES = 0x7 | 1 << 14
+_ACCESS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF}
+"""All access that a version knows of; those after the last one know more that is of no file."""
+_SCOPES, _ALL_SCOPES = 6, 0x3
+_SYSTEM = (
+    *("/usr", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/localtime"),
+    *("/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"),
+    *("/sys/fs/cgroup", "/sys/devices/system"),
+)
+"""What libraries read of the system: each other, time zones, how large the machine is."""
+
+
+def restrict(*, readable: Iterable[str], writable: str) -> bool:
+    """Give up all files but those below these directories, Python's and the system's; whether the system can do that.
+
+    The process must have one thread yet, and have given up to gain privileges.
+    """
+    if sys.platform != "linux":
+        return False
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    version = call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION))
+    if version < 1:
+        return False
+    every = _ACCESS.get(version, _ACCESS[3])
+    handled = struct.pack("=QQQ", every, 0, _ALL_SCOPES)[: 24 if version >= _SCOPES else 8]
+    ruleset = call(_CREATE, handled, ctypes.c_size_t(len(handled)), ctypes.c_uint(0))
+    if ruleset < 0:
+        return False
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    python = (sys.prefix, sys.base_prefix, *filter(None, (*sys.path, sys.pycache_prefix, *libraries)))
+    read = _READ_FILE | _READ_DIRECTORY
+    rules = [(path, read) for path in (*_SYSTEM, *python, *readable)]
+    rules += [(parent, _READ_DIRECTORY) for path in readable for parent in _listed(path)]
+    for path, access in [*rules, (writable, every)]:
+        with contextlib.suppress(OSError):  # what is not there needs no rule
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            of_kind = access if os.path.isdir(path) else access & _OF_FILES
+            call(_ADD, ruleset, _BENEATH, struct.pack("=Qi", of_kind, place), ctypes.c_uint(0))
+            os.close(place)
+    restricted: int = call(_RESTRICT, ruleset, ctypes.c_uint(0))
+    os.close(ruleset)
+    return restricted == 0
+
+
+def _listed(path: str) -> list[str]:
+    """The directory whose names DuckDB looks through to find a path that has signs of a pattern, which it quotes."""
+    sign = re.search(r"[*?\[]", path)
+    return [] if sign is None else [os.path.dirname(path[: sign.start()] + "x")]
+
+
+# A network namespace without a network, in a user namespace where that takes one; and no privileges. Linux.
+
+
+_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+_NAMESPACES_VERSION = 0x20080522
+_READ_ANY_FILE = 1 << 1 | 1 << 2
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
+_COUNTS_BY_NAMESPACE = (5, 14)
+"""Before that version of Linux, a limit of threads counts all processes of the user."""
+
+_state = {"own": False}
+
+
+def leave_network() -> str | None:
+    """Leave every network for good, this machine's own too; why that is impossible here, None: it is done.
+
+    The process must have one thread yet. The user namespace takes its privileges over what is outside, of root too.
+    """
+    if sys.platform != "linux":
+        return "there are no network namespaces but on Linux"
+    if ctypes.CDLL(None, use_errno=True).unshare(_NEW_USER | _NEW_NETWORK) == 0:
+        _state["own"] = True
+        return None
+    return f"the system allows no namespaces ({errno.errorcode[ctypes.get_errno()]})"
+
+
+def counts_threads() -> bool:
+    """Tells whether a limit of threads is one of this process alone, as it is in a user namespace of its own."""
+    version = re.match(r"(\d+)\.(\d+)", platform.release())
+    return _state["own"] and version is not None and tuple(map(int, version.groups())) >= _COUNTS_BY_NAMESPACE
+
+
+def drop_privileges(*, keep_files: bool) -> None:
+    """Give up what root may do beside its files, such as to raise limits.
+
+    keep_files: files of other users stay readable to root. In a user namespace of its own they are not in any case.
+    """
+    numbers = NUMBERS.get(platform.machine())
+    if sys.platform != "linux" or numbers is None:
+        return
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    header = struct.pack("=Ii", _NAMESPACES_VERSION, 0)
+    had = ctypes.create_string_buffer(24)
+    if call(ctypes.c_long(numbers["capget"]), header, had) != 0:
+        return
+    effective, permitted, _, *_ = struct.unpack("=6I", had.raw)
+    kept = effective & permitted & (_READ_ANY_FILE if keep_files else 0)
+    call(ctypes.c_long(numbers["capset"]), header, struct.pack("=6I", kept, kept, 0, 0, 0, 0))
+
+
+_PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
+"""Options of Linux's prctl."""
+
+
+def before_imports(
+    parent: int, directories: Sequence[str], scratch: str, calls: Sequence[str] = ()
+) -> tuple[Unenforced, int | None]:
+    """No network, no other process, no files elsewhere. To be called while the process has one thread.
+
+    Gives the descriptor too by which another process hears of refused system calls, as `seccomp.install` has it.
+
+    Args:
+        parent: the process that waits for this one; this one ends when that does.
+        directories: whose files may be read. scratch: the one in which files may be written.
+        calls: names of system calls that are allowed besides.
+    """
+    no_namespace = leave_network()
+    drop_privileges(keep_files=no_namespace is not None)
+    _end_with(parent)
+    _gain_no_privileges()
+    restrict(readable=directories, writable=scratch)
+    no_filter, listener = seccomp.install(calls)
+    if no_filter is None:
+        return {}, listener
+    unenforced = {"processes": no_filter}
+    if no_namespace is not None:
+        unenforced["network"] = f"{no_namespace}, and {no_filter}"
+    return unenforced, None
+
+
+def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
+    """The limits of what the process may use, for good. Its libraries count neither as memory nor as time.
+
+    filtered: whether `before_imports` has filtered its system calls.
+    """
+    try:
+        import resource
+    except ImportError:
+        reason = f"there are no limits of processes on {sys.platform}"
+        return dict.fromkeys(("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes"), reason)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime) + bounds.cpu_seconds
+    wanted = {
+        "cpu_seconds": (resource.RLIMIT_CPU, seconds, seconds + 1),  # a signal that tells, and SIGKILL a second later
+        "open_files": (resource.RLIMIT_NOFILE, bounds.open_files, bounds.open_files),
+        "scratch_bytes": (resource.RLIMIT_FSIZE, bounds.scratch_bytes, bounds.scratch_bytes),
+    }
+    unenforced: Unenforced = {}
+    if sys.platform == "linux":
+        most = _address_space() + bounds.memory_bytes
+        wanted["memory_bytes"] = (resource.RLIMIT_AS, most, most)
+    else:
+        unenforced["memory_bytes"] = f"{sys.platform} does not hold processes to a limit of memory"
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name, (kind, *limits) in wanted.items():
+        allowed = resource.getrlimit(kind)[1]
+        soft, hard = limits if allowed == resource.RLIM_INFINITY else (min(limit, allowed) for limit in limits)
+        try:
+            resource.setrlimit(kind, (soft, hard))
+        except (OSError, ValueError) as error:
+            unenforced[name] = f"the system refuses the limit ({error})"
+    if counts_threads():
+        threads = bounds.threads + SPARE_THREADS
+        with contextlib.suppress(OSError, ValueError):  # fewer are allowed already
+            resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
+    if filtered:
+        seccomp.seal()
+    return unenforced
+
+
+def _address_space() -> int:
+    """In bytes."""
+    with open("/proc/self/statm", encoding="ascii") as numbers:
+        return int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _end_with(parent: int) -> None:
+    if sys.platform == "linux":
+        _prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _gain_no_privileges() -> None:
+    """Without that, only who has privileges may confine itself, because it could fool programs that have them."""
+    if sys.platform == "linux":
+        _prctl(_NO_NEW_PRIVILEGES, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0)))

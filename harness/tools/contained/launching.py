@@ -1,0 +1,371 @@
+"""Starts a worker, takes what it gives back, and ends it: at a limit, at its end, or at an interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import errno
+import json
+import os
+import platform
+import select
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import harness
+from harness.errors import EngineError, LimitError, RequestError, visible
+from harness.storage.records import dataclass
+from harness.tools.contained.bounds import Bounds
+from harness.tools.contained.cgroups import EVERY_S, Watch, own_group
+from harness.tools.contained.scratch import own_directory
+from harness.tools.contained.syscalls import NUMBERS
+from harness.tools.contained.worker import DONE, UNENFORCED
+
+# The system calls that a worker asked for and was refused, by name: for the error that tells how it ended.
+#
+# Linux hands a refused call to whoever holds the filter's listener, and has the caller wait for an answer. The process
+# that waits for the worker takes that descriptor out of it before the worker sees a byte of the table. Where that is
+# impossible (before 5.6, or in containers that forbid it) calls fail in the same way, and nobody learns their names.
+
+
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+"""Requests of ioctl, as in linux/seccomp.h: of 80 bytes, and of 24."""
+_ASKED_BYTES, _ASKED, _ANSWER = 80, "=Q8xi", "=QqiI"
+_MOST_NAMES, _MOST_CALLS = 8, 1000
+"""Names that are kept, and calls that are answered. Whoever asks on gets the system's errors."""
+_END_S = 1.0
+
+
+class Refusals:
+    """The calls that a worker was refused, from the moment on at which somebody listens."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """In the order in which they were asked for first."""
+        return tuple(self._names)
+
+    @contextmanager
+    def heard(self, process: int, descriptor: int) -> Iterator[None]:
+        """Calls of a process are answered and noted while the block runs; descriptor: the listener, as it names it."""
+        listener = _taken(process, descriptor)
+        if listener is None:
+            yield
+            return
+        end, ending = os.pipe()
+        # Apart from the thread that waits: a call that is taken back between two looks leaves who asks for it waiting.
+        thread = threading.Thread(target=self._listen, args=(listener, end), name="harness-refusals", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread can be had; once nobody listens, calls fail
+            for each in (listener, end, ending):
+                os.close(each)
+            yield
+            return
+        try:
+            yield
+        finally:
+            os.close(ending)
+            thread.join(_END_S)
+
+    def _listen(self, listener: int, end: int) -> None:
+        import fcntl
+
+        poll = select.poll()
+        for each in (listener, end):
+            poll.register(each, select.POLLIN)
+        machine = platform.machine()
+        names = {number: name for name, number in NUMBERS[machine].items()}
+        try:
+            for _ in range(_MOST_CALLS):
+                ready = dict(poll.poll())
+                if end in ready or not ready[listener] & select.POLLIN:
+                    return
+                asked = bytearray(_ASKED_BYTES)
+                try:
+                    fcntl.ioctl(listener, _RECEIVE, asked, True)
+                    call, number = struct.unpack_from(_ASKED, asked)
+                    if len(self._names) < _MOST_NAMES:
+                        self._names[names.get(number, f"call {number}")] = None
+                    fcntl.ioctl(listener, _SEND, bytearray(struct.pack(_ANSWER, call, 0, -errno.EPERM, 0)), True)
+                except OSError:  # the thread that asked is gone
+                    continue
+        finally:
+            os.close(listener)
+            os.close(end)
+
+
+def _taken(process: int, descriptor: int) -> int | None:
+    """A descriptor of another process as one of this process; None: the system does not give it."""
+    try:
+        of_process = os.pidfd_open(process)
+    except (OSError, AttributeError):
+        return None
+    try:
+        call = ctypes.CDLL(None, use_errno=True).syscall
+        number = NUMBERS[platform.machine()]["pidfd_getfd"]
+        taken: int = call(*map(ctypes.c_long, (number, of_process, descriptor, 0)))
+        return taken if taken >= 0 else None
+    finally:
+        os.close(of_process)
+
+
+LIBRARIES = ("harness.queries.sql", "harness.engines.duckdb.engine")
+"""What a read of a table takes."""
+CRASHED, KILLED = "Crashed", "Killed"
+_WORKER = "The process that reads the untrusted table"
+_KNOWN_CODES = (0, 1, 2)
+_SAID_BYTES = 1 << 16
+_CHUNK = 1 << 18
+_TAIL = 300
+_LINE_BYTES = 16
+_PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX", "TZ")
+"""Of the environment. All else, such as the tokens of a CI job, stays here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a worker gave back, all of it from a process that may have been taken over.
+
+    code: 0, 1 or 2. output: its result. said: what it wrote to standard error, as text that is not yet `visible`.
+    refused: the names of system calls that it asked for, and was refused, where the system tells.
+    """
+
+    code: int
+    output: bytes
+    said: str
+    refused: tuple[str, ...] = ()
+
+
+def run(
+    work: str,
+    request: Any,
+    *,
+    bounds: Bounds,
+    waived: Collection[str] = (),
+    directories: Sequence[str] = (),
+    libraries: Sequence[str] = (),
+    calls: Sequence[str] = (),
+) -> Finished:
+    """What work gives back that is done in a worker.
+
+    Args:
+        work: `module:function`, as `harness.tools.contained.worker.Work` says.
+        request: what it is given, a value that JSON has.
+        bounds: what the process may use.
+        waived: limits that need not hold, see `harness.tools.contained.bounds.WAIVABLE`.
+        directories: whose files it may read besides Python's and the system's own, absolute, links resolved.
+        libraries: modules to import before the limits hold, so that they count neither as memory nor as time.
+        calls: names of system calls that it may make besides those that a read takes.
+
+    Raises:
+        RequestError: a limit cannot be enforced here, and is not waived.
+        LimitError: the worker was ended at a limit.
+        EngineError: it crashed, or was killed.
+    """
+    if os.name != "posix":
+        raise RequestError(
+            "Cannot read an untrusted table on this system: limits of a process are those of Linux; run it there, such "
+            "as in WSL or a container"
+        )
+    with own_directory() as scratch, own_group(bounds, scratch) as group:
+        message = {
+            "parent": os.getpid(),
+            "work": work,
+            "request": request,
+            "bounds": dataclasses.asdict(bounds),
+            "waived": sorted(waived),
+            "directories": list(directories),
+            "libraries": list(libraries),
+            "calls": list(calls),
+            "scratch": scratch,
+        }
+        with _worker(scratch) as process:
+            group.take(process.pid)
+            exchange = _Exchange(process, bounds, Watch(process.pid, scratch, bounds))
+            output, said = exchange.all(json.dumps(message).encode())
+            if process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
+                raise _beyond("memory_bytes", bounds, "was killed for want of memory")
+            return _finished(process.returncode, output, said, exchange.refusals.names(), bounds)
+
+
+@contextlib.contextmanager
+def _worker(scratch: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        # Not the working directory: in a checkout of a stranger's, modules lie there.
+        [sys.executable, "-P", "-m", "harness.tools.contained.worker"],
+        env=_environment(scratch),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for this process, which ends the worker
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    root = str(Path(harness.__file__).parents[1])
+    # Address space that libraries would take for each thread, in advance.
+    sparing = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "4"}
+    # Entries that are relative lead into the working directory, which may be a checkout of a stranger's.
+    path = [root, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    own = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**passed, **sparing, **own}
+
+
+class _Exchange:
+    """The exchange with a worker, within its time and number of bytes, and a watch over its memory meanwhile.
+
+    Its first line names the descriptor by which refusals are told (`harness.tools.contained.seccomp.install`). It
+    begins with the work, and its output, once it was answered by an empty one.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], bounds: Bounds, watch: Watch) -> None:
+        self._process, self._bounds, self._watch = process, bounds, watch
+        self._end = time.monotonic() + bounds.wall_seconds
+        self._next_look = time.monotonic() + EVERY_S
+        self._first_line: bytearray | None = bytearray()
+        self._meanwhile = contextlib.ExitStack()
+        self.refusals = Refusals()
+
+    def all(self, message: bytes) -> tuple[bytes, str]:
+        """Output and what was said, once the worker has ended.
+
+        Raises:
+            LimitError: it takes too long, gives back too much, or holds too much.
+        """
+        process = self._process
+        self._send(message + b"\n")
+        output, said = bytearray(), bytearray()
+        with self._meanwhile, selectors.DefaultSelector() as waiting:
+            for stream, kept in ((process.stdout, output), (process.stderr, said)):
+                assert stream is not None
+                waiting.register(stream, selectors.EVENT_READ, kept)
+            while waiting.get_map():
+                for key, _ in waiting.select(self._left()):
+                    self._take(waiting, key, said)
+            while process.poll() is None:  # it has closed its output, and may live on
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(self._left())
+        return bytes(output), said.decode("utf-8", "replace")
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # then how it ends says why
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+
+    def _take(self, waiting: selectors.BaseSelector, key: selectors.SelectorKey, said: bytearray) -> None:
+        stream: IO[bytes] = key.fileobj  # type: ignore[assignment]
+        kept: bytearray = key.data
+        data = os.read(stream.fileno(), _CHUNK)
+        if not data:
+            waiting.unregister(stream)
+        elif kept is said:
+            kept += data[: _SAID_BYTES - len(kept)]
+        else:
+            kept += data if self._first_line is None else self._begun(self._first_line, data)
+            if len(kept) > self._bounds.output_bytes:
+                raise _beyond("output_bytes", self._bounds, "gave back too many bytes")
+
+    def _begun(self, line: bytearray, data: bytes) -> bytes:
+        """The output so far, once the worker has said its first line and was answered."""
+        line += data
+        told, end, rest = line.partition(b"\n")
+        if not end:
+            if len(line) > _LINE_BYTES:
+                raise EngineError(f"{_WORKER} began with no line of its own", cause=CRASHED)
+            return b""
+        self._first_line = None
+        if told.isdigit() and len(told) <= _LINE_BYTES:
+            self._meanwhile.enter_context(self.refusals.heard(self._process.pid, int(told)))
+        self._send(b"\n")
+        return bytes(rest)
+
+    def _left(self) -> float:
+        """Seconds until the worker is looked at again, or ended.
+
+        Raises:
+            LimitError: it is beyond a bound.
+        """
+        now = time.monotonic()
+        if now >= self._end:
+            raise _beyond("wall_seconds", self._bounds, "took too many seconds")
+        if now >= self._next_look:
+            exceeded = self._watch.exceeded()
+            if exceeded is not None:
+                raise _beyond(exceeded[0], self._bounds, exceeded[1])
+            self._next_look = time.monotonic() + EVERY_S
+        return max(0.0, min(self._end, self._next_look) - now)
+
+
+def refused(calls: Sequence[str]) -> str:
+    """The end of a message: which system calls a worker was refused; nothing if it was none."""
+    return f"; of the system calls that it asked for, it was refused {', '.join(calls)}" if calls else ""
+
+
+def _finished(code: int, output: bytes, said: str, calls: tuple[str, ...], bounds: Bounds) -> Finished:
+    if code - DONE in _KNOWN_CODES:
+        return Finished(code - DONE, output, said, calls)
+    if code == UNENFORCED:
+        raise _unenforced(output)
+    if code == -signal.SIGXCPU:
+        raise _beyond("cpu_seconds", bounds, "took too many seconds of processor time")
+    if code == -signal.SIGKILL:
+        raise EngineError(f"{_WORKER} was killed, maybe for want of memory", cause=KILLED)
+    try:
+        how = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    except ValueError:
+        how = f"crashed with signal {-code}"
+    last = " ".join(said.split())[-_TAIL:]
+    raise EngineError(
+        f"{_WORKER} {how}; {bounds.memory_bytes:,} bytes of memory were allowed by "
+        f"memory_bytes of the option bounds{refused(calls)}{f': {visible(last)}' if last else ''}",
+        cause=CRASHED,
+        options=("bounds",),
+    )
+
+
+def _beyond(name: str, bounds: Bounds, what: str) -> LimitError:
+    return LimitError(
+        f"{_WORKER} {what}, {getattr(bounds, name):,} are allowed; if you expect that, "
+        f"raise {name} by the option bounds",
+        cause="LimitReached",
+        options=("bounds",),
+    )
+
+
+def _unenforced(output: bytes) -> RequestError:
+    try:
+        reasons = {str(name): visible(str(why)) for name, why in json.loads(output[:_SAID_BYTES]).items()}
+    except (ValueError, AttributeError, RecursionError):
+        reasons = {}
+    told = "; ".join(f"{visible(name)}: {why}" for name, why in reasons.items())
+    waived = ", ".join(map(visible, reasons))
+    return RequestError(
+        f"Cannot hold an untrusted table to its limits here: {told}. Run it on Linux, in a container if need be, or "
+        f"accept by the option waived that there is no limit for {waived}",
+        cause="Unenforced",
+        options=("waived",),
+    )

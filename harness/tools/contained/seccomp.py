@@ -1,0 +1,174 @@
+"""A filter of system calls: those that a read takes, with the arguments that it takes them with, and no other.
+
+Linux lets every process give up calls for good (seccomp), in containers and without privileges too. Threads that start
+later have the same filter. What is not listed fails; the process that waits for the worker notes its name, where the
+system hands it over (`harness.tools.contained.launching`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.storage.records import dataclass
+from harness.tools.contained.syscalls import ALLOWED, FIRST_NEW, NUMBERS
+
+# Classic BPF, as in linux/filter.h and linux/seccomp.h.
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_FROM, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_ALLOW, _KILL, _ERROR, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
+_SET_SECCOMP, _MODE_FILTER = 22, 2
+_SET_FILTER, _NEW_LISTENER = 1, 8
+
+_AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""The kernel's numbers of the machines."""
+_X32 = 0x40000000  # the first number of x86_64's second set of calls
+
+_OWN = -1
+"""Stands for the id of the process."""
+_THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
+"""Of clone: memory, files, handlers and the process are shared; what else the C library asks of a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """The condition on an argument for a call to be allowed.
+
+    mask: of its lower half, which bits are looked at. values: what they may be. whole: the upper half must be 0 too.
+    error: of a call that is not allowed, None: as of one that is not listed.
+    """
+
+    argument: int
+    values: Sequence[int]
+    mask: int = 0xFFFFFFFF
+    whole: bool = False
+    error: int | None = None
+
+
+_RULES = {
+    "kill": (_Rule(0, (_OWN,)),),
+    "tgkill": (_Rule(0, (_OWN,)),),  # `abort`
+    "prlimit64": (_Rule(0, (0, _OWN)),),
+    "sched_getaffinity": (_Rule(0, (0, _OWN)),),
+    "clone": (_Rule(0, (_THREAD,), mask=_THREAD | ~_THREAD_FLAGS & 0xFFFFFFFF),),
+    # Of the terminal, which none of its files is, how much there is to read, and what `fcntl` does as well.
+    "ioctl": (_Rule(1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451), error=errno.ENOTTY),),
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; not whom to signal, locks, leases or seals.
+    "fcntl": (_Rule(1, (0, 1, 2, 3, 4, 1030)),),
+    # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, and once more a filter; not the parent's death, which must end this process.
+    "prctl": (_Rule(0, (15, 16, 0x53564D41, _SET_SECCOMP), error=errno.EINVAL),),
+    # Both ends of a stream are in the process. One of datagrams could be sent anywhere.
+    "socketpair": (_Rule(0, (1,)), _Rule(1, (1,), mask=0xF)),
+    "sendto": (_Rule(4, (0,), whole=True),),
+}
+_SEALED = {
+    "prlimit64": (_Rule(2, (0,), whole=True),),
+    "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),),
+}
+"""Calls that end once the limits are set: those that set them."""
+
+_Step = tuple[int, int, int, int]
+
+
+def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
+    """Filter the calls of this process: why that is impossible here, None: it is done; and where refusals are told.
+
+    The latter is a descriptor, which another process must take or this one close: until then, a call that is refused
+    waits. None: the system tells nobody. The process must have one thread yet, and have given up to gain privileges.
+    more: names of calls that are allowed besides.
+    """
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in _AUDIT or sys.maxsize < 1 << 32:
+        here = f"{platform.system()} on {platform.machine()}"
+        return f"a filter of system calls is made for Linux on {' and '.join(_AUDIT)}, this is {here}", None
+    told = _load(machine, program(machine, os.getpid(), more, told=True), _NEW_LISTENER)
+    if told >= 0:
+        return None, told
+    if _load(machine, program(machine, os.getpid(), more, told=False)) == 0:
+        return None, None
+    return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})", None
+
+
+def seal() -> None:
+    """Give up to set limits and filters. To be called once `install` has made one."""
+    machine = platform.machine()
+    if _load(machine, sealed(machine, os.getpid())) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def sealed(machine: str, process: int) -> bytes:
+    """The filter that `seal` adds, as the kernel takes it; machine and process as for `program`."""
+    rest = (_RETURN, 0, 0, _ALLOW)
+    return _packed([*_start(machine), *_checked(machine, process, _SEALED, _ERROR | errno.EPERM), rest])
+
+
+def program(machine: str, process: int, more: Iterable[str] = (), *, told: bool) -> bytes:
+    """The filter as the kernel takes it.
+
+    Args:
+        machine: as `platform.machine` names it.
+        process: id of the one that is filtered.
+        more: names of calls that are allowed besides.
+        told: whether refusals wait for an answer of whoever listens.
+    """
+    numbers = NUMBERS[machine]
+    refuse = _NOTIFY if told else _ERROR | errno.EPERM
+    steps: list[_Step] = [*_start(machine)]
+    for number in sorted(numbers[name] for name in {*ALLOWED, *more} & numbers.keys()):
+        steps += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
+    steps += _checked(machine, process, _RULES, refuse)
+    # The flags of `clone3` are in memory, where no filter sees them; it is one of the new ones.
+    steps += [(_JUMP_FROM, 0, 1, FIRST_NEW), (_RETURN, 0, 0, _ERROR | errno.ENOSYS), (_RETURN, 0, 0, refuse)]
+    return _packed(steps)
+
+
+def _start(machine: str) -> list[_Step]:
+    return [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_JUMP_EQUAL, 1, 0, _AUDIT[machine]),
+        (_RETURN, 0, 0, _KILL),  # calls of 32 bits have other numbers
+        (_LOAD, 0, 0, _NUMBER),
+        (_JUMP_FROM, 0, 1, _X32),
+        (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
+    ]
+
+
+def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int) -> Iterable[_Step]:
+    """Each call that has rules, with its number loaded before and after."""
+    for name, conditions in rules.items():
+        number = NUMBERS[machine].get(name)
+        if number is None:
+            continue
+        body: list[_Step] = []
+        for rule in conditions:
+            fails = refuse if rule.error is None else _ERROR | rule.error
+            place = _ARGUMENTS + 8 * rule.argument
+            if rule.whole:
+                body += [(_LOAD, 0, 0, place + 4), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, fails)]
+            body += [(_LOAD, 0, 0, place), (_AND, 0, 0, rule.mask)]
+            values = [process if value == _OWN else value for value in rule.values]
+            body += [(_JUMP_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+            body.append((_RETURN, 0, 0, fails))
+        yield (_JUMP_EQUAL, 0, len(body) + 1, number)
+        yield from body
+        yield (_RETURN, 0, 0, _ALLOW)
+
+
+def _packed(steps: Iterable[_Step]) -> bytes:
+    """Instructions of 8 bytes: code, how far to jump if true and if false, operand."""
+    return b"".join(struct.pack("<HBBI", *step) for step in steps)
+
+
+def _load(machine: str, code: bytes, flags: int | None = None) -> int:
+    """The answer of the system: 0, or a descriptor if flags ask for one, or less than 0."""
+    kept = ctypes.create_string_buffer(code, len(code))
+    header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
+    name, *numbers = ("prctl", _SET_SECCOMP, _MODE_FILTER) if flags is None else ("seccomp", _SET_FILTER, flags)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    loaded: int = call(*map(ctypes.c_long, (NUMBERS[machine][name], *numbers)), header, *map(ctypes.c_long, (0, 0)))
+    return loaded

@@ -1,0 +1,95 @@
+"""The worker: `python -m harness.tools.contained.worker`, which `harness.tools.contained.launching` starts.
+
+It reads one JSON object from its standard input, confines itself, says so, and does what the object names. Its standard
+output is the result, and its exit code says what that is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from typing import Any, BinaryIO, Protocol
+
+from harness.engines.duckdb.confinement import Confinement, confine
+from harness.tools.contained import confining
+from harness.tools.contained.bounds import Bounds
+
+UNENFORCED, _BROKEN = 3, 4
+"""Exit codes: limits do not hold here that are not waived; the output is a JSON object of them, with reasons. An error
+that is no answer."""
+DONE = 10
+"""Exit code of work that returned 0, and so on: a Python that does not even start ends with 1 or 2."""
+
+_state = {"confined": False}
+
+
+class Work(Protocol):
+    """What a worker does."""
+
+    def __call__(self, request: Any, output: BinaryIO) -> int:
+        """Do what `request`, a JSON value, asks, write the result to `output`, and return the exit code: 0, 1 or 2."""
+
+
+def is_confined() -> bool:
+    """Whether this process is a worker, and all limits hold in it that must."""
+    return _state["confined"]
+
+
+def main() -> int:
+    """What the request asks, done under its limits; the exit code of the process."""
+    request = json.loads(sys.stdin.buffer.readline())
+    bounds = Bounds(**request["bounds"])
+    unenforced, listener = confining.before_imports(
+        *(request[name] for name in ("parent", "directories", "scratch", "calls"))
+    )
+    _begin(listener)
+    module, _, name = request["work"].partition(":")
+    work: Work = getattr(importlib.import_module(module), name)
+    for library in request["libraries"]:
+        importlib.import_module(library)
+    confine(
+        Confinement(
+            directories=(*request["directories"], request["scratch"]),
+            memory_bytes=bounds.memory_bytes // 2,
+            scratch=request["scratch"],
+            scratch_bytes=bounds.scratch_bytes,
+        )
+    )
+    unenforced |= confining.after_imports(bounds, filtered="processes" not in unenforced)
+    lacking = {limit: why for limit, why in unenforced.items() if limit not in request["waived"]}
+    if lacking:
+        sys.stdout.write(json.dumps(lacking))
+        return UNENFORCED
+    _state["confined"] = True
+    return DONE + work(request["request"], sys.stdout.buffer)
+
+
+def _begin(listener: int | None) -> None:
+    """Hand the listener of the filter on to the process that waits, which takes what it can take, and answers."""
+    sys.stdout.write("-\n" if listener is None else f"{listener}\n")
+    sys.stdout.flush()
+    sys.stdin.buffer.readline()
+    sys.stdin.close()
+    if listener is not None:
+        os.close(listener)
+
+
+def nothing(request: Any, output: BinaryIO) -> int:
+    """Work that shows by its end whether the limits hold here."""
+    return 0
+
+
+if __name__ == "__main__":
+    code = _BROKEN
+    try:
+        # This module is `__main__` here; `is_confined` asks the one that others import.
+        code = importlib.import_module("harness.tools.contained.worker").main()
+        sys.stdout.flush()
+    except BaseException:
+        code = _BROKEN
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)  # nothing is left to be tidied up, and threads may hang

@@ -1,0 +1,184 @@
+"""`pull_joined`: slices of several tables that keep their joins, each with the rows that the ones before refer to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.engines import sqltext
+from harness.errors import RequestError
+from harness.metadata.filters.column_names import bind_columns
+from harness.metadata.filters.predicate import Constant, Filter, In, disjunction
+from harness.metadata.model.schema import DecimalType, Field, IntegerType, StringType, arrow_type
+from harness.snapshot import Snapshot, reading
+from harness.table import Table, open_table
+from harness.tools.slices.place import Place
+from harness.tools.slices.pulling import Pulled, make, newest
+from harness.tools.slices.request import SliceRequest
+
+_MOST = 200_000  # keys that are written into a filter
+_STEP = re.compile(r"(?P<table>[^.=]+)\.(?P<column>[^=]+)=(?P<to_table>[^.=]+)\.(?P<to_column>[^=]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`table.column=to_table.to_column`: rows of `to_table` are taken that rows of `table` refer to."""
+
+    table: str
+    column: str
+    to_table: str
+    to_column: str
+
+    @staticmethod
+    def of(text: str) -> Step:
+        """Raises RequestError: the text is of another form."""
+        found = _STEP.fullmatch(text)
+        if found is None:
+            raise RequestError(f"Invalid follow={text!r}: expected orders.customer=customers.id", options=("follow",))
+        return Step(*found.groups())
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column}={self.to_table}.{self.to_column}"
+
+
+def pull_joined(
+    tables: Mapping[str, Snapshot | Table | str | os.PathLike[str]],
+    directory: str | os.PathLike[str],
+    *,
+    follow: Sequence[str],
+    request: SliceRequest | None = None,
+) -> dict[str, Pulled]:
+    """Make slices of several tables, each in a directory of its name, that join as their sources do.
+
+    The first table's slice is made as asked. Of each other table those rows are taken that rows of a slice before it
+    refer to, and no others; deleted ones stay deleted.
+
+    Args:
+        tables: by the names that `follow` uses; the first is where it begins.
+        directory: for the slices: `directory/orders`, …
+        follow: `orders.customer=customers.id`: of customers the rows whose id is a customer of the orders. Columns are
+            integers, decimals or texts.
+        request: what the first slice holds; None: everything.
+
+    Raises:
+        RequestError: a step is none, leads from a table that nothing leads to, or in a circle; or there are too many
+            keys.
+        As `harness.pull`.
+    """
+    asked = request or SliceRequest()
+    if asked.anonymise is not None:
+        return _anonymised(tables, Path(directory), follow, asked)
+    steps = [Step.of(text) for text in follow]
+    found: dict[str, Pulled] = {}
+    left = asked.max_bytes
+    for name in _in_order(next(iter(tables)), steps):
+        if name not in tables:
+            raise RequestError(f"Cannot follow: no table is called {name}", options=("follow",))
+        snapshot = newest(tables[name])
+        own = replace(asked, max_bytes=left)
+        if found:
+            into = [step for step in steps if step.to_table == name]
+            where = _referred(snapshot, into, Path(directory))
+            own = SliceRequest(where=where, exact=True, follows=tuple(map(str, into)), max_bytes=left)
+        with reading(snapshot.source, snapshot.selection.snapshot):
+            found[name] = make(snapshot, Path(directory) / name, own)
+        left = None if left is None else max(0, left - found[name].bytes)
+    return found
+
+
+def _anonymised(
+    tables: Mapping[str, Snapshot | Table | str | os.PathLike[str]],
+    directory: Path,
+    follow: Sequence[str],
+    request: SliceRequest,
+) -> dict[str, Pulled]:
+    """Slices of slices: which rows are referred to shows in values that have not become others yet."""
+    key = request.anonymise
+    for name in tables:
+        Place(directory / name, "metadata").check()
+    with TemporaryDirectory(prefix="harness-pull-") as plain:
+        found = pull_joined(tables, plain, follow=follow, request=replace(request, anonymise=None))
+        for name, told in found.items():
+            snapshot = newest(told.directory)
+            with reading(snapshot.source, snapshot.selection.snapshot):
+                made = make(snapshot, directory / name, SliceRequest(anonymise=key))
+            found[name] = replace(told, directory=made.directory, notes=(*told.notes, *made.notes))
+    return found
+
+
+def _in_order(first: str, steps: Sequence[Step]) -> list[str]:
+    """The tables, each behind all that lead to it."""
+    names = {first, *(step.to_table for step in steps)}
+    stray = sorted({step.table for step in steps} - names)
+    if stray:
+        raise RequestError(f"Cannot follow: nothing leads to {', '.join(stray)}", options=("follow",))
+    order: list[str] = []
+    while len(order) < len(names):
+        ready = [n for n in sorted(names - {*order}) if all(s.table in order for s in steps if s.to_table == n)]
+        if (not order and first not in ready) or not ready:
+            raise RequestError("Cannot follow: the steps lead in a circle", options=("follow",))
+        order += [first] if not order else ready
+    return order
+
+
+def _referred(snapshot: Snapshot, steps: Sequence[Step], directory: Path) -> Filter:
+    """What rows satisfy that the slices refer to."""
+    parts = []
+    for step in steps:
+        (column,) = bind_columns((step.to_column,), snapshot.schema)
+        parts.append(_one_of(column, _keys(step, column, directory / step.table)))
+    distinct = {column.id: column for part in parts for column in part.columns}
+    return Filter(
+        sql=" OR ".join(f"({part.sql})" for part in parts),
+        predicate=disjunction(tuple(part.predicate for part in parts)),
+        columns=tuple(distinct.values()),
+    )
+
+
+def _keys(step: Step, column: Field, directory: Path) -> list[Any]:
+    """The values that rows of a slice have, in any of its snapshots, as the other column's type has them."""
+    kind = arrow_type(column.type)
+    if not isinstance(column.type, IntegerType | DecimalType | StringType):
+        raise RequestError(
+            f"Cannot follow {step}: {step.to_column} is a {column.type}, expected integers, decimals or texts",
+            field=step.to_column,
+            options=("follow",),
+        )
+    table = open_table(directory)
+    values: set[Any] = set()
+    for point in table.snapshots():
+        rows = table.snapshot(point["id"]).to_arrow(columns=[step.column])
+        distinct = pc.unique(rows.column(0))
+        try:
+            values.update(distinct.cast(kind).to_pylist())
+        except pa.ArrowException as error:
+            raise RequestError(
+                f"Cannot follow {step}: {step.column} is no {column.type}: {error}", options=("follow",)
+            ) from error
+    values.discard(None)
+    if len(values) > _MOST:
+        raise RequestError(
+            f"Cannot follow {step}: the slice refers to {len(values):,} rows, at most {_MOST:,} can be asked for; "
+            "narrow the filter",
+            options=("follow",),
+        )
+    return sorted(values)
+
+
+def _one_of(column: Field, values: list[Any]) -> Filter:
+    if not values:
+        return Filter(sql="false", predicate=Constant(value=False), columns=())
+    written = ", ".join(sqltext.literal(value, column.type) for value in values)
+    return Filter(
+        sql=f"{sqltext.name(column.name)} IN ({written})",
+        predicate=In(column, tuple(values)),
+        columns=(column,),
+    )

@@ -1,0 +1,227 @@
+"""What a slice of an Iceberg table holds: snapshots, and of their manifests the entries that the filter needs."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from harness.errors import RequestError
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, parse_manifest
+from harness.metadata.iceberg.metadata import Snapshot
+from harness.metadata.iceberg.scan import manifests_of, with_specs_of
+from harness.metadata.iceberg.snapshots import Selection
+from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.specs import PartitionSpec
+from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.transforms import Void
+from harness.metadata.model.schema import Field, walk
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.limits import contained
+
+FileKey: TypeAlias = tuple[str, int | None]
+"""What tells entries apart: the recorded path and, of a deletion vector, where it is in its file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a slice holds of a table.
+
+    source: the table, with the specs that only its manifests know.
+    selection: what is read of it; the slice's current snapshot and schema.
+    snapshots: oldest first; the last is the selected one. Empty: the table has none.
+    lists: of each snapshot, by its id, the manifests with an entry that the slice holds.
+    entries: of each manifest, by its path, these entries.
+    plans: of each snapshot, by its id, how the filter reads it.
+    """
+
+    source: ScanSource = field(repr=False)
+    selection: Selection
+    snapshots: tuple[Snapshot, ...]
+    lists: Mapping[int, tuple[ManifestFile, ...]]
+    entries: Mapping[str, tuple[ManifestEntry, ...]]
+    plans: Mapping[int, ScanPlan]
+
+    def files(self, *contents: Content) -> Iterator[ManifestEntry]:
+        """Each file of these kinds once, as the first manifest lists it."""
+        seen: set[FileKey] = set()
+        for entries in self.entries.values():
+            for entry in entries:
+                if entry.file.content in contents and key_of(entry) not in seen:
+                    seen.add(key_of(entry))
+                    yield entry
+
+    def used_specs(self) -> dict[int, PartitionSpec]:
+        """The specs of its files, by id."""
+        specs = self.source.metadata.specs
+        return {spec_id: specs[spec_id] for spec_id in {e.file.spec_id for e in self.files(*Content)}}
+
+
+def key_of(entry: ManifestEntry) -> FileKey:
+    """What tells the entry's file from others."""
+    return entry.file.path, entry.file.content_offset
+
+
+def contents_of(table: IcebergTable, selection: Selection, where: str | Filter | None, last: int) -> Contents:
+    """What the slice of a snapshot and the `last` - 1 before it holds.
+
+    Raises:
+        As planning a read of each of them does.
+    """
+    snapshots = _newest(table, selection, last)
+    selections = {s.id: table.select(s.id, None, None) for s in snapshots[:-1]}
+    if selection.snapshot is not None:
+        selections[selection.snapshot.id] = selection
+    plans = {id_: table.plan(chosen, None, where) for id_, chosen in selections.items()}
+    kept: set[FileKey] = set()
+    for plan in plans.values():
+        kept.update((path, None) for path in plan.files.column("path").to_pylist())
+        kept.update((delete.path, None) for delete in plan.equality_deletes)
+        kept.update((delete.path, delete.offset) for delete in plan.position_deletes)
+    listed = {snapshot.id: manifests_of(table.source, snapshot) for snapshot in snapshots}
+    every = {m.path: m for manifests in listed.values() for m in manifests}
+    source = with_specs_of(every.values(), replace(table.source, storage=table.source.storage.for_read()))
+    entries = _entries(source, selection, every, kept)
+    return Contents(
+        source=source,
+        selection=selection,
+        snapshots=snapshots,
+        lists={id_: tuple(m for m in manifests if m.path in entries) for id_, manifests in listed.items()},
+        entries=entries,
+        plans=plans,
+    )
+
+
+def _newest(table: IcebergTable, selection: Selection, last: int) -> tuple[Snapshot, ...]:
+    """The selected snapshot and those before it, oldest first; fewer where they have expired."""
+    found: list[Snapshot] = []
+    snapshot = selection.snapshot
+    while snapshot is not None and len(found) < last and snapshot not in found:
+        found.append(snapshot)
+        snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
+    return tuple(reversed(found))
+
+
+def _entries(
+    source: ScanSource, selection: Selection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
+) -> dict[str, tuple[ManifestEntry, ...]]:
+    """Of each manifest that has one, the entries of files that are kept; all that the metadata says of them."""
+    metadata, storage = source.metadata, source.storage
+    schemas = [selection.schema, *metadata.schemas.values()]
+    found = {}
+    with source.reading(list(manifests.values())) as read:
+        for manifest in manifests.values():
+            with contained(file=manifest.path):
+                parsed = parse_manifest(
+                    read(manifest),
+                    manifest,
+                    specs=metadata.specs,
+                    schemas=schemas,
+                    statistics=ALL,
+                    limits=storage.limits,
+                )
+                chosen = tuple(entry for entry in parsed if key_of(entry) in kept)
+            if chosen:
+                found[manifest.path] = chosen
+    return found
+
+
+# A slice with fewer columns: which of them it cannot do without, and what the metadata says without the others.
+
+
+_NAME_MAPPING = "schema.name-mapping.default"
+
+
+def check_columns(contents: Contents, columns: tuple[Field, ...], *, compact: bool) -> None:
+    """Refuses columns without those that partitions or equality deletes need.
+
+    Raises:
+        RequestError: names what lacks.
+    """
+    ids = {f.id for _, f in walk(columns)}
+    specs = contents.source.metadata.specs
+    known = contents.selection.schema.by_id()
+    used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
+    for spec_id in used & specs.keys():
+        for f in specs[spec_id].fields:
+            if not isinstance(f.transform, Void):
+                # The source of a field may be a column that the table has dropped; then the slice need not have it.
+                sources = [id_ for id_ in f.source_ids if id_ in known]
+                _require(sources, ids, contents, f"the partition field {f.name}")
+    if not compact:
+        for entry in contents.files(Content.EQUALITY_DELETES):
+            _require(entry.file.equality_ids or (), ids, contents, "an equality delete")
+
+
+def _require(needed: Iterable[int], ids: set[int], contents: Contents, by: str) -> None:
+    metadata = contents.source.metadata
+    known = contents.selection.schema.by_id()
+    for id_ in needed:
+        if id_ in ids:
+            continue
+        name = known[id_][0][0] if id_ in known else f"of id {id_}, which the table has dropped"
+        raise RequestError(
+            f"Cannot leave out column {name}: {by} needs it; name it in columns",
+            table=metadata.location,
+            field=name,
+            options=("columns", "compact"),
+        )
+
+
+def narrowed(
+    source: Mapping[str, Any], columns: tuple[Field, ...], contents: Contents
+) -> tuple[dict[str, Any], list[str]]:
+    """The document with these columns alone, and what it lacks besides, a sentence each."""
+    document = copy.deepcopy(dict(source))
+    kept = {f.id for f in columns}
+    ids = {f.id for _, f in walk(columns)}
+    for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
+        schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
+        if "identifier-field-ids" in schema:
+            schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
+    told = _without_orders(document, ids)
+    _without_specs(document, ids, contents)
+    properties = document.get("properties") or {}
+    gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
+    document["properties"] = {
+        name: text
+        for name, text in properties.items()
+        if not any(name.endswith(f".column.{column}") for column in gone)
+    }
+    if _NAME_MAPPING in properties:
+        mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in kept]
+        document["properties"][_NAME_MAPPING] = json.dumps(mapping)
+    return document, told
+
+
+def _without_orders(document: dict[str, Any], ids: set[int]) -> list[str]:
+    """Sort orders by a column that is gone are gone too."""
+    orders = document.get("sort-orders") or []
+    kept = [order for order in orders if all(source in ids for f in order["fields"] for source in _sources(f))]
+    if len(kept) == len(orders):
+        return []
+    if not any(order["order-id"] == 0 for order in kept):
+        kept.append({"order-id": 0, "fields": []})
+    document["sort-orders"] = kept
+    if document.get("default-sort-order-id") not in {order["order-id"] for order in kept}:
+        document["default-sort-order-id"] = 0
+    return ["Left out sort orders, as they have columns that are left out"]
+
+
+def _without_specs(document: dict[str, Any], ids: set[int], contents: Contents) -> None:
+    """Specs that no file of the slice has, by columns that are gone."""
+    used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
+    specs = document.get("partition-specs")
+    if specs is not None:
+        document["partition-specs"] = [
+            spec
+            for spec in specs
+            if spec["spec-id"] in used or all(source in ids for f in spec["fields"] for source in _sources(f))
+        ]
+
+
+def _sources(field: Mapping[str, Any]) -> list[int]:
+    return [field["source-id"]] if "source-id" in field else list(field.get("source-ids") or ())

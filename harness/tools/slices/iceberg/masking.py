@@ -1,0 +1,233 @@
+"""What an anonymised slice says of itself: partitions, defaults and texts of the metadata that hold values of rows."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UnsupportedError
+from harness.metadata.iceberg.json_doc import Json
+from harness.metadata.iceberg.manifests import ManifestEntry
+from harness.metadata.iceberg.specs import PartitionField
+from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Truncate, Void, Year, apply, is_defined
+from harness.metadata.iceberg.types import parse_default, parse_type
+from harness.metadata.model.schema import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    Type,
+    UuidType,
+)
+from harness.metadata.plan.projection import find_stored
+from harness.testing.writing.iceberg.types import default_json
+from harness.tools.slices.iceberg.contents import Contents
+from harness.tools.slices.masking import Mask
+from harness.tools.slices.parquet import Cut, cut_file
+from harness.tools.slices.pseudonyms import Pseudonyms
+from harness.tools.slices.rewriting import read_footer
+
+_DOCUMENT = frozenset(
+    (
+        *("format-version", "table-uuid", "location", "last-sequence-number", "last-updated-ms"),
+        *("last-column-id", "schemas", "schema", "current-schema-id", "partition-specs", "partition-spec"),
+        *("default-spec-id", "last-partition-id", "properties", "current-snapshot-id", "snapshots"),
+        *("snapshot-log", "metadata-log", "sort-orders", "default-sort-order-id", "refs", "next-row-id"),
+    )
+)
+_SNAPSHOT = frozenset(
+    (
+        *("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms", "manifest-list", "manifests"),
+        *("summary", "schema-id", "first-row-id", "added-rows"),
+    )
+)
+_FIELD = frozenset((*("id", "name", "required", "type", "initial-default", "write-default"),))
+_COUNTS = ("added-", "deleted-", "removed-", "total-")
+_PROPERTIES = frozenset(
+    (
+        *("schema.name-mapping.default", "write.format.default", "write.delete.format.default"),
+        *("write.delete.mode", "write.update.mode", "write.merge.mode", "write.distribution-mode"),
+        *("write.target-file-size-bytes", "write.delete.target-file-size-bytes"),
+        *("write.parquet.compression-codec", "write.parquet.row-group-size-bytes"),
+        *("write.parquet.page-size-bytes", "write.metadata.compression-codec"),
+        *("write.metadata.delete-after-commit.enabled", "write.metadata.previous-versions-max"),
+        *("write.metadata.metrics.default", "write.delete.granularity", "gc.enabled"),
+        *("commit.retry.num-retries", "history.expire.max-snapshot-age-ms"),
+        *("history.expire.min-snapshots-to-keep",),
+    )
+)
+"""What is kept of properties: those whose values are modes and sizes, or names of columns."""
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """Anonymises what is not in data files.
+
+    contents: what the slice holds.
+    """
+
+    contents: Contents
+    pseudonyms: Pseudonyms
+
+    def entries(self) -> Contents:
+        """The contents, whose files have the partitions of their new values, and are no longer sorted.
+
+        Raises:
+            UnsupportedError: rows of one partition would be in several.
+        """
+        changed = {
+            path: tuple(self._entry(entry) for entry in entries) for path, entries in self.contents.entries.items()
+        }
+        return replace(self.contents, entries=changed)
+
+    def _entry(self, entry: ManifestEntry) -> ManifestEntry:
+        spec = self.contents.source.metadata.specs[entry.file.spec_id]
+        partition = {f.field_id: self._partition(f, entry.file.partition.get(f.field_id)) for f in spec.fields}
+        file = replace(entry.file, partition=partition, sort_order_id=None)
+        return replace(entry, file=replace(file, column_sizes=None, lower_bounds=None, upper_bounds=None))
+
+    def _partition(self, field: PartitionField, value: Any) -> Any:
+        transform = field.transform
+        if value is None or isinstance(transform, Void):
+            return None
+        source = self._source(field)
+        if source is None or not is_defined(transform, source) or not _keeps_partitions(field, source):
+            raise UnsupportedError(
+                f"Cannot anonymise: rows of one partition by {field.name}, which is {transform}, would be in several; "
+                "only identity, times, and texts and powers of ten truncated keep together what was together",
+                table=self.contents.source.metadata.location,
+                field=field.name,
+            )
+        applied = apply(transform, source)
+        example = _example(field, source, value)
+        if applied(example) != value:
+            return value  # next to the least number, where Java's overflow gives it: these values stay
+        return applied(self.pseudonyms.of(source, example))
+
+    def _source(self, field: PartitionField) -> Type | None:
+        metadata = self.contents.source.metadata
+        for schema in (self.contents.selection.schema, *metadata.schemas.values()):
+            found = schema.by_id().get(field.source_id or 0)
+            if found is not None:
+                return found[1].type
+        return None
+
+    def document(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        """The table's metadata without texts that people or writers left, and with defaults of the new values."""
+        document = {name: copy.deepcopy(value) for name, value in source.items() if name in _DOCUMENT}
+        for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
+            self._fields(schema)
+        if "table-uuid" in document:
+            own = uuid.UUID(str(document["table-uuid"]))
+            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), own.bytes)))
+        document["properties"] = {k: v for k, v in (document.get("properties") or {}).items() if k in _PROPERTIES}
+        document["snapshots"] = [
+            {name: _summary(value) if name == "summary" else value for name, value in raw.items() if name in _SNAPSHOT}
+            for raw in document.get("snapshots") or ()
+        ]
+        return document
+
+    def _fields(self, struct: dict[str, Any]) -> None:
+        struct["fields"] = [{k: v for k, v in field.items() if k in _FIELD} for field in struct["fields"]]
+        for field in struct["fields"]:
+            for name in ("initial-default", "write-default"):
+                if field.get(name) is not None:
+                    type_ = parse_type(Json(field["type"]))
+                    value = parse_default(Json(field[name]), type_)
+                    field[name] = default_json(type_, self.pseudonyms.of(type_, value))
+            self._nested(field["type"])
+
+    def _nested(self, type_: Any) -> None:
+        if not isinstance(type_, dict):
+            return
+        if "fields" in type_:
+            self._fields(type_)
+        for part in ("element", "key", "value"):
+            self._nested(type_.get(part))
+
+    def equality_deletes(self, entry: ManifestEntry, original: Path, target: Path) -> dict[str, Any]:
+        """Writes the keys of an equality delete file anew; what its entry says.
+
+        Raises:
+            UnsupportedError: it has no column of a key, or one whose values have no others.
+        """
+        table = self.contents.source.metadata.location
+        if entry.file.format != "parquet":
+            raise UnsupportedError(
+                f"Cannot anonymise an equality delete: its format is {entry.file.format}; use compact",
+                table=table,
+                file=entry.file.path,
+            )
+        footer = read_footer(original, entry.file.path, table)
+        known = self.contents.selection.schema.by_id()
+        masked = {}
+        for id_ in entry.file.equality_ids or ():
+            stored = find_stored(id_, footer.schema)
+            if stored is None or id_ not in known:
+                raise UnsupportedError(
+                    f"Cannot anonymise an equality delete: its file has no column, or the table none, of id {id_}; "
+                    "use compact",
+                    table=table,
+                    file=entry.file.path,
+                )
+            masked[stored.place] = known[id_][1]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        cut = Cut(places=sorted(masked), mask=Mask(self.pseudonyms), masked=masked)
+        cut_file(original, target, cut, name=entry.file.path)
+        return {"file_size_in_bytes": target.stat().st_size, "split_offsets": None}
+
+
+def _summary(summary: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The operation and counts; what else a writer says of itself goes."""
+    if summary is None:
+        return None
+    operation = summary.get("operation", "overwrite")
+    kept = {k: v for k, v in summary.items() if k.startswith(_COUNTS) and v.isascii() and v.isdigit()}
+    return {
+        "operation": operation if operation in ("append", "replace", "overwrite", "delete") else "overwrite",
+        **kept,
+    }
+
+
+def _keeps_partitions(field: PartitionField, source: Type) -> bool:
+    match field.transform, source:
+        case Identity() | Year() | Month() | Day() | Hour(), _:
+            return True
+        case Truncate(), StringType() | BinaryType():
+            return True
+        case Truncate(width=width), IntegerType() | DecimalType():
+            return set(str(width)[1:]) <= {"0"} and str(width)[0] == "1"
+        case _:
+            return False
+
+
+def _example(field: PartitionField, source: Type, value: Any) -> Any:
+    """A value of the column in a partition."""
+    steps: dict[type, Callable[[int], tuple[int, int]]] = {
+        Year: lambda year: (_first_day(1970 + year, 1), 0),
+        Month: lambda month: (_first_day(1970 + month // 12, month % 12 + 1), 0),
+        Day: lambda day: (day, 0),
+        Hour: lambda hour: divmod(hour, 24),
+    }
+    step = steps.get(type(field.transform))
+    if step is None:
+        return value
+    days, hours = step(value)
+    if isinstance(source, DateType):
+        return days
+    assert isinstance(source, TimestampType)
+    return (days * 24 + hours) * 3600 * _PER_SECOND[source.unit]
+
+
+def _first_day(year: int, month: int) -> int:
+    if not dt.MINYEAR <= year <= dt.MAXYEAR:
+        raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar")
+    return (dt.date(year, month, 1) - dt.date(1970, 1, 1)).days

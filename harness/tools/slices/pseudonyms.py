@@ -1,0 +1,240 @@
+"""Other values in place of a table's: of the same type and shape, equal where they were equal, chosen by a key.
+
+Each type has one permutation, the same for every table, so that values join as before. A value is read from its first
+part on (digits, characters, the year, the month …), and each part becomes another one of its kind by a permutation that
+the key and the parts before it choose. Thus values with a common beginning keep one, which is what partitions by
+truncated texts and numbers, years, months, days and hours need.
+
+Order is not kept: the one function that maps all values of a type one to one and keeps their order is the identity.
+Zeros, minus one, empty texts, NaN, infinities and the ends of integer types stay, as they do in reported histories.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import hashlib
+import struct
+import unicodedata
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from harness.errors import UnsupportedError
+from harness.metadata.iceberg.transforms import from_unscaled, unscaled
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+
+_ENDS = (0, 1 << 7, 1 << 15, 1 << 31, 1 << 63)
+"""A number stays within the integer type that holds it, whatever type its column has."""
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_DAY_US = 86_400_000_000
+_MONTHS = ((1, 3, 5, 7, 8, 10, 12), (4, 6, 9, 11), (2,))
+"""Months of one length are exchanged, so that each day has a place."""
+_CLOCK = (24, 60, 60, *(10,) * 9)
+"""Hours, minutes, seconds and the digits of nanoseconds."""
+_KINDS = (range(ord("0"), ord("9") + 1), range(ord("A"), ord("Z") + 1), range(ord("a"), ord("z") + 1))
+_BLOCK = 256
+
+
+class Pseudonyms:
+    """The permutation of each type that a key chooses."""
+
+    def __init__(self, key: str) -> None:
+        """The same key always gives the same values."""
+        self._key = hashlib.sha256(b"harness slice" + key.encode(errors="surrogatepass")).digest()
+        self._permutation = lru_cache(maxsize=1 << 16)(self._drawn)
+
+    def of(self, type_: Type, value: Any) -> Any:
+        """Another internal value (see `harness.metadata.model.schema`) of the type; None for null.
+
+        Raises:
+            UnsupportedError: the type has none, or the value is beyond the calendar.
+        """
+        match type_:
+            case _ if value is None:
+                return None
+            case BooleanType() | UnknownType():
+                return value
+            case IntegerType():
+                return self._integer(value)
+            case FloatType():
+                return self._real(value)
+            case DecimalType(scale=scale):
+                return from_unscaled(self._integer(unscaled(Decimal(value), scale)), scale)
+            case StringType():
+                return self._text(value)
+            case BinaryType() | FixedType() | UuidType():
+                return self._bytes(value)
+            case DateType():
+                return self._day(value)
+            case TimestampType(unit=unit):
+                return self._timestamp(value, unit)
+            case TimeType(unit=unit):
+                return self._time(value, unit, "")
+            case StructType(fields=fields):
+                return {f.id: self.of(f.type, value[f.id]) for f in fields if f.id in value}
+            case ListType(element=element):
+                return [self.of(element.type, item) for item in value]
+            case MapType(key=key, value=item):
+                return [(self.of(key.type, k), self.of(item.type, v)) for k, v in value]
+            case _:
+                raise UnsupportedError(
+                    f"Cannot anonymise values of type {type_}: parts of them would stay; leave the column out"
+                )
+
+    def _image(self, before: str, count: int, index: int) -> int:
+        """What the permutation of `count` things that follows `before` makes of one of them."""
+        return self._permutation(before, count)[index]
+
+    def _drawn(self, before: str, count: int) -> Sequence[int]:
+        digest = hashlib.shake_256(self._key + before.encode("utf-8", "surrogatepass") + b"/%d" % count)
+        left = int.from_bytes(digest.digest(count * count.bit_length() // 8 + 16), "big")
+        found = list(range(count))
+        for last in range(count - 1, 0, -1):
+            left, other = divmod(left, last + 1)
+            found[last], found[other] = found[other], found[last]
+        return found
+
+    def _integer(self, value: int) -> int:
+        return -1 - self._natural(-1 - value) if value < 0 else self._natural(value)
+
+    def _natural(self, value: int) -> int:
+        """A number with as many digits, within the same ends; a digit that an end has, behind its others, stays."""
+        if value == 0:
+            return 0
+        digits = str(value)
+        low = next((str(end) for end in reversed(_ENDS) if 0 < end <= value), "")
+        high = next((str(end - 1) for end in _ENDS if value < end), "")
+        at_low, at_high = len(low) == len(digits), len(high) == len(digits)
+        found = ""
+        for place, text in enumerate(digits):
+            digit = int(text)
+            first = int(low[place]) + 1 if at_low else int(place == 0)
+            last = int(high[place]) - 1 if at_high else 9
+            if first <= digit <= last:
+                chosen = self._image(f"i{len(digits)}:{digits[:place]}", last - first + 1, digit - first)
+                found += str(first + chosen)
+                at_low = at_high = False
+            else:
+                found += text
+                at_low = at_low and text == low[place]
+                at_high = at_high and text == high[place]
+        return int(found)
+
+    def _real(self, value: float) -> float:
+        """A number of the same sign and magnitude; one that four bytes hold becomes another such one."""
+        if value != value or value in (0, float("inf"), float("-inf")):
+            return value
+        if _fits_float(value):
+            return self._float(value, ("<f", "<I"), 23)
+        found = self._float(value, ("<d", "<Q"), 52)
+        while _fits_float(found):
+            found = self._float(found, ("<d", "<Q"), 52)
+        return found
+
+    def _float(self, value: float, forms: tuple[str, str], bits: int) -> float:
+        (number,) = struct.unpack(forms[1], struct.pack(forms[0], value))
+        kept, fraction = number >> bits, number & ((1 << bits) - 1)
+        while True:
+            found, before = 0, f"f{bits}:{kept}:"
+            for shift in range(bits - 4, -4, -4):
+                width, part = (
+                    (4, fraction >> shift & 15) if shift >= 0 else (4 + shift, fraction & (1 << 4 + shift) - 1)
+                )
+                found = found << width | self._image(before, 1 << width, part)
+                before += f"{part:x}"
+            (result,) = struct.unpack(forms[0], struct.pack(forms[1], kept << bits | found))
+            if result != 0:
+                return float(result)
+            fraction = found  # the smallest numbers share their magnitude with zero
+
+    def _text(self, value: str) -> str:
+        found = []
+        for place, character in enumerate(value):
+            kind = _kind_of(character)
+            if len(kind) > 1:
+                chosen = self._image(f"s{value[:place]}", len(kind), kind.index(ord(character)))
+                character = chr(kind[chosen])
+            found.append(character)
+        return "".join(found)
+
+    def _bytes(self, value: bytes) -> bytes:
+        digits, found = value.hex(), ""
+        for place, digit in enumerate(digits):
+            found += f"{self._image(f'b{digits[:place]}', 16, int(digit, 16)):x}"
+        return bytes.fromhex(found)
+
+    def _day(self, value: int) -> int:
+        try:
+            day = dt.date.fromordinal(value + _EPOCH)
+        except (ValueError, OverflowError):
+            raise UnsupportedError(
+                "Cannot anonymise a date before year 1 or after year 9999: leave the column out, or these rows"
+            ) from None
+        century = range(max(1, day.year // 100 * 100), day.year // 100 * 100 + 100)
+        alike = [year for year in century if calendar.isleap(year) == calendar.isleap(day.year)]
+        year = alike[self._image(f"y{alike[0]}", len(alike), alike.index(day.year))]
+        months = next(group for group in _MONTHS if day.month in group)
+        month = months[self._image(f"m{day.year}:{months[0]}", len(months), months.index(day.month))]
+        length = calendar.monthrange(day.year, day.month)[1]
+        number = 1 + self._image(f"d{day.year}:{day.month}", length, day.day - 1)
+        return dt.date(year, month, number).toordinal() - _EPOCH
+
+    def _timestamp(self, value: int, unit: str) -> int:
+        per_day = _DAY_US // 1000 if unit == "ms" else _DAY_US * 1000 if unit == "ns" else _DAY_US
+        days, rest = divmod(value, per_day)
+        found = self._day(days) * per_day + self._time(rest, unit, str(days))
+        if not -(1 << 63) <= found < 1 << 63:
+            raise UnsupportedError("Cannot anonymise a time in nanoseconds: another of its century is beyond the type")
+        return found
+
+    def _time(self, value: int, unit: str, before: str) -> int:
+        """Zeros stay: midnight is the day that it is, in whatever type."""
+        nanos = value * {"ms": 1_000_000, "us": 1000}.get(unit, 1)
+        parts: list[int] = []
+        for count in reversed(_CLOCK):
+            nanos, part = divmod(nanos, count)
+            parts.insert(0, part)
+        found, before = 0, f"t{before}"
+        for count, part in zip(_CLOCK, parts, strict=True):
+            found = found * count + (1 + self._image(before, count - 1, part - 1) if part else 0)
+            before += f":{part}"
+        return found // {"ms": 1_000_000, "us": 1000}.get(unit, 1)
+
+
+def _fits_float(value: float) -> bool:
+    try:
+        return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
+    except OverflowError:
+        return False
+
+
+@lru_cache(maxsize=1 << 16)
+def _kind_of(character: str) -> Sequence[int]:
+    """The characters that one of them becomes; spaces and punctuation become none but themselves."""
+    code = ord(character)
+    if code < 128:
+        return next((kind for kind in _KINDS if code in kind), range(code, code + 1))
+    category = unicodedata.category(character)
+    if category[0] in "PZ" or category in ("Cc", "Cf", "Cs"):
+        return range(code, code + 1)
+    start = max(128, code // _BLOCK * _BLOCK)
+    return [c for c in range(start, code // _BLOCK * _BLOCK + _BLOCK) if unicodedata.category(chr(c)) == category]

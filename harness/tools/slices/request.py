@@ -1,0 +1,214 @@
+"""What a slice is asked to hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from harness.engines.batches import BATCH_ROWS
+from harness.engines.registry import duckdb_engine
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.filters.column_names import bind_columns
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.schema import METADATA, Field, Schema
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.limits import contained
+from harness.tools.slices.masking import Mask
+from harness.tools.slices.pseudonyms import Pseudonyms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRequest:
+    """What a slice is asked to hold.
+
+    where: a boolean SQL expression, or a filter for the snapshot's schema; None: all rows.
+    last: so many of the newest snapshots, up to the one that is read.
+    columns: names of the columns that it has; None: all.
+    exact: whether it has no other rows than those that `where` lets through.
+    sample_rows: so many of these rows, chosen by `seed`; None: all.
+    compact: whether deleted rows are gone, and with them the deletes.
+    follows: where the filter comes from, if it was made of the rows of other slices.
+    anonymise: the key that chooses other values for all of its own; None: they stay.
+    max_bytes: how large the files of the source may be that are fetched; None: as large as they are.
+    """
+
+    where: str | Filter | None = None
+    last: int = 1
+    columns: tuple[str, ...] | None = None
+    exact: bool = False
+    sample_rows: int | None = None
+    seed: int = 0
+    compact: bool = False
+    follows: tuple[str, ...] = ()
+    anonymise: str | None = field(default=None, repr=False)
+    max_bytes: int | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_number(self.last, "last", 1)
+        if self.max_bytes is not None:
+            _check_number(self.max_bytes, "max_bytes", 0)
+        if self.sample_rows is not None:
+            _check_number(self.sample_rows, "sample_rows", 1)
+        _check_number(self.seed, "seed", 0)
+        if self.anonymise is not None and not self.anonymise:
+            raise RequestError("Invalid anonymise='': expected a key", options=("anonymise",))
+        single = {
+            "sample_rows": self.sample_rows is not None,
+            "compact": self.compact,
+            "anonymise": self.anonymise is not None,
+        }
+        for name, asked in single.items():
+            if asked and self.last > 1:
+                raise RequestError(
+                    f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
+                    "leave one of both out",
+                    options=(name,),
+                )
+        if self.columns is not None and not self.columns:
+            raise RequestError("Invalid columns: expected at least one name", options=("columns",))
+
+    @property
+    def cuts_rows(self) -> bool:
+        """Whether data files may lose rows."""
+        return self.exact or self.compact or self.sample_rows is not None
+
+    @property
+    def rewrites_vectors(self) -> bool:
+        """Whether deletion vectors are written anew."""
+        return self.cuts_rows or self.anonymise is not None
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether data files may change."""
+        return self.rewrites_vectors or self.columns is not None
+
+    def bound_columns(self, schema: Schema) -> tuple[Field, ...] | None:
+        """The columns of the slice; None: all that files have. Of an anonymised one they are those of the schema."""
+        if self.columns is not None:
+            return bind_columns(self.columns, schema)
+        return None if self.anonymise is None else schema.fields
+
+    def mask(self) -> Mask | None:
+        """What becomes of values; None: they stay."""
+        return None if self.anonymise is None else Mask(Pseudonyms(self.anonymise))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The request as plain values, for the note; what was not asked is left out, and so is what tells values."""
+        asked = {
+            "where": self.where if isinstance(self.where, str) and self.anonymise is None else None,
+            "last": None if self.last == 1 else self.last,
+            "columns": None if self.columns is None else list(self.columns),
+            "exact": self.exact or None,
+            "sample_rows": self.sample_rows,
+            "seed": None if self.sample_rows is None else self.seed,
+            "compact": self.compact or None,
+            "follows": list(self.follows) or None,
+            "anonymised": self.anonymise is not None or None,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+def _check_number(value: object, name: str, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise RequestError(f"Invalid {name}={value!r}: expected a number from {least} on", options=(name,))
+
+
+# Which rows of the source's files a slice keeps, by their positions, as DuckDB finds them.
+#
+# A deleted row that the filter lets through stays in its file, and its delete with it: deletes are never applied but
+# where that was asked for. A sample takes deleted rows along in the measure of the others, so that it has deletes too.
+
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+"""Positions of rows in a file, from 0, ascending."""
+KeptRows: TypeAlias = Mapping[str, Positions]
+"""By physical path the rows that are kept; a file without any is absent."""
+
+
+def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows:
+    """What the slice keeps of the files of these reads.
+
+    Raises:
+        UnsupportedError: two snapshots keep other rows of one file.
+        As reading the plans does.
+    """
+    found: dict[str, Positions] = {}
+    for plan in plans:
+        for path, rows in _kept(plan, request).items():
+            if not np.array_equal(found.setdefault(path, rows), rows):
+                raise UnsupportedError(
+                    "Cannot cut rows: the filter keeps other rows of this file in another of the snapshots, as a "
+                    "column was renamed; pull one snapshot",
+                    table=plan.table,
+                    file=path,
+                )
+    return found
+
+
+def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, Positions]:
+    filtered = plan if request.exact or request.sample_rows is not None else replace(plan, filter=None)
+    rows = _positions(filtered if request.compact else without_deletes(filtered))
+    if request.sample_rows is None:
+        return rows
+    live = rows if request.compact else _positions(filtered)
+    keys = {path: _keys(path, of_file, request.seed) for path, of_file in live.items()}
+    every = np.concatenate([np.empty(0, np.uint64), *keys.values()])
+    if len(every) <= request.sample_rows:
+        return rows
+    last = np.partition(every, request.sample_rows - 1)[request.sample_rows - 1]
+    chosen = {path: of_file[_keys(path, of_file, request.seed) <= last] for path, of_file in rows.items()}
+    return {path: of_file for path, of_file in chosen.items() if len(of_file)}
+
+
+def without_deletes(plan: ScanPlan) -> ScanPlan:
+    """The plan of a read that sees deleted rows too."""
+    count = plan.files.num_rows
+    files = plan.files
+    for name, values in (("delete_set", np.zeros(count, np.int32)), ("has_positions", np.zeros(count, np.bool_))):
+        index = files.schema.get_field_index(name)
+        files = files.set_column(index, files.schema.field(index), from_numpy(values))
+    return replace(
+        plan,
+        files=files,
+        equality_deletes=(),
+        delete_sets=((),),
+        position_deletes=(),
+        load_positions=_no_positions,
+    )
+
+
+def _no_positions(ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+    return {}
+
+
+def _positions(plan: ScanPlan) -> dict[str, Positions]:
+    """The rows that a read gives, by the physical path of their files."""
+    physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
+    parts: dict[str, list[Positions]] = {}
+    asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), kept_whole=None)
+    with duckdb_engine().batches(asked, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:
+        for batch in batches:
+            encoded = pc.dictionary_encode(batch.column(0))
+            for code, path in enumerate(encoded.dictionary.to_pylist()):
+                own = batch.column(1).filter(pc.equal(encoded.indices, scalar_of(code, pa.int32())))
+                parts.setdefault(physical[path], []).append(to_numpy(own))
+    return {path: np.sort(np.concatenate(found)) for path, found in parts.items()}
+
+
+def _keys(path: str, rows: Positions, seed: int) -> npt.NDArray[np.uint64]:
+    """A number for each row that is as good as drawn: always the same for one seed (splitmix64)."""
+    start = int.from_bytes(hashlib.sha256(f"{seed} {path}".encode(errors="surrogatepass")).digest()[:8], "big")
+    with np.errstate(over="ignore"):
+        x = np.uint64(start) + (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(31)), dtype=np.uint64)

@@ -1,1 +1,0 @@
-"""Tables written to order: the bytes of both formats, right or wrong on purpose."""

@@ -1,0 +1,188 @@
+"""Reads of a drawn table by engines, beside those of its model: the first difference, with all that shows it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import harness
+from drawn.models.model import TableModel, arrow_rows, scenario_rows
+from drawn.predicates import sql
+from drawn.reads import Bound, First, Read, Shape, answer, parameters, text
+from drawn.strategies.histories import DrawnHistory
+from harness.differ.compare import compare
+from harness.differ.result import ComparisonResult, SchemaKind
+from harness.engines.registry import find_engine
+from harness.errors import UnsupportedError
+from harness.table import open_table
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.scenarios.building import begin
+from harness.testing.scenarios.model import Expectation, History, Scenario, Selector
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Disagreement(AssertionError):
+    """An engine reads what the model does not have.
+
+    drawn: what made the table. engine: who read. shape: how.
+    """
+
+    def __init__(self, message: str, *, drawn: DrawnHistory, engine: str, shape: Shape) -> None:
+        super().__init__(message)
+        self.drawn = drawn
+        self.engine = engine
+        self.shape = shape
+
+
+@contextmanager
+def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[History]:
+    """The table of a history. directory: where it stays; None: it goes again.
+
+    Raises:
+        HarnessError: an operation cannot be done.
+    """
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="harness-property-") as place, made(drawn, Path(place)) as history:
+            yield history
+        return
+    history = begin(scenario_of(drawn), directory)
+    for operation in drawn.operations:
+        history.apply(operation)
+    yield history
+
+
+def scenario_of(drawn: DrawnHistory, reads: Sequence[Read] = ()) -> Scenario:
+    """The scenario of a table that was drawn, which expects of reads what the model has."""
+    return Scenario(
+        name="drawn",
+        path=None,
+        title=f"A drawn history of {len(drawn.operations)} operations",
+        format=drawn.format,
+        clauses=(),
+        features=(),
+        table=drawn.table,
+        history=drawn.operations,
+        expectations=tuple(_expectation(drawn.model, read) for read in reads),
+    )
+
+
+def _expectation(model: TableModel, read: Read) -> Expectation:
+    columns, rows = answer(model, read)
+    where = None if read.where is None else sql(read.where)
+    return Expectation(at=read.at, columns=read.columns, where=where, rows=scenario_rows(columns, rows))
+
+
+def assert_agrees(history: History, drawn: DrawnHistory, shape: Shape, engine: str) -> None:
+    """An engine gives what the model says: rows, types, names, and the order that was asked for.
+
+    Raises:
+        Disagreement: it does not, or fails.
+        UnsupportedError: it is Spark, on which the query has no meaning that is certain to be the same.
+    """
+    expected = arrow_rows(*answer(drawn.model, shape))
+    problem = _problem(history, shape, engine, expected)
+    if problem is not None:
+        shown = f"{engine} reads otherwise than the model: {described(shape, history)}\n{problem}"
+        raise Disagreement(shown, drawn=drawn, engine=engine, shape=shape)
+
+
+def _problem(history: History, shape: Shape, engine: str, expected: pa.Table) -> str | None:
+    try:
+        with _result(history, shape, engine) as got:
+            problem = comparison_problem(compare(expected, got, names=("model", engine)))
+            if problem is None and isinstance(shape, First):
+                rows = pa.table(got).cast(expected.schema)  # not as Python's values, which lack years beyond 9999
+                problem = None if rows.equals(expected) else f"The rows are in another order: {rows}"
+            return problem
+    except UnsupportedError as error:
+        if engine == "spark" and not (isinstance(shape, Read) and shape.where is None):
+            raise  # a plain read leaves nothing to refuse
+        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # whatever a reader dies of is a finding
+        return f"{type(error).__name__}: {error}"
+
+
+def comparison_problem(comparison: ComparisonResult) -> str | None:
+    """A comparison in words, if there is a difference in rows, types, names or their order."""
+    in_order = all(difference.kind is not SchemaKind.ORDER for difference in comparison.schema)
+    return None if comparison.equal and in_order else comparison.to_text()
+
+
+def described(shape: Shape, history: History) -> str:
+    """The query of a shape, with its parameters, over the table `t`."""
+    query = text(shape, lambda at: _table(history, at))
+    return f"{query}, parameters {parameters(shape)}" if isinstance(shape, Bound) else query
+
+
+def address_of(history: History) -> str:
+    """The location to open."""
+    return str(history.metadata_path or history.location)
+
+
+@contextmanager
+def _result(history: History, shape: Shape, engine: str) -> Iterator[Any]:
+    """The rows of an engine: plain reads are planned as they are, others go the way of queries."""
+    if isinstance(shape, Read):
+        yield read_by(history, shape, engine)
+        return
+    table = open_table(address_of(history))
+    query = text(shape, lambda at: _table(history, at))
+    match shape, engine:
+        case Bound(read), "spark":
+            yield _bound_on_spark(table.snapshot(**history.resolve(read.at).arguments()), shape)
+        case _, "spark":
+            yield _exact(harness.sql(query, engine="spark", t=table))
+        case Bound(), _:
+            with harness.connect({"t": table}) as connection:
+                yield connection.sql(query, parameters(shape))
+        case _:
+            yield harness.sql(query, t=table)
+
+
+def read_by(history: History, read: Read, engine: str) -> pa.Table:
+    """The rows of a plain read; the oracle's plan is that of the independent planner, the others' prune most."""
+    at = history.resolve(read.at)
+    where = None if read.where is None else sql(read.where)
+    if engine != "oracle":
+        snapshot = open_table(address_of(history)).snapshot(**at.arguments())
+        return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
+    chosen = {"snapshot_id": at.snapshot_id, "version": at.version, "timestamp_ms": at.timestamp_ms, "ref": at.ref}
+    point: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    return find_engine(engine).to_arrow(plan_unpruned(address_of(history), columns=read.columns, where=where, **point))
+
+
+def _table(history: History, at: Selector) -> str:
+    """The table `t` at a point, in a query of DuckDB's dialect."""
+    found = history.resolve(at)
+    if found.ref is not None:
+        return f"t VERSION AS OF '{found.ref}'"
+    number = found.snapshot_id if found.version is None else found.version
+    return "t" if number is None else f"t AT (VERSION => {number})"
+
+
+def _bound_on_spark(snapshot: harness.Snapshot, shape: Bound) -> pa.Table:
+    """Parameters of Spark's own SQL, over the frame of the snapshot."""
+    from pyspark.sql.functions import expr
+
+    frame = snapshot.to_spark()
+    frame.createOrReplaceTempView("harness_t")
+    query = text(shape, lambda at: "harness_t", name=lambda name: "`" + name.replace("`", "``") + "`")
+    # PySpark 4.0 and 4.1 fail on dates before the year 1000, whose years they write with fewer than four digits.
+    given = [expr(f"DATE '{v.isoformat()}'") if isinstance(v, dt.date) else v for v in parameters(shape)]
+    return _exact(frame.sparkSession.sql(query, args=given))
+
+
+def _exact(frame: DataFrame) -> pa.Table:
+    """A frame's rows in the types that harness says of its columns."""
+    from harness.differ.spark_types import logical
+    from harness.engines.spark.frames import conform
+
+    return conform(frame.toArrow(), pa.schema([logical(field) for field in frame.schema.fields]))

@@ -1,0 +1,262 @@
+"""Operations of Delta histories, drawn so that they are valid for a table as its model says it is now.
+
+Each function draws one operation, as a scenario writes it. `OPERATIONS` has them by name, each with the question
+whether the table allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from hypothesis import strategies as st
+
+from drawn.models.delta import EMPTY, DeltaModel, LiveFile
+from drawn.models.model import Columns, identities, scenario_rows, shown, written
+from drawn.strategies.columns import Operation, added_type, free_names, fresh, paths, widenable
+from drawn.strategies.types import type_text
+from drawn.strategies.values import rows
+from harness.metadata.model.schema import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    StringType,
+    StructType,
+    TimestampType,
+    UnknownType,
+)
+
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+File: TypeAlias = dict[str, Any]
+_KINDS: Final[tuple[Any, ...]] = (
+    "classic",
+    {"kind": "classic", "hint": False},
+    {"kind": "multi-part", "parts": 2},
+    {"kind": "classic", "stats-parsed": True, "partition-values-parsed": True, "stats-json": False},
+    {"kind": "v2-json", "sidecars": 1},
+    {"kind": "v2-parquet", "sidecars": 0},
+    {"kind": "v2-json", "sidecars": 2, "hint": False},
+)
+_DAYS: Final = range(-719_162, 2_932_897)
+_MICROS: Final = range(-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000)
+_PARTITIONED: Final = (IntegerType, StringType, DateType, BooleanType, DecimalType, TimestampType)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaOperation:
+    """One kind of operation. possible: whether the table allows it now."""
+
+    possible: Callable[[DeltaModel], bool]
+    draw: Callable[[Draw, DeltaModel], Operation]
+
+
+def append(draw: Draw, model: DeltaModel) -> Operation:
+    """Data files; where the table is partitioned, one per partition of the rows."""
+    return {"append": _data_files(draw, model)}
+
+
+def overwrite(draw: Draw, model: DeltaModel) -> Operation:
+    """Data files in place of all that is live."""
+    return {"overwrite": _data_files(draw, model)}
+
+
+def delete_rows(draw: Draw, model: DeltaModel) -> Operation:
+    """Deletion vectors for some files."""
+    return {"delete-rows": {"rows": _marked(draw, model), **_storage(draw)}}
+
+
+def merge(draw: Draw, model: DeltaModel) -> Operation:
+    """Deletion vectors and new rows in one commit."""
+    return {
+        "commit": {"delete-rows": {"rows": _marked(draw, model), **_storage(draw)}, "add": _data_files(draw, model)}
+    }
+
+
+def remove(draw: Draw, model: DeltaModel) -> Operation:
+    """Files, gone."""
+    return {"remove": draw(st.lists(st.sampled_from(sorted(model.current.files)), min_size=1, max_size=2, unique=True))}
+
+
+def rewrite(draw: Draw, model: DeltaModel) -> Operation:
+    """Live rows of some files in new ones."""
+    entries = draw(st.lists(st.sampled_from(list(model.current.files.values())), min_size=1, max_size=3, unique_by=id))
+    chosen = [id(e) for e in entries]
+    live = [shown(model.columns, e.file.columns, r) for e, _, r in model.live(model.current) if id(e) in chosen]
+    files = _grouped(model, scenario_rows(model.columns, live))
+    gone = [e.file.label for e in entries]
+    return {"commit": {"add": files, "remove": gone, "operation": "OPTIMIZE", "data-change": False}}
+
+
+def checkpoint(draw: Draw, model: DeltaModel) -> Operation:
+    """A checkpoint of the newest version."""
+    illegal = "multi-part" if "v2Checkpoint" in model.features else "v2"  # delta L13
+    return {"checkpoint": draw(st.sampled_from([k for k in _KINDS if illegal not in str(k)]))}
+
+
+def compact_log(draw: Draw, model: DeltaModel) -> Operation:
+    """A log compaction file over several versions."""
+    first = draw(st.integers(max(model.first, 1), model.version - 1))
+    return {"compact": [first, draw(st.integers(first + 1, model.version))]}
+
+
+def expire_log(draw: Draw, model: DeltaModel) -> Operation:
+    """The commits below a checkpoint, gone."""
+    return {"expire-log": draw(st.sampled_from(sorted(model.checkpoints)))}
+
+
+def vacuum(draw: Draw, model: DeltaModel) -> Operation:
+    """The files that the newest version does not hold, gone."""
+    return {"vacuum": None}
+
+
+def checksum(draw: Draw, model: DeltaModel) -> Operation:
+    """A checksum file of the newest version."""
+    return {"checksum": model.version}
+
+
+def map_columns(draw: Draw, model: DeltaModel) -> Operation:
+    """Column mapping by name, for a table that has files."""
+    return {"column-mapping": "name"}
+
+
+def add_column(draw: Draw, model: DeltaModel) -> Operation:
+    """A column, or a field of a struct."""
+    structs = [p for p, f in paths(model.columns) if isinstance(f.type, StructType)]
+    parent = draw(st.sampled_from([None, *structs]))
+    type_ = draw(added_type("delta", inner=parent is not None))
+    name = draw(st.sampled_from(_names(model, parent)))
+    return {"add-column": {"name": name, "type": type_text("delta", type_)} | ({"parent": parent} if parent else {})}
+
+
+def drop_column(draw: Draw, model: DeltaModel) -> Operation:
+    """A column or a field of a struct, gone."""
+    return {"drop-column": draw(st.sampled_from(_droppable(model)))}
+
+
+def rename_column(draw: Draw, model: DeltaModel) -> Operation:
+    """A column or a field of a struct under another name."""
+    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named=True)]))
+    names = _names(model, path.rpartition(".")[0] or None)
+    return {"rename-column": {"path": path, "to": draw(st.sampled_from(names))}}
+
+
+def move_column(draw: Draw, model: DeltaModel) -> Operation:
+    """A column at another place."""
+    names = [f.name for f in model.columns]
+    return {"move-column": {"path": draw(st.sampled_from(names)), "to": draw(st.integers(0, len(names) - 1))}}
+
+
+def widen_column(draw: Draw, model: DeltaModel) -> Operation:
+    """A column, or a field at any level but in keys of maps, with a wider type."""
+    path, type_ = draw(st.sampled_from(widenable("delta", model.columns)))
+    return {"widen-column": {"path": path, "type": type_text("delta", type_)}}
+
+
+@st.composite
+def partition_columns(draw: Draw, columns: Columns) -> list[str]:
+    """Partition columns: of primitive types, and not all columns."""
+    names = [f.name for f in columns if isinstance(f.type, _PARTITIONED)]
+    if not names:
+        return []
+    return draw(st.lists(st.sampled_from(names), max_size=min(2, len(columns) - 1), unique=True))  # type: ignore[no-any-return]
+
+
+def _data_files(draw: Draw, model: DeltaModel) -> list[File]:
+    options: dict[str, Any] = {}
+    if size := draw(st.sampled_from([None, 1, 2, 1])):
+        options["row-group-size"] = size
+    if draw(st.integers(0, 7)) == 7:
+        options["statistics"] = "none"
+    return _grouped(model, [_with_texts(model, row) for row in draw(rows(model.columns, max_size=9))], options)
+
+
+def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, Any] | None = None) -> list[File]:
+    """Data files of rows, one for each partition."""
+    taken = set(model.labels)
+    groups: dict[str, list[Any]] = {}
+    for row, stored in zip(content, written(model.columns, content), strict=True):
+        values = [None if v in EMPTY else v for v in model.partition_of(stored)]
+        groups.setdefault(repr(values), []).append(row)
+    return [
+        {"data": fresh(taken, "f"), "rows": _same_nulls(model, group), **(options or {})} for group in groups.values()
+    ]
+
+
+def _with_texts(model: DeltaModel, row: list[Any]) -> list[Any]:
+    """The row with null in place of partition values of years that writers have no text for: all but 1 to 9999."""
+    limits = {DateType: _DAYS, TimestampType: _MICROS}
+    return [
+        None if isinstance(v, int) and f.id in model.partitions and v not in limits.get(type(f.type), (v,)) else v
+        for f, v in zip(model.columns, row, strict=True)
+    ]
+
+
+def _same_nulls(model: DeltaModel, group: list[Any]) -> list[Any]:
+    """The rows with null in place of empty texts in partition columns."""
+    at = [i for i, f in enumerate(model.columns) if f.id in model.partitions]
+    return [[None if i in at and v == "" else v for i, v in enumerate(row)] for row in group]
+
+
+def _marked(draw: Draw, model: DeltaModel) -> dict[str, list[int]]:
+    """Rows to delete by file, one at least that lives: the same vector again would add what it removes (delta L25)."""
+    chosen = st.sampled_from([e for e in model.current.files.values() if _alive(e)])
+    entries: list[LiveFile] = draw(st.lists(chosen, min_size=1, max_size=2, unique_by=id))
+    return {
+        e.file.label: sorted(
+            {draw(st.sampled_from(_alive(e))), *draw(st.sets(st.integers(0, len(e.file.rows) - 1), max_size=3))}
+        )
+        for e in entries
+    }
+
+
+def _alive(entry: LiveFile) -> list[int]:
+    return [i for i in range(len(entry.file.rows)) if i not in (entry.dead or ())]
+
+
+def _storage(draw: Draw) -> dict[str, Any]:
+    return {"storage": "i"} if draw(st.integers(0, 2)) == 2 else {}
+
+
+def _names(model: DeltaModel, parent: str | None) -> list[str]:
+    return free_names(model.columns, parent)
+
+
+def _droppable(model: DeltaModel) -> list[str]:
+    """What may go: neither the last of its level nor a partition column, nor the last column that is in files."""
+    every = paths(model.columns, named=True)
+    levels = [p.rpartition(".")[0] for p, _ in every]
+    stored = [f for f in model.columns if f.id not in model.partitions and not isinstance(f.type, UnknownType)]
+    kept = {*model.partitions, *([stored[0].id] if len(stored) == 1 else [])}
+    return [p for p, f in every if levels.count(p.rpartition(".")[0]) > 1 and not kept & identities((f,)).keys()]
+
+
+def _has_files(model: DeltaModel) -> bool:
+    return bool(model.current.files)
+
+
+def _has_rows(model: DeltaModel) -> bool:
+    return any(map(_alive, model.current.files.values()))
+
+
+OPERATIONS: Final[Mapping[str, DeltaOperation]] = {
+    "append": DeltaOperation(lambda model: True, append),
+    "delete-rows": DeltaOperation(_has_rows, delete_rows),
+    "merge": DeltaOperation(_has_rows, merge),
+    "remove": DeltaOperation(_has_files, remove),
+    "overwrite": DeltaOperation(_has_files, overwrite),
+    "rewrite": DeltaOperation(_has_files, rewrite),
+    "checkpoint": DeltaOperation(lambda model: model.version > 0, checkpoint),
+    "compact-log": DeltaOperation(lambda model: model.version > max(model.first, 1), compact_log),
+    "expire-log": DeltaOperation(lambda model: bool(model.checkpoints), expire_log),
+    "vacuum": DeltaOperation(lambda model: model.version > 1, vacuum),
+    "checksum": DeltaOperation(lambda model: True, checksum),
+    "map-columns": DeltaOperation(lambda model: not model.mapped, map_columns),
+    "add-column": DeltaOperation(lambda model: bool(free_names(model.columns, None)), add_column),
+    "drop-column": DeltaOperation(lambda model: model.mapped and bool(_droppable(model)), drop_column),
+    "rename-column": DeltaOperation(lambda model: model.mapped, rename_column),
+    "move-column": DeltaOperation(lambda model: len(model.columns) > 1, move_column),
+    "widen-column": DeltaOperation(lambda model: bool(widenable("delta", model.columns)), widen_column),
+}
+"""The kinds of operation by name, those that need least first."""

@@ -1,0 +1,83 @@
+"""Whole histories: the settings of a table, and operations that each fit what the table has become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from hypothesis import strategies as st
+
+from drawn.models.model import TableModel, model_of
+from drawn.strategies import delta_operations, iceberg_operations
+from drawn.strategies.columns import Operation
+from drawn.strategies.settings import tables
+from drawn.strategies.types import TableKind
+from harness.testing.scenarios.model import Selector, TableFormat
+
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+OPERATIONS: Final[Mapping[TableFormat, Mapping[str, Any]]] = {
+    "iceberg": iceberg_operations.OPERATIONS,
+    "delta": delta_operations.OPERATIONS,
+}
+"""By format: the kinds of operation that can be drawn, by name; each has `possible(model)` and `draw(draw, model)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnHistory:
+    """A history and its model, all operations done. `agreement.made` makes the table."""
+
+    format: TableFormat
+    table: Mapping[str, Any]
+    operations: tuple[Operation, ...]
+    model: TableModel
+
+
+_DELETES: Final[Mapping[TableFormat, Sequence[str]]] = {
+    "iceberg": (*("delete-positions", "delete-by-vectors") * 2, "delete-equal", "upsert"),
+    "delta": ("delete-rows", "merge"),
+}
+"""The operations that hide rows of files that stay, as often as they are drawn. Iceberg 1 has none."""
+_OF_KEYS: Final = ("delete-equal", "upsert", "merge")
+"""Deletes of keys, which may be of no row."""
+
+
+@st.composite
+def histories(
+    draw: Draw,
+    kind: TableKind,
+    *,
+    max_size: int = 6,
+    only: Collection[str] | None = None,
+    table: Mapping[str, Any] | None = None,
+    deleting: bool = False,
+) -> DrawnHistory:
+    """Histories that begin with rows.
+
+    only: the kinds of operation, as in `OPERATIONS`; None: all. table: its settings; None: they are drawn.
+    deleting: until a delete hides a row, every second operation deletes rows, or is the upgrade that this takes; near
+    the end every operation does.
+    """
+    format_ = format_of(kind)
+    settings = draw(tables(kind)) if table is None else table
+    model = model_of(format_, settings)
+    kinds = {n: o for n, o in OPERATIONS[format_].items() if only is None or n in only}
+    size, owed = draw(st.integers(1, max_size)), deleting
+    operations: list[Operation] = []
+    while len(operations) < size or (owed and len(operations) < max_size):
+        names: list[str] = [n for n, o in kinds.items() if o.possible(model)] if operations else ["append"]
+        late = len(operations) >= min(size, max_size - 3)  # an upgrade, a delete that may hit nothing, one that does
+        if operations and owed and (late or draw(st.booleans())):
+            surely = len(operations) == max_size - 1
+            deletes = [n for n in _DELETES[format_] if n in names and not (surely and n in _OF_KEYS)]
+            names = deletes or ["upgrade" if "upgrade" in names else "append"]
+        operation = kinds[draw(st.sampled_from(names))].draw(draw, model)
+        model.apply(operation)
+        operations.append(operation)
+        owed = owed and not model.hiding(Selector())
+    return DrawnHistory(format=format_, table=settings, operations=tuple(operations), model=model)
+
+
+def format_of(kind: TableKind) -> TableFormat:
+    """The format of a kind of table."""
+    return "delta" if kind == "delta" else "iceberg"

@@ -1,0 +1,383 @@
+"""Operations of Iceberg histories, drawn so that they are valid for a table as its model says it is now.
+
+Each function draws one operation, as a scenario writes it. `OPERATIONS` has them by name, each with the question
+whether the table allows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from hypothesis import strategies as st
+
+from drawn.models.iceberg import Entry, IcebergModel, Vector
+from drawn.models.model import Columns, ModelFile, identities, scenario_rows, shown, written
+from drawn.strategies.columns import Operation, added_type, free_names, fresh, paths, widenable
+from drawn.strategies.types import TableKind, type_text
+from drawn.strategies.values import field_values, rows, values
+from harness.metadata.model.schema import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeometryType,
+    IntegerType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    children,
+)
+from harness.testing.scenarios.values import scenario_value
+
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+File: TypeAlias = dict[str, Any]
+Scope: TypeAlias = tuple[Any, ...]
+"""As `Entry.scope`: a spec and a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergOperation:
+    """One kind of operation. possible: whether the table allows it now."""
+
+    possible: Callable[[IcebergModel], bool]
+    draw: Callable[[Draw, IcebergModel], Operation]
+
+
+def kind_of(model: IcebergModel) -> TableKind:
+    """The kind of table that the model is now."""
+    kinds: Mapping[int, TableKind] = {1: "iceberg-1", 2: "iceberg-2", 3: "iceberg-3"}
+    return kinds[model.version]
+
+
+def append(draw: Draw, model: IcebergModel) -> Operation:
+    """Data files; where the table is partitioned, one per partition of the rows."""
+    files = _data_files(draw, model)
+    return {"append": {"files": files, "as": fresh(model.labels, "s")}}
+
+
+def overwrite(draw: Draw, model: IcebergModel) -> Operation:
+    """Data files in place of all that is live."""
+    return {"overwrite": {"files": _data_files(draw, model), "as": fresh(model.labels, "s")}}
+
+
+def delete_positions(draw: Draw, model: IcebergModel) -> Operation:
+    """One or more position delete files, each for data files of one partition."""
+    taken = set(model.labels)
+    files = [_position_deletes(draw, model, taken) for _ in range(draw(st.integers(1, 2)))]
+    return {"commit": {"add": files, "as": fresh(taken, "s"), **_habits(draw)}}
+
+
+def delete_equal(draw: Draw, model: IcebergModel) -> Operation:
+    """An equality delete, in one partition or in all."""
+    taken = set(model.labels)
+    return {"commit": {"add": [_equality_deletes(draw, model, taken)], "as": fresh(taken, "s"), **_habits(draw)}}
+
+
+def upsert(draw: Draw, model: IcebergModel) -> Operation:
+    """New rows, and in the same commit an equality delete, which spares them, and perhaps dead positions of theirs."""
+    taken = set(model.labels)
+    files = _data_files(draw, model, taken)
+    deletes = [_equality_deletes(draw, model, taken)]
+    if model.version == 2 and draw(st.booleans()):
+        position = draw(st.integers(0, len(files[0]["rows"]) - 1))
+        deletes.append({"position-deletes": [[files[0]["data"], position]], "label": fresh(taken, "d")})
+    return {"commit": {"add": [*files, *deletes], "as": fresh(taken, "s"), **_habits(draw)}}
+
+
+def delete_by_vectors(draw: Draw, model: IcebergModel) -> Operation:
+    """A Puffin file with vectors, in place of those that their data files have."""
+    entries = draw(st.lists(st.sampled_from(_data(model)), min_size=1, max_size=2, unique_by=id))
+    old = {e.file.target: e.file for e in model.current.files.values() if isinstance(e.file, Vector)}
+    vectors = {}
+    for entry in entries:
+        before = old[entry.file.label].positions if entry.file.label in old else frozenset()
+        vectors[entry.file.label] = sorted(before | set(_positions(draw, entry)))
+    taken = set(model.labels)
+    files = [{"deletion-vectors": vectors, "label": fresh(taken, "d")}]
+    gone = [old[e.file.label].label for e in entries if e.file.label in old]
+    return {"commit": {"add": files, "remove": gone, "as": fresh(taken, "s"), **_habits(draw)}}
+
+
+def remove(draw: Draw, model: IcebergModel) -> Operation:
+    """Data files or delete files, gone."""
+    labels = draw(st.lists(st.sampled_from(sorted(model.current.files)), min_size=1, max_size=2, unique=True))
+    return {"commit": {"remove": labels, "operation": "delete", "as": fresh(model.labels, "s"), **_habits(draw)}}
+
+
+def compact(draw: Draw, model: IcebergModel) -> Operation:
+    """Live rows of some data files in new ones, which keep the sequence number of the snapshot that was read."""
+    entries = draw(st.lists(st.sampled_from(_data(model)), min_size=1, max_size=3, unique_by=id))
+    chosen = [id(e) for e in entries]
+    live = [
+        shown(model.columns, file.columns, row)
+        for entry, file, _, row in model.live(model.current)
+        if id(entry) in chosen
+    ]
+    taken = set(model.labels)
+    content = scenario_rows(model.columns, live)
+    gone = [e.file.label for e in entries]
+    gone += [v.label for e in model.current.files.values() if isinstance(v := e.file, Vector) and v.target in gone]
+    options: dict[str, Any] = {"remove": gone, "as": fresh(taken, "s")}
+    if model.version > 1:
+        options["sequence-number"] = model.refs["main"].commit
+    return {"compact": {"files": _grouped(model, content, taken), **options}}
+
+
+def side_commit(draw: Draw, model: IcebergModel) -> Operation:
+    """A commit to another branch, or one that is staged; it moves `main` not."""
+    files = _data_files(draw, model)
+    branches = [n for n, r in model.refs.items() if r.kind == "branch" and n != "main"]
+    where = {"branch": draw(st.sampled_from(branches))} if branches else {"stage": True}
+    return {"commit": {"add": files, "as": fresh(model.labels, "s"), **where}}
+
+
+def mark(draw: Draw, model: IcebergModel) -> Operation:
+    """A tag or a branch."""
+    name = next(n for n in ("audit", "t1", "t2", "t3", "t4", "t5", *map(str, range(99))) if n not in model.refs)
+    at = draw(st.sampled_from(list(model.snapshots)))
+    return {draw(st.sampled_from(["branch", "tag"])): {"name": name, "at": at}}
+
+
+def roll_back(draw: Draw, model: IcebergModel) -> Operation:
+    """`main` at an older snapshot again."""
+    return {"set-ref": {"name": "main", "at": draw(st.sampled_from(list(model.snapshots)))}}
+
+
+def expire(draw: Draw, model: IcebergModel) -> Operation:
+    """A snapshot that nothing holds, gone from the metadata."""
+    return {"expire": draw(st.sampled_from(_expirable(model)))}
+
+
+def upgrade(draw: Draw, model: IcebergModel) -> Operation:
+    """The next format version."""
+    return {"upgrade": model.version + 1}
+
+
+def add_column(draw: Draw, model: IcebergModel) -> Operation:
+    """A column, or a field of a struct; from version 3 on perhaps with a default for the rows that are there."""
+    kind = kind_of(model)
+    structs = [p for p, f in paths(model.columns) if isinstance(f.type, StructType)]
+    parent = draw(st.sampled_from([None, *structs]))
+    type_ = draw(added_type(kind, inner=parent is not None))
+    new: dict[str, Any] = {
+        "name": draw(st.sampled_from(free_names(model.columns, parent))),
+        "type": type_text(kind, type_),
+    }
+    if parent is not None:
+        new["parent"] = parent
+    if model.version >= 3 and not children(type_) and not isinstance(type_, UnknownType | GeometryType):
+        default = draw(st.one_of(st.none(), values(type_).filter(_is_json)))
+        new |= {} if default is None else {"initial-default": default}
+    return {"add-column": new}
+
+
+def _is_json(value: Any) -> bool:
+    """Whether metadata can hold the value as a default: JSON has no number for NaN and infinity."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def drop_column(draw: Draw, model: IcebergModel) -> Operation:
+    """A column or a field of a struct, gone."""
+    return {"drop-column": draw(st.sampled_from(_droppable(model)))}
+
+
+def rename_column(draw: Draw, model: IcebergModel) -> Operation:
+    """A column or a field of a struct under another name."""
+    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named=True)]))
+    parent = path.rpartition(".")[0] or None
+    return {"rename-column": {"path": path, "to": draw(st.sampled_from(free_names(model.columns, parent)))}}
+
+
+def move_column(draw: Draw, model: IcebergModel) -> Operation:
+    """A column at another place."""
+    names = [f.name for f in model.columns]
+    return {"move-column": {"path": draw(st.sampled_from(names)), "to": draw(st.integers(0, len(names) - 1))}}
+
+
+def widen_column(draw: Draw, model: IcebergModel) -> Operation:
+    """A column, or a field at any level but in keys of maps, with a wider type."""
+    kind = kind_of(model)
+    path, type_ = draw(st.sampled_from(widenable(kind, model.columns)))
+    return {"widen-column": {"path": path, "type": type_text(kind, type_)}}
+
+
+def partition(draw: Draw, model: IcebergModel) -> Operation:
+    """Another partition spec, also none."""
+    return {"partition-spec": draw(partition_specs(model.columns))}
+
+
+@st.composite
+def partition_specs(draw: Draw, columns: Columns) -> list[list[str]]:
+    """Specs over top-level columns: [source, transform, name] each."""
+    choices = [(f, t) for f in columns for t in _transforms(f.type)]
+    if not choices:
+        return []
+    chosen = draw(st.lists(st.sampled_from(choices), max_size=2, unique_by=lambda c: (c[0].id, c[1])))
+    return [[f.name, t, f"p{f.id}_{t.replace('[', '').replace(']', '')}"] for f, t in chosen]
+
+
+def _transforms(type_: Type) -> tuple[str, ...]:
+    match type_:
+        case IntegerType() | StringType():
+            return ("identity", "bucket[3]", "truncate[2]", "void")
+        case DecimalType():
+            # The least decimal of every precision is a multiple of 9; other widths would truncate it to one digit more
+            # than the type has, which no writer can store.
+            return ("identity", "bucket[3]", "truncate[9]")
+        case DateType():
+            return ("identity", "month", "day", "year", "bucket[3]")
+        case TimestampType():
+            return ("day", "hour", "month", "bucket[3]", "identity")
+        case BooleanType():
+            return ("identity",)
+        case UuidType() | FixedType() | TimeType():
+            return ("identity", "bucket[3]")
+        case _:
+            return ()
+
+
+def _data_files(draw: Draw, model: IcebergModel, taken: set[str] | None = None) -> list[File]:
+    labels = set(model.labels) if taken is None else taken
+    content = draw(rows(model.columns, max_size=9))
+    options: dict[str, Any] = {}
+    if size := draw(st.sampled_from([None, 1, 2, 1])):
+        options["row-group-size"] = size
+    if draw(st.integers(0, 7)) == 7:
+        options["format"] = "avro"
+    return _grouped(model, content, labels, options)
+
+
+def _grouped(
+    model: IcebergModel, content: Sequence[Any], taken: set[str], options: Mapping[str, Any] | None = None
+) -> list[File]:
+    """Data files of rows, one for each partition of the default spec."""
+    groups: dict[str, list[Any]] = {}
+    for row, stored in zip(content, written(model.columns, content), strict=True):
+        groups.setdefault(repr(model.partition_of(model.spec, model.columns, stored)), []).append(row)
+    chosen = dict(options or {})
+    if "row-group-size" in chosen and chosen.get("format", "parquet") != "parquet":
+        del chosen["row-group-size"]
+    return [{"data": fresh(taken, "f"), "rows": group, **chosen} for group in groups.values()]
+
+
+def _position_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
+    scopes: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in _data(model):
+        scopes.setdefault(entry.scope, []).append(entry)
+    scope = draw(st.sampled_from(list(scopes.values())))
+    entries = draw(st.lists(st.sampled_from(scope), min_size=1, max_size=2, unique_by=id))
+    pairs = [[e.file.label, position] for e in entries for position in _positions(draw, e)]
+    return {"position-deletes": pairs, "label": fresh(taken, "d")}
+
+
+def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
+    keys = draw(
+        st.lists(st.sampled_from(_key_columns(model.columns)), min_size=1, max_size=2, unique_by=lambda f: f.id)
+    )
+    scope, place = draw(st.sampled_from(_scopes(model)))
+    present = _present(model, keys, scope)
+    drawn = st.tuples(*[field_values(f) for f in keys]).map(list)
+    dead = draw(st.lists(st.one_of(st.sampled_from(present), drawn) if present else drawn, min_size=1, max_size=3))
+    return {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(taken, "d"), **place}
+
+
+def _present(model: IcebergModel, keys: Sequence[Field], scope: Scope | None) -> list[list[Any]]:
+    """The keys of live rows. scope: of their files; None: any."""
+    found = [
+        [scenario_value(f.type, row.get(f.id)) for f in keys]
+        for entry, file, _, whole in model.live(model.current)
+        if scope is None or entry.scope == scope
+        for row in [shown(model.columns, file.columns, whole)]
+    ]
+    return list({repr(row): row for row in found}.values())
+
+
+def _scopes(model: IcebergModel) -> list[tuple[Scope | None, File]]:
+    """Where an equality delete may hold: everywhere, if there is an unpartitioned spec, or in a partition in use."""
+    whole = [n for n, spec in enumerate(model.specs) if not spec]
+    scopes: dict[Scope | None, File] = {None: {"spec-id": whole[-1]}} if whole else {}
+    for entry in _data(model):
+        spec = model.specs[entry.spec]
+        if spec:
+            values_ = zip(spec, entry.partition, strict=True)
+            named = {c.name: scenario_value(model.partition_type(c), v) for c, v in values_}
+            scopes[entry.scope] = {"spec-id": entry.spec, "partition": named}
+    return list(scopes.items()) or [(None, {"spec-id": 0})]
+
+
+def _positions(draw: Draw, entry: Entry) -> list[int]:
+    assert isinstance(entry.file, ModelFile)
+    return sorted(draw(st.sets(st.integers(0, len(entry.file.rows) - 1), min_size=1)))
+
+
+def _habits(draw: Draw) -> dict[str, Any]:
+    return {"manifests": "merge"} if draw(st.integers(0, 3)) == 3 else {}
+
+
+def _data(model: IcebergModel) -> list[Entry]:
+    return [e for e in model.current.files.values() if isinstance(e.file, ModelFile)]
+
+
+def _key_columns(columns: Columns) -> list[Field]:
+    """Columns that equality deletes may compare: neither nested nor floating."""
+    excluded = (FloatType, GeometryType, UnknownType)
+    return [f for f in columns if not children(f.type) and not isinstance(f.type, excluded)]
+
+
+def _expirable(model: IcebergModel) -> list[str]:
+    held = {ref.commit for ref in model.refs.values()}
+    return [label for label in model.snapshots if label not in held]
+
+
+def _droppable(model: IcebergModel) -> list[str]:
+    """What may go: not the last of its level, nor what the current partition spec needs."""
+    sources = {c.source for c in model.specs[model.spec]}
+    every = paths(model.columns, named=True)
+    levels = [p.rpartition(".")[0] for p, _ in every]
+    needed = [p for p, f in every if sources & identities((f,)).keys()]
+    return [p for p, _ in every if levels.count(p.rpartition(".")[0]) > 1 and p not in needed]
+
+
+def _has_data(model: IcebergModel) -> bool:
+    return bool(_data(model))
+
+
+def _evolved_spec_allowed(model: IcebergModel) -> bool:
+    return model.version > 1 and len(model.specs) < 4
+
+
+OPERATIONS: Final[Mapping[str, IcebergOperation]] = {
+    "append": IcebergOperation(lambda model: True, append),
+    "delete-positions": IcebergOperation(lambda model: model.version == 2 and _has_data(model), delete_positions),
+    "delete-equal": IcebergOperation(
+        lambda model: model.version > 1 and _has_data(model) and bool(_key_columns(model.columns)), delete_equal
+    ),
+    "upsert": IcebergOperation(
+        lambda model: model.version > 1 and _has_data(model) and bool(_key_columns(model.columns)), upsert
+    ),
+    "delete-by-vectors": IcebergOperation(lambda model: model.version > 2 and _has_data(model), delete_by_vectors),
+    "remove": IcebergOperation(lambda model: bool(model.current.files), remove),
+    "overwrite": IcebergOperation(lambda model: bool(model.current.files), overwrite),
+    "compact": IcebergOperation(_has_data, compact),
+    "side-commit": IcebergOperation(lambda model: bool(model.snapshots), side_commit),
+    "mark": IcebergOperation(lambda model: bool(model.snapshots), mark),
+    "roll-back": IcebergOperation(lambda model: len(model.snapshots) > 1, roll_back),
+    "expire": IcebergOperation(lambda model: bool(_expirable(model)), expire),
+    "upgrade": IcebergOperation(lambda model: model.version < 3, upgrade),
+    "add-column": IcebergOperation(lambda model: bool(free_names(model.columns, None)), add_column),
+    "drop-column": IcebergOperation(lambda model: bool(_droppable(model)), drop_column),
+    "rename-column": IcebergOperation(lambda model: bool(free_names(model.columns, None)), rename_column),
+    "move-column": IcebergOperation(lambda model: len(model.columns) > 1, move_column),
+    "widen-column": IcebergOperation(lambda model: bool(widenable(kind_of(model), model.columns)), widen_column),
+    "partition": IcebergOperation(_evolved_spec_allowed, partition),
+}
+"""The kinds of operation by name, those that need least first."""

@@ -1,0 +1,149 @@
+"""Column types of both formats: those that each format version allows, and how a scenario spells them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from hypothesis import strategies as st
+
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+
+TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
+"""A format, and for Iceberg its version."""
+
+_SHARED: Final[tuple[Type, ...]] = (
+    IntegerType(64),
+    StringType(),
+    IntegerType(32),
+    BooleanType(),
+    DateType(),
+    DecimalType(9, 2),
+    DecimalType(18, 4),
+    DecimalType(38, 10),
+    FloatType(64),
+    FloatType(32),
+    TimestampType(),
+    TimestampType(utc=True),
+    BinaryType(),
+)
+_ICEBERG: Final[tuple[Type, ...]] = (TimeType(), UuidType(), FixedType(4))
+_ICEBERG_3: Final[tuple[Type, ...]] = (
+    TimestampType("ns"),
+    TimestampType("ns", utc=True),
+    GeometryType(),
+)
+_DELTA: Final[tuple[Type, ...]] = (IntegerType(8), IntegerType(16))
+_KEYS: Final[tuple[Type, ...]] = (StringType(), IntegerType(32), DateType())
+
+NAMES: Final[tuple[str, ...]] = ("id", "a", "b", "select", "naïve", "x y", "Value", "c", "d", "e", "f", "g", "h")
+"""Names of columns; none equals another in any case."""
+_INNER: Final[tuple[str, ...]] = ("p", "q", "r")
+
+
+def primitive_types(kind: TableKind) -> tuple[Type, ...]:
+    """The primitive types of a table's columns, simplest first, without `unknown`, which no struct may hold."""
+    match kind:
+        case "delta":
+            return (*_SHARED, *_DELTA)
+        case "iceberg-3":
+            return (*_SHARED, *_ICEBERG, *_ICEBERG_3)
+        case "iceberg-1" | "iceberg-2":
+            return (*_SHARED, *_ICEBERG)
+
+
+def types(kind: TableKind, *, depth: int = 2) -> st.SearchStrategy[Type]:
+    """Types of columns; those of fields inside have the id 0. depth: of lists, maps and structs in each other."""
+    primitives = st.sampled_from(primitive_types(kind))
+    if depth == 0:
+        return primitives
+    inner = types(kind, depth=depth - 1)
+    structs = st.lists(inner, min_size=1, max_size=3).map(_struct)
+    lists = inner.map(lambda t: ListType(Field(id=0, name="element", type=t)))
+    maps = st.builds(_map, st.sampled_from(_KEYS), inner)
+    return st.one_of(primitives, primitives, primitives, structs, lists, maps)
+
+
+def column_types(kind: TableKind) -> st.SearchStrategy[Type]:
+    """Types of top-level columns: `types`, and now and then the type whose values are all null."""
+    always_null: st.SearchStrategy[Type] = st.just(UnknownType())
+    allowed = types(kind)
+    return allowed if kind in ("iceberg-1", "iceberg-2") else st.one_of(*[allowed] * 9, always_null)
+
+
+def type_text(kind: TableKind, type_: Type) -> str:
+    """The type as a scenario of the format spells it."""
+    match type_:
+        case StructType(fields=fields):
+            return f"struct<{', '.join(f'{f.name}: {type_text(kind, f.type)}' for f in fields)}>"
+        case ListType(element=element):
+            return f"list<{type_text(kind, element.type)}>"
+        case MapType(key=key, value=value):
+            return f"map<{type_text(kind, key.type)}, {type_text(kind, value.type)}>"
+        case TimestampType(utc=utc) if kind == "delta":
+            return "timestamp" if utc else "timestamp_ntz"
+        case UnknownType() if kind == "delta":
+            return "void"
+        case _:
+            return str(type_)
+
+
+def schemas(kind: TableKind, *, max_columns: int = 4) -> st.SearchStrategy[dict[str, str]]:
+    """Schemas as the key `schema` of a scenario's table has them; the first column, `id`, is a long."""
+    text = column_types(kind).map(lambda t: type_text(kind, t))
+    more = st.dictionaries(st.sampled_from(NAMES[1:]), text, min_size=1, max_size=max_columns - 1)
+    return more.map(lambda columns: {"id": "long", **columns})
+
+
+def widenings(kind: TableKind, type_: Type) -> tuple[Type, ...]:
+    """The types that a column of this type may be widened to, in the format.
+
+    Spec: Iceberg, "Schema Evolution"; Delta, "Type Widening".
+    """
+    match type_:
+        case DecimalType(precision=p, scale=s) if kind == "delta":
+            return tuple(DecimalType(p + a, s + b) for a, b in ((2, 0), (4, 2)) if p + a <= 38)
+        case DecimalType(precision=p, scale=s):
+            return (DecimalType(p + 2, s),) if p + 2 <= 38 else ()
+        case FloatType(bits=32):
+            return (FloatType(64),)
+        case IntegerType(bits=bits) if kind == "delta":
+            return _delta_integers(bits)
+        case IntegerType(bits=32):
+            return (IntegerType(64),)
+        case DateType() if kind == "delta":
+            return (TimestampType(),)
+        case _:
+            return ()
+
+
+def _delta_integers(bits: int) -> tuple[Type, ...]:
+    wider: list[Type] = [IntegerType(more) for more in (16, 32, 64) if more > bits]
+    decimals: list[Type] = [DecimalType(20, 0)] if bits == 64 else [DecimalType(10, 0), DecimalType(12, 2)]
+    return (*wider, *decimals, *([] if bits == 64 else [FloatType(64)]))
+
+
+def _struct(inner: list[Type]) -> Type:
+    return StructType(tuple(Field(id=0, name=n, type=t) for n, t in zip(_INNER, inner, strict=False)))
+
+
+def _map(key: Type, value: Type) -> Type:
+    return MapType(Field(id=0, name="key", type=key, required=True), Field(id=0, name="value", type=value))
