@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -16,10 +17,9 @@ from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.parsed import filter_for
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.frames import described
+from harness.metadata.model import frames
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
-from harness.metadata.opening import OpenedTable, Point, Selection
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.limits import contained
 from harness.storage.paths import shown
@@ -34,6 +34,72 @@ if TYPE_CHECKING:
 
     from harness.metadata.plan.file_index import FileIndex
     from harness.metadata.tables.reading import MetadataTable
+
+
+class Point(Protocol):
+    """A snapshot of an Iceberg table, or a version of a Delta table."""
+
+    @property
+    def id(self) -> int:
+        """The snapshot's id, or the version."""
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        """When it was committed, milliseconds since 1970-01-01 UTC; None: nothing tells."""
+
+
+class Selection(Protocol):
+    """A point of a table's history with the schema that its rows are shown in."""
+
+    @property
+    def snapshot(self) -> Point | None:
+        """None: the table has no snapshot, and so no rows."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the rows."""
+
+
+class OpenedTable(Protocol):
+    """A table of any format, at the metadata that it had when it was opened."""
+
+    @property
+    def location(self) -> str:
+        """As the user gave it."""
+
+    @property
+    def format(self) -> str:
+        """`iceberg` or `delta`."""
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+
+    @property
+    def current(self) -> Point | None:
+        """The current snapshot, or the latest version; None: the table has none."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the table but harmless to a reader, one sentence each."""
+
+    def select(self, point: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
+        """The asked point of the history; the current one without a selector."""
+
+    def newest(self) -> int | None:
+        """The id of the newest snapshot, or version, that storage has now; None: there is none."""
+
+    def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+        """The plan of a read of what `select` gave."""
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """The points of the history, as plain values."""
+
+    def refs(self) -> dict[str, dict[str, Any]]:
+        """Branches and tags by name, as plain values."""
+
+    def describe(self) -> dict[str, Any]:
+        """All that the metadata says, as plain values."""
 
 
 # What every read of a table does about errors that no decoder raises: no memory left, and files that went.
@@ -74,7 +140,7 @@ def _tell_newest(error: MissingFileError, table: OpenedTable, point: Point) -> N
     )
 
 
-_LOG = logging.getLogger("harness.metadata.plan")
+_LOG = logging.getLogger("harness.plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,58 +162,33 @@ class Changes:
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """The changes as a lazy DuckDB relation; the arguments are those of `Snapshot.to_duckdb`.
+        """The changes as a lazy DuckDB relation; arguments and errors as for `Snapshot.to_duckdb`.
 
         Raises:
             MissingFileError: a file that was removed has been vacuumed.
-            InvalidTableError, UnsupportedError, EngineError: a file cannot be read; the message names it.
         """
         with contained(table=self.plan.table):
             return duckdb_engine().relation(self.plan, connection, name=name)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
-        """The changes as a lazy Spark DataFrame, as `Snapshot.to_spark` says.
-
-        Raises:
-            As `to_duckdb`, and RequestError: pyspark or Java is missing.
-        """
+        """The changes as a lazy Spark DataFrame, as `Snapshot.to_spark`."""
         return spark_engine().dataframe(self.plan, spark)
 
     def to_arrow(self, *, engine: str = "duckdb") -> pa.Table:
-        """The changes as an Arrow table in exact types, read by DuckDB or by Spark. Row order is open.
-
-        Raises:
-            As `to_duckdb` or `to_spark`, and RequestError: there is no such engine.
-        """
+        """The changes as an Arrow table in exact types, as `Snapshot.to_arrow`."""
         with contained(table=self.plan.table):
             return find_engine(engine).to_arrow(self.plan)
 
     def to_pandas(self, *, engine: str = "duckdb") -> pd.DataFrame:
-        """The changes as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
-
-        Raises:
-            As `to_arrow`, and RequestError: pandas is not installed.
-        """
-        from harness.metadata.model.frames import to_pandas
-
-        return to_pandas(self.to_arrow(engine=engine))
+        """The changes as a pandas DataFrame, as `Snapshot.to_pandas`."""
+        return frames.to_pandas(self.to_arrow(engine=engine))
 
     def to_polars(self, *, engine: str = "duckdb") -> pl.DataFrame:
-        """The changes as a Polars DataFrame; UUIDs are text.
-
-        Raises:
-            As `to_arrow`, and RequestError: Polars is not installed.
-        """
-        from harness.metadata.model.frames import to_polars
-
-        return to_polars(self.to_arrow(engine=engine))
+        """The changes as a Polars DataFrame, as `Snapshot.to_polars`."""
+        return frames.to_polars(self.to_arrow(engine=engine))
 
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
-        """The changes as a stream of Arrow batches, as `Snapshot.to_batches` says.
-
-        Raises:
-            As `to_duckdb`, and RequestError: `batch_rows` is no number of rows.
-        """
+        """The changes as a stream of Arrow batches, as `Snapshot.to_batches`."""
         context = partial(contained, table=self.plan.table)
         with context():
             return duckdb_engine().batches(self.plan, rows=_rows(batch_rows), context=context)
@@ -183,7 +224,7 @@ class Snapshot:
             kind: self.id,
             "time": time,
         }
-        return described("Snapshot", known, self.schema)
+        return frames.described("Snapshot", known, self.schema)
 
     @property
     def id(self) -> int | None:
@@ -353,9 +394,7 @@ class Snapshot:
         Raises:
             As `to_arrow`, and RequestError: pandas is not installed.
         """
-        from harness.metadata.model.frames import to_pandas
-
-        return to_pandas(self.to_arrow(columns=columns, where=where, engine=engine))
+        return frames.to_pandas(self.to_arrow(columns=columns, where=where, engine=engine))
 
     def to_polars(
         self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
@@ -368,9 +407,7 @@ class Snapshot:
         Raises:
             As `to_arrow`, and RequestError: Polars is not installed.
         """
-        from harness.metadata.model.frames import to_polars
-
-        return to_polars(self.to_arrow(columns=columns, where=where, engine=engine))
+        return frames.to_polars(self.to_arrow(columns=columns, where=where, engine=engine))
 
     def to_batches(
         self,

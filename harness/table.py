@@ -17,22 +17,38 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import RequestError
-from harness.metadata.catalogs.catalog import may_be_name
+from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
-from harness.metadata.opening import OpenedTable, check_within, load_table, open_storage, plan_changes
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
-from harness.snapshot import Changes, Snapshot, column_names, point_shown, reading
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.snapshot import Changes, OpenedTable, Snapshot, column_names, point_shown, reading
+from harness.storage.configuration import Renewal
 from harness.storage.decoded import open_cache
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import PathMap, shown
+from harness.storage.listings import Entry
+from harness.storage.paths import PathMap, absolute, is_local, join, local_path, may_be_name, place, shown
 from harness.storage.records import dataclass
+from harness.storage.roots import Outside, Roots
+from harness.storage.stores import Storage
+from harness.storage.threads import one_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from harness.metadata.catalogs.catalog import Catalog, Located
+    from harness.metadata.delta.change_range import ChangeRequest
+
+_FORMATS = ("iceberg", "delta")
+_FORMAT_OF_OPTION = {
+    "allow_version_guess": "iceberg",
+    "lenient_delete_partition": "iceberg",
+    "allow_duplicate_files": "iceberg",
+    "allow_checkpoint_only": "delta",
+    "enforce_retention": "delta",
+    "max_version": "delta",
+    "published_only": "delta",
+}
 
 
 def open_table(
@@ -332,3 +348,158 @@ def _listed(allowed_roots: Sequence[str]) -> tuple[str, ...]:
             f"Invalid allowed_roots={allowed_roots!r}: expected a list of directories", options=("allowed_roots",)
         )
     return tuple(map(str, allowed_roots))
+
+
+def open_storage(
+    location: str,
+    *,
+    options: Mapping[str, Any],
+    limits: Limits = DEFAULT,
+    targets: tuple[str, ...],
+    allowed_roots: tuple[str, ...],
+    outside: str,
+    untrusted: bool,
+    renewal: Renewal | None = None,
+) -> Storage:
+    """The storage of one table, which reads within its roots and sends options where they were given for.
+
+    Args:
+        location: the table's.
+        options, limits, allowed_roots, outside, untrusted: as for `harness.table.open_table`.
+        targets: what its path map leads to.
+        renewal: where the options end.
+
+    Raises:
+        RequestError: `outside` has no such value, or the options of a store are none.
+    """
+    if outside not in [kind.value for kind in Outside]:
+        expected = f"expected one of {', '.join(kind.value for kind in Outside)}"
+        raise RequestError(f"Invalid option outside={outside!r}: {expected}", options=("outside",))
+    for key, value in options.items():
+        if "://" in key and not isinstance(value, Mapping):
+            raise RequestError(
+                f"Invalid storage_options: what stands under {shown(key)} is no mapping", options=("storage_options",)
+            )
+    owners = targets if is_local(local_path(location)) else (location,)
+    return Storage(
+        dict(options),
+        limits,
+        stores=frozenset(place(owner).store for owner in owners if not is_local(local_path(owner))),
+        roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)),
+        untrusted=untrusted,
+        renewal=renewal,
+    )
+
+
+def check_within(
+    directory: str, location: str, *, allowed_roots: tuple[str, ...], outside: str, untrusted: bool
+) -> None:
+    """Holds a table's directory, which was found in another one, against what is allowed: a link may lead out of that.
+
+    Raises:
+        OutsideTableError: it does, and `outside` or `untrusted` refuse that.
+    """
+    roots = Roots.of(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
+    roots.check(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/")
+    sentence = roots.told()
+    if sentence is not None:
+        warn(f"Table {shown(location)}: {sentence}")
+
+
+def load_table(location: str, storage: Storage, options: ReadOptions, *, format_hint: str | None) -> OpenedTable:
+    """The table at a location.
+
+    Args:
+        location: a table's directory or, for Iceberg, a metadata file.
+        storage: reads it.
+        options: those of both formats.
+        format_hint: the format; None: it is told by what is there.
+
+    Raises:
+        RequestError: there is no such format, or an option is not for the table's.
+        AmbiguousTableError: the metadata of both formats is there.
+        HarnessError: as for `harness.metadata.iceberg.table.load` and `harness.metadata.delta.table.load`.
+    """
+    if format_hint is not None and format_hint not in _FORMATS:
+        expected = f"expected one of {', '.join(_FORMATS)}"
+        raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
+    table_format, log = (format_hint, None) if format_hint is not None else detect(location, storage)
+    _refuse_options_of_others(table_format, options)
+    table = _loaded(table_format, location, storage, options, log)
+    sentence = None if storage.roots is None else storage.roots.told()
+    if sentence is not None:
+        warn(f"Table {shown(location)}: {sentence}")
+    return table
+
+
+def _loaded(
+    table_format: str, location: str, storage: Storage, options: ReadOptions, log: tuple[Entry, ...] | None
+) -> OpenedTable:
+    """Imports the modules of that format and no others."""
+    if table_format == "delta":
+        from harness.metadata.delta import table as delta
+
+        return delta.load(location, storage, options, listed=log)
+    from harness.metadata.iceberg import table as iceberg
+
+    return iceberg.load(location, storage, options)
+
+
+def _refuse_options_of_others(table_format: str, options: ReadOptions) -> None:
+    for name, other in _FORMAT_OF_OPTION.items():
+        given = getattr(options, name)
+        if other != table_format and given is not None and given is not False:
+            reason = f"the table is {table_format}, the option is for {other} tables"
+            raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
+
+
+def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
+    """The plan of a read of changes, see `harness.metadata.delta.changes.plan_changes`.
+
+    Raises:
+        UnsupportedError: the table's format has no change data feed.
+    """
+    from harness.metadata.delta.table import DeltaTable
+
+    if not isinstance(table, DeltaTable):
+        raise UnsupportedError(
+            f"Cannot read changes: {table.format} tables have no change data feed; compare two snapshots",
+            table=table.location,
+        )
+    return table.changes(request, columns)
+
+
+def detect(location: str, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:
+    """The format of the table at a location: `delta` where there is a log, else `iceberg`; and what is in the log.
+
+    The latter of stores only, which need not list it twice; else None. There, a log without a file is none beside
+    Iceberg metadata (delta L4), which saves Iceberg tables a request.
+
+    Raises:
+        AmbiguousTableError: both a log and Iceberg metadata are there, as in tables that are written for readers of
+            either.
+    """
+    if location.endswith(".metadata.json") and not is_local(local_path(location)):
+        return "iceberg", None  # without a request
+    is_remote, log = not is_local(local_path(location)), join(location, "_delta_log")
+    with one_ahead(storage.names, join(location, "metadata"), waits=is_remote) as names_beside:
+        listed = (storage.entries(log) or None) if is_remote else None
+        if listed is None and is_remote and _has_metadata(names_beside()):
+            return "iceberg", None
+        if listed is None and not storage.is_directory(log):
+            return "iceberg", None
+        names = names_beside()
+    if _has_metadata(names):
+        raise AmbiguousTableError(
+            "Cannot tell the format: there is both a _delta_log and Iceberg metadata. "
+            "Say format_hint='delta' or format_hint='iceberg'",
+            table=location,
+            rule="delta U1",
+            options=("format_hint",),
+        )
+    return "delta", listed
+
+
+def _has_metadata(names: Iterable[str]) -> bool:
+    """Whether some of the names in a directory are of Iceberg's metadata."""
+    return any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names)

@@ -18,8 +18,8 @@ import harness
 from harness.cli import main, options
 from harness.errors import HarnessError, in_format, warn, without_secrets
 from harness.metadata.catalogs.warehouse import Warehouse
-from harness.metadata.opening import open_storage
 from harness.storage import paths
+from harness.table import open_storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 

@@ -13,9 +13,10 @@ from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
 from harness.cli.name_lists import names
 from harness.errors import RequestError
-from harness.metadata.catalogs.catalog import may_be_name, parse_name, written
+from harness.metadata.catalogs.catalog import parse_name, written
 from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
+from harness.storage.paths import may_be_name
 
 
 @options.grouped

@@ -46,6 +46,12 @@ def shown(location: str) -> str:
     return f"{match[0]}://{host if ':' in user else authority}{slash}{path.partition('?')[0]}"
 
 
+def may_be_name(location: str) -> bool:
+    """True for text that may be a table's name in a catalog: it has parts with dots, and is no path that exists."""
+    is_path = {"/", "\\", ":"} & set(location) or not all(location.split("."))
+    return "." in location and not is_path and not os.path.exists(location)
+
+
 def absolute(path: str, base: str) -> str:
     """`path`, physical, as one that no later change of the process's directory moves.
 

@@ -382,7 +382,7 @@ def refused() -> Exception:
     ],
 )
 def test_every_failure_is_one_line_that_says_what_to_set(raised, kind, said, caplog):
-    caplog.set_level("DEBUG", "harness.metadata.catalogs")
+    caplog.set_level("DEBUG", "harness.catalogs")
     with pytest.raises(kind, match=said) as shown, asking("my-prod", "http://user:pass@host/x?key=secret", "its name"):
         raise raised
     assert caplog.text.count("my-prod: its name, ") == 1

@@ -267,9 +267,9 @@ def test_every_failure_is_one_line_that_says_what_to_set(newer, failures, cause,
 
 def test_a_server_that_is_busy_is_asked_again(newer, caplog):
     newer.failures = [(429, b""), (503, b"")]
-    with caplog.at_level("DEBUG", "harness.metadata.catalogs"):
+    with caplog.at_level("DEBUG", "harness.catalogs"):
         assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
-    own = [record.getMessage() for record in caplog.records if record.name == "harness.metadata.catalogs"]
+    own = [record.getMessage() for record in caplog.records if record.name == "harness.catalogs"]
     assert [message for message in own if "busy" in message] == [
         "unity is busy (HTTP 429), and is asked again in 0.5 s",
         "unity is busy (HTTP 503), and is asked again in 2 s",

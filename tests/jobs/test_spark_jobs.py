@@ -60,7 +60,7 @@ def test_metadata_tables_and_statements_of_delta(job, lake):
 
 
 def test_filters_and_columns_reach_the_plan(job, caplog):
-    with caplog.at_level("INFO", logger="harness.metadata.plan"):
+    with caplog.at_level("INFO", logger="harness.plan"):
         rows = job.spark.table("db.items").where("id = 3 AND price > 0").select("price").collect()
     assert [str(row.price) for row in rows] == ["3.00"]
     assert any("1 files are read, 1 are skipped" in record.message for record in caplog.records)

@@ -62,7 +62,7 @@ def test_a_plan_says_what_it_skips(told, tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     t.append(t.write_data([{"id": 1}]), t.write_data([{"id": 9}]))
     harness.open_table(str(t.directory)).snapshot().plan(where="id > 5")
-    assert [line.partition(": ")[2] for line in told if line.startswith("harness.metadata.plan")] == [
+    assert [line.partition(": ")[2] for line in told if line.startswith("harness.plan")] == [
         f"Snapshot({str(t.directory)!r}, format='delta', version=1): 1 files are read, 1 are skipped"
     ]
 
@@ -78,7 +78,7 @@ def test_verbose_says_it_on_stderr(tmp_path, capfd, monkeypatch):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     arguments = ["plan", str(t.directory), "--format", "json"]
     assert main([*arguments, "--verbose"]) == 0
-    assert "harness.metadata.plan: Snapshot(" in capfd.readouterr().err
+    assert "harness.plan: Snapshot(" in capfd.readouterr().err
     assert main(arguments) == 0
     assert capfd.readouterr().err == ""
     assert logging.getLogger("harness").level == logging.NOTSET

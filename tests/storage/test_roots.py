@@ -14,11 +14,11 @@ import fsspec
 import pytest
 
 from harness.errors import HarnessWarning, OutsideTableError, RequestError
-from harness.metadata.opening import open_storage
 from harness.storage import roots as roots_module
 from harness.storage.paths import PathMap, place
 from harness.storage.roots import Outside, Roots, Verdict, metadata_root
 from harness.storage.stores import Storage
+from harness.table import open_storage
 
 
 @pytest.fixture

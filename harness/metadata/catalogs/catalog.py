@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -43,12 +42,6 @@ def parse_name(text: str | Name) -> Name:
     if text.endswith("."):
         raise RequestError(f"Invalid name {text!r}: it ends with a dot")
     return tuple(parts)
-
-
-def may_be_name(location: str) -> bool:
-    """Whether what is to be opened may be a table's name: it has parts with dots, and is no path that exists."""
-    is_path = {"/", "\\", ":"} & set(location) or not all(location.split("."))
-    return "." in location and not is_path and not os.path.exists(location)
 
 
 def written(name: Name) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from urllib.request import OpenerDirector
 
 
-LOG = logging.getLogger("harness.metadata.catalogs")
+LOG = logging.getLogger("harness.catalogs")
 _LARGEST = 64 << 20
 """Bytes of an answer."""
 _WAITS = (0.5, 2.0)

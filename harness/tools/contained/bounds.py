@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.errors import RequestError
-from harness.metadata.catalogs.catalog import may_be_name
 from harness.storage.gate import refuse_no_name
-from harness.storage.paths import is_local, local_path, shown
+from harness.storage.paths import is_local, local_path, may_be_name, shown
 from harness.storage.roots import metadata_root
 
 Unenforced: TypeAlias = dict[str, str]

@@ -41,7 +41,7 @@ _SHOWN_WORDS = 200
 _SECRET = re.compile(r"(?<=://)[^\s/@]*@|(?<=[?&])[^\s'\"<>]*")
 
 
-_LOG = logging.getLogger("harness.metadata.catalogs")
+_LOG = logging.getLogger("harness.catalogs")
 
 
 @contextmanager
