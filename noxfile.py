@@ -192,6 +192,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def way(session: nox.Session) -> None:
+    """The files that a read enters, and the size of the package; `-- --list` names them, `-- --write` notes them."""
+    _install(session)
+    session.run("python", "tests/house/way.py", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation site, in build/site; a link that leads nowhere fails it. `nox -s docs -- serve` shows it."""
     session.install("-e", ".[docs]")

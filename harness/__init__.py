@@ -14,31 +14,16 @@ The data's way, one direction, no way back:
 
 Where to look:
 
-    table         open_table → Table → Snapshot: what most callers need; `query` for SQL, `opening` for the formats
-    errors        every refusal, one class per cause that a caller can act on; `rules` says what the cited rules say
-    limits        how much a table's metadata may ask for
-    printable     text of a table as harness prints it: shown, never obeyed
-    storage/      bytes by location, recorded and physical paths, the roots of a table, the gate
-    cache/        what was decoded of files that never change
-    model/        logical types and fields with ids, internal values, what files hold, statistics
-    filters/      filters that planning understands, from SQL text
-    plan/         ScanPlan, the contract between formats and engines: `scan_plan` is the first file to read
-    files/        physical schemas and rows of data files: Parquet, Avro, ORC, roaring bitmaps, variants
-    iceberg/      metadata file → manifests → ScanPlan
-    delta/        log segment → actions → state of a version → ScanPlan
-    metadata_tables/  snapshots, files, partitions of a table, as tables
-    engines/      ScanPlan → rows: duckdb, spark and what they share; `registry`: how one is found by name
-    queries/      queries in DuckDB's dialect: which tables and conditions they have, and what Spark calls the rest
-    catalogs/     names → where tables are: a warehouse directory, PyIceberg's catalogs, Unity Catalog
-    oracle/       a second planner and a second engine in plain Python: slow, and sharing nothing with what they judge
-    differ/       rows of two sides → what differs, and why
-    slices/       the files that a filter needs, as a table of their own
-    connections/  SQL in which the tables of a catalog are there by name, and views of them for other tools
-    contained/    tables of strangers, read in a process that can do little besides
-    writing/      tables written to order, right and wrong
-    testing/      the pytest plug-in, models, properties, scenarios
-    conformance/  other readers, judged by the scenarios
-    cli/          the `harness` command
+    table, snapshot   open_table → Table → Snapshot: what most callers need
+    errors            every refusal, one class per cause that a caller can act on
+    storage/          bytes by location, the roots of a table, limits
+    metadata/         metadata → ScanPlan, for both formats; `metadata.plan.scan_plan` is the first file to read
+    engines/          ScanPlan → rows: the registry, what every engine needs of a plan, duckdb, spark
+    queries/          one SQL text for both engines; `queries.sql` is `harness.sql`
+    differ/           rows of two sides → the differences, and reports of them
+    testing/          builders, scenarios, the oracle, the suite of other readers, the pytest plug-in, Spark jobs
+    tools/            slices, connections, the worker for tables of strangers
+    cli/              the `harness` command
 
 Names are imported on first use, so `import harness` loads no engine.
 """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import re
 import runpy
+import tomllib
+from collections import Counter
 from typing import Any
 
 import pages
@@ -134,3 +137,29 @@ def _names(function: Function) -> str:
 def _code(text: str) -> str:
     places = {str(place): name for place, name in enumerate("abcdefgh")}
     return f"`{re.sub(r'[{]([0-9])[}]', lambda m: places[m[1]], text).replace('{all}', 'a, b, ...')}`" if text else ""
+
+
+def with_layers(page: str) -> str:
+    """The page of the architecture with the layers that pyproject.toml lists, each as its own docstring says it."""
+    settings = tomllib.loads((pages.ROOT / "pyproject.toml").read_text("utf-8"))
+    (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
+    text = "\n".join(["| Layer | Its subject |", "|---|---|", *map(_layer_row, layers)])
+    return re.sub(r"(<!-- layers -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL)
+
+
+def _layer_row(layer: str) -> str:
+    """A layer by its names, with the folder in place of three or more of its modules."""
+    names = re.split(r" [|:] ", layer)
+    folders = Counter(name.rpartition(".")[0] for name in names)
+    many = {folder for folder, count in folders.items() if count > 2 and folder != "harness"}
+    parents = dict.fromkeys(parent if (parent := name.rpartition(".")[0]) in many else name for name in names)
+    shown = [name.removeprefix("harness.") for name in parents]
+    return f"| {', '.join(f'`{name}`' for name in shown)} | {'; '.join(map(_subject, shown))} |"
+
+
+def _subject(name: str) -> str:
+    """The first sentence of a module's docstring."""
+    place = pages.ROOT / "harness" / name.replace(".", "/")
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return re.split(r"(?<=[.])\s", docstring)[0].rstrip(".").replace("\n", " ")

@@ -38,6 +38,11 @@ def test_the_page_of_functions_has_the_table_of_the_code():
     assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"
 
 
+def test_the_layers_are_those_that_import_linter_holds():
+    page = (DOCS / "architecture/index.md").read_text("utf-8")
+    assert tables.with_layers(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_every_error_is_on_its_page():
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", (DOCS / "reference/errors.md").read_text("utf-8"), re.MULTILINE)
     classes = {

@@ -1,1 +1,4 @@
-"""harness.metadata.model."""
+"""Types and values of tables: fields with ids, values as Arrow holds them, statistics, times.
+
+`schema` comes first: its types are those of both formats, and its internal values travel through all of harness.
+"""
