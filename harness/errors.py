@@ -38,7 +38,7 @@ from typing import Any
 # Numbers of rules, where code that serves both formats breaks one.
 #
 # Such code (data files, engines, columns by name) cites Iceberg's number. An error about a Delta table must cite
-# Delta's, # or none: `HarnessError.within` asks here.
+# Delta's, or none: `HarnessError.within` asks here.
 
 
 _OF_DELTA: Mapping[str, str | None] = {

@@ -65,7 +65,7 @@ class OpenedTable(Protocol):
 
     @property
     def location(self) -> str:
-        """As the user gave it."""
+        """The location that the user gave."""
 
     @property
     def format(self) -> str:
@@ -81,7 +81,7 @@ class OpenedTable(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the table but harmless to a reader, one sentence each."""
+        """Oddities of the table that are harmless to a reader, one sentence each."""
 
     def select(self, point: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
         """The asked point of the history; the current one without a selector."""
@@ -102,12 +102,12 @@ class OpenedTable(Protocol):
         """All that the metadata says, as plain values."""
 
 
-# What every read of a table does about errors that no decoder raises: no memory left, and files that went.
+# Errors that no decoder raises: no memory left, and files that went.
 
 
 @contextmanager
 def reading(table: OpenedTable, point: Point | None) -> Iterator[None]:
-    """To be entered around a read of `table` at `point`; None: the table has no snapshot.
+    """Surrounds a read of `table` at `point`; None: the table has no snapshot.
 
     Raises:
         LimitError: memory or Python's stack ended.
@@ -242,7 +242,7 @@ class Snapshot:
         return self.selection.schema
 
     def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
-        """What a read must do: the files that may hold matching rows, and the deletes that hit them.
+        """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
         Args:
             columns: names of top-level columns and metadata columns (`_file`, `_pos`, `_spec_id`, `_partition`,
@@ -443,14 +443,14 @@ class Snapshot:
 
 
 def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> str:
-    """What a table is called, or where it is, and which point of its history is meant, for people."""
+    """A table's name or location, with the point of its history, for people."""
     kind = "version" if table.format == "delta" else "snapshot"
     title = shown(table.location) if name is None else name
     return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
 
 
 def called(location: str, name: str | None = None) -> str:
-    """What to call a table beside another one: what its catalog calls it, else its directory's name."""
+    """A short name of a table: its catalog's, else that of its directory."""
     location = shown(location)
     folder = metadata_root(location) if location.endswith(".metadata.json") else location
     return name or folder.rstrip("/").rpartition("/")[2]

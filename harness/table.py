@@ -175,7 +175,7 @@ def open_table(
 
 
 def _located(location: object, catalog: Catalog | str | None) -> Located | None:
-    """Where the table is, if it is no location that says so."""
+    """The catalog's answer for a name or another library's table; None for a location."""
     if not isinstance(location, str | os.PathLike):
         from harness.metadata.catalogs.resolving import located
 
@@ -230,7 +230,7 @@ class Table:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the table but harmless to a reader, one sentence each."""
+        """Oddities of the table that are harmless to a reader, one sentence each."""
         return self.source.warnings
 
     def snapshots(self) -> list[dict[str, Any]]:
@@ -501,5 +501,5 @@ def detect(location: str, storage: Storage) -> tuple[str, tuple[Entry, ...] | No
 
 
 def _has_metadata(names: Iterable[str]) -> bool:
-    """Whether some of the names in a directory are of Iceberg's metadata."""
+    """True where a directory's names include Iceberg's metadata."""
     return any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names)

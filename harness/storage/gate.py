@@ -1,4 +1,4 @@
-"""What every path of a table must be before anything opens it: a name that a file can have, and of a regular file.
+"""The gate of every path of a table: before anything opens it, it must be a possible name, and that of a regular file.
 
 Paths come from metadata that anyone may have written. A path of a directory makes one reader fail and another read the
 files inside; a library in C opens what stands before a NUL; a pipe makes a reader wait for ever. So each path passes
@@ -17,11 +17,11 @@ from typing import BinaryIO, TypeAlias
 from harness.errors import HarnessError, MissingFileError, StorageError
 
 Follow: TypeAlias = Callable[[str], str]
-"""From a link to the file that it leads to; raises HarnessError if that may not be read."""
+"""Resolves a link to its file. Raises HarnessError where that file may not be read."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _LINKS = (errno.ELOOP, errno.EMLINK)
-"""What opening a link says where none is followed; EMLINK on FreeBSD."""
+"""Error numbers of opening a link that is not followed; EMLINK is FreeBSD's."""
 _QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
 _SHOWN = 300  # characters
 _LONGEST = 32_767
@@ -83,7 +83,7 @@ def fault(path: str, *, follow: Follow | None = None) -> str | None:
 
 
 def mode_of(path: str) -> int | None:
-    """What is at a local path, links followed, as in `os.stat_result.st_mode`; None: nothing is.
+    """The mode at a local path, links followed, as in `os.stat_result.st_mode`; None: nothing is there.
 
     Raises:
         MissingFileError, StorageError: that cannot be told.
@@ -167,7 +167,7 @@ def _opened(path: str, follow: Follow | None) -> tuple[int, int]:
 
 
 def _descriptor(path: str, follow: Follow) -> int:
-    """Of a file that was opened by its own path or, where that is a link, by that of the file it leads to."""
+    """The descriptor of a file, opened by its own path or, for a link, by the path of its target."""
     if not _NO_LINK and os.path.islink(path):
         path = follow(path)
     try:

@@ -1,4 +1,4 @@
-"""How much a table's metadata may ask for before harness refuses it, each number with its reason.
+"""Limits on the demands of a table's metadata, each number with its reason.
 
 A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders ask
 here before they make what the bytes claim. Every default is beyond what tables of writers hold; who has a larger one
@@ -19,7 +19,7 @@ _MiB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one file of a table's metadata may ask for.
+    """The most that one file of a table's metadata may ask for.
 
     document_bytes: of one JSON document after decompression, as Python holds its text: a byte per character, two or
         four if a character needs them. Iceberg metadata of 100,000 snapshots is 100 MB; parsing holds the text three

@@ -30,7 +30,7 @@ def local_path(path: str) -> str:
 
 
 def is_local(path: str) -> bool:
-    """Whether `path`, physical, is on the local file system."""
+    """True for a physical path on the local file system."""
     return path.startswith("/") or SCHEME.match(local_path(path)) is None
 
 
@@ -84,7 +84,7 @@ class PathMap:
     base: str = field(default_factory=os.getcwd)
 
     def physical(self, recorded: str) -> str:
-        """Where the file that the metadata calls `recorded` should be; never a relative path."""
+        """The physical path of a recorded one; never a relative path."""
         plain = local_path(recorded)
         for old, new in self.prefixes:
             prefix = local_path(old).rstrip("/")
@@ -116,7 +116,7 @@ _SEPARATORS = re.compile(r"[/\\]")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path leads.
+    """The target of a path in canonical form.
 
     store: `file`, `file://HOST` for a share of another host, or scheme, host and bucket: `s3://bucket`.
     path: in the store; begins with a slash, has no `.` and `..`, and no slash at its end. The root is empty.
@@ -126,7 +126,7 @@ class Place:
     path: str
 
     def is_within(self, root: Place) -> bool:
-        """Whether it is `root`, or below it."""
+        """True for `root` and all below it."""
         inside = not root.path or self.path == root.path or self.path.startswith(root.path + "/")
         return inside and self.store == root.store
 
@@ -158,7 +158,7 @@ def places(path: str) -> tuple[Place, ...]:
 
 
 def climbs(recorded: str) -> bool:
-    """Whether a path goes up somewhere, in whatever spelling: by a segment `..`, however often it is encoded."""
+    """True for a path with a segment `..`, however often it is encoded."""
     if ".." not in recorded and "%" not in recorded:
         return False
     return ".." in _SEPARATORS.split(_decoded(recorded))

@@ -21,14 +21,14 @@ _SHOWN = 5
 
 
 class Outside(enum.Enum):
-    """What becomes of a path that leads out of the roots, in the store that the table is in."""
+    """The fate of a path that leaves the roots within the table's store."""
 
     WARN = "warn"
     REFUSE = "refuse"
 
 
 class Verdict(enum.Enum):
-    """Where a directory is, seen from the roots."""
+    """The place of a directory, seen from the roots."""
 
     INSIDE = enum.auto()
     OUTSIDE = enum.auto()  # in the store of the table
@@ -62,7 +62,7 @@ class _Met:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roots:
-    """What one table may read.
+    """The directories and stores that one table may read.
 
     table: its location, for messages.
     home: the store that it is in.
@@ -118,7 +118,7 @@ class Roots:
         return replace(self, _verdicts={}, _above={}, _met=_Met())
 
     def verdict(self, folder: str) -> Verdict:
-        """Where a directory is, physical, links in its path resolved."""
+        """The verdict on a physical directory, links in its path resolved."""
         known = self._verdicts.get(folder)
         if known is None:
             known = self._verdicts[folder] = self._judged(folder)
@@ -156,7 +156,7 @@ class Roots:
         return path
 
     def told(self) -> str | None:
-        """One sentence that names the directories outside that were met up to now; None: there are none.
+        """A sentence that names the outside directories met so far; None: there are none.
 
         From now on, the first other one gives a warning by itself.
         """
@@ -231,7 +231,7 @@ def _forms(root: str) -> tuple[Place, ...]:
 
 
 def _local_forms(path: str, resolved: str) -> tuple[Place, ...]:
-    """Where a path leads, links resolved; a share, or what a slash too many makes one, also as it is spelled."""
+    """The places of a local path: with links resolved, and as spelled for a share or a doubled slash."""
     spelled = place(path)
     return (place(resolved),) if spelled.store == "file" else (spelled, place(resolved))
 

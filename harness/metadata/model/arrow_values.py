@@ -167,13 +167,13 @@ def _validity(missing: npt.NDArray[np.bool_]) -> pa.Buffer | None:
 #         return with_children(array, [narrowed(child, type_) for child, type_ in pairs], wanted)
 #
 # Children hold nothing that no row shows: not what a slice leaves out, no entries of null lists and maps, and nulls
-# where # a struct is null. Thus a change can neither fail at such a value nor pay for it. They share the memory of
-# the array, # unless null lists or maps have entries. Extension types, dictionaries and run ends are not nested:
-# take them off # before.
+# where a struct is null. Thus a change can neither fail at such a value nor pay for it. They share the memory of
+# the array, unless null lists or maps have entries. Extension types, dictionaries and run ends are not nested:
+# take them off before.
 
 
 def is_rebuilt(type_: pa.DataType) -> bool:
-    """Whether `with_children` makes arrays of the type: structs, maps and the lists that have offsets."""
+    """True for types that `with_children` makes arrays of: structs, maps and the lists that have offsets."""
     return bool(pa.types.is_struct(type_)) or _has_offsets(type_)
 
 
@@ -250,7 +250,7 @@ def nullable(type_: pa.DataType) -> pa.DataType:
 
 
 def children_of(array: pa.Array) -> list[pa.Array]:
-    """What the rows show: the fields of structs, the keys and values of maps, the elements of lists."""
+    """The children that rows show: fields of structs, keys and values of maps, elements of lists."""
     if pa.types.is_struct(array.type):
         return list(array.flatten())  # unlike field(), heeds the struct's own nulls
     if pa.types.is_map(array.type):
@@ -311,7 +311,7 @@ def _span(array: pa.Array) -> tuple[int, int]:
 
 
 def _hides_entries(array: pa.Array) -> bool:
-    """Whether a null list or map has entries."""
+    """True where a null list or map has entries."""
     if not array.null_count:
         return False
     filled = pc.not_equal(array.offsets[1:], array.offsets[:-1])
@@ -325,7 +325,7 @@ def _entry_lists(array: pa.MapArray) -> pa.ListArray:
 
 
 def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
-    """Where the rows begin and end in the `count` entries that they show."""
+    """The offsets of the rows in the `count` entries that they show."""
     if _has_offsets(array.type):
         offsets, (first, stop) = offsets_of(array), _span(array)
         if stop - first == count:
@@ -342,13 +342,13 @@ def _validity_buffer(array: pa.Array) -> pa.Buffer | None:
     return pc.is_valid(array).buffers()[1] if array.null_count else None
 
 
-# Whether a text is there twice among a million: by their hashes, which take a tenth of the memory of the texts.
+# Repeated texts among millions, found by their hashes, which take a tenth of the memory.
 
 
 Hashes = npt.NDArray[np.uint64]
 
 _SLICE_ROWS = 1 << 14
-"""What is hashed at a time stays in the processor's cache."""
+"""Rows hashed at a time; they stay in the processor's cache."""
 _WORD = 8
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _BELOW = np.array([(1 << 8 * count) - 1 for count in range(_WORD)] + [2**64 - 1], dtype=np.uint64)

@@ -33,7 +33,7 @@ TRUNCATION_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What is known of one column in one file, manifest or partition; None is unknown, never zero (iceberg 3.19, T12).
+    """Statistics of one column in one file, manifest or partition; None is unknown, never zero (iceberg 3.19, T12).
 
     lower, upper: outer bounds as internal values, without nulls and NaN, perhaps truncated outward (iceberg 3.20).
     null_count, nan_count: rows that are null or NaN.
@@ -49,7 +49,7 @@ class ColumnStats:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What `ColumnStats` say for certain, without those parts that cannot be believed."""
+    """The certain part of `ColumnStats`, without the parts that cannot be believed."""
 
     lower: Any
     upper: Any
@@ -106,7 +106,7 @@ def _bounds(type_: Type, stats: ColumnStats) -> tuple[Any, Any]:
 
 
 def _is_bound(type_: Type, value: Any) -> bool:
-    """Whether `value` can be a bound of the type; types without an order have none (iceberg 3.24)."""
+    """True for a value that can be a bound of the type; types without an order have none (iceberg 3.24)."""
     match type_:
         case BooleanType():
             return isinstance(value, bool)

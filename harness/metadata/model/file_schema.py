@@ -1,4 +1,4 @@
-"""What a data file holds: its columns as stored, and how columns without field ids get them.
+"""The columns of a data file as stored, and the ids that columns without field ids get.
 
 The vocabulary between the readers of files and `harness.metadata.plan.projection`.
 """
@@ -40,7 +40,7 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalField:
-    """One column or nested field of a data file.
+    """A column or nested field of a data file.
 
     name: as stored, which may differ from the table's (sanitised, renamed, Hive style).
     id: the field id in the file; None: the file gives none.
@@ -66,7 +66,8 @@ STORED_MAP = MapType(Field(id=0, name="key", type=UnknownType()), Field(id=0, na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedName:
-    """One entry of a name mapping: a column called any of `names` has `field_id`; None hides it (iceberg 5.7)."""
+    """An entry of a name mapping: a column called any of `names` has `field_id`; None hides the column (iceberg
+    5.7)."""
 
     names: tuple[str, ...]
     field_id: int | None
@@ -88,7 +89,8 @@ def walk_stored(fields: Iterable[PhysicalField]) -> Iterator[PhysicalField]:
 
 
 def is_variant_group(stored: PhysicalField) -> bool:
-    """Whether a stored struct has the fields of a variant: `metadata`, and `value` or `typed_value` (iceberg 6.15)."""
+    """True for a stored struct with the fields of a variant: `metadata`, and `value` or `typed_value` (iceberg
+    6.15)."""
     names = {f.name for f in stored.children}
     shaped = "metadata" in names and names <= {"metadata", "value", "typed_value"} and len(names) > 1
     return isinstance(stored.type, StructType) and shaped
@@ -149,7 +151,8 @@ def with_positional_ids(file: PhysicalSchema) -> PhysicalSchema:
     return tuple(replace(f, id=position) for position, f in enumerate(file, start=1))
 
 
-# Which stored types a table type may be read from: a table for Iceberg (5.12, section 6), and one for Delta (T16-T25).
+# The stored types that a table type may be read from: a table for Iceberg (5.12, section 6), and one for Delta
+# (T16-T25).
 #
 # Only single values; structs, lists and maps are taken apart by `harness.metadata.plan.projection`.
 
@@ -162,7 +165,7 @@ The Delta protocol asks for 10 from 32 bits down (delta T22); Delta on Spark rec
 
 
 def readable(stored: Type, wanted: Type) -> bool:
-    """Whether every stored value has one exact meaning as the table type `wanted`.
+    """True where every stored value has one exact meaning as the table type `wanted`.
 
     An instant flag in the file never matters, the table's type decides (iceberg 6.8). Some pairs can still fail on a
     value: a date or micros out of the range of nanos (5.12, 6.10), text that is no UUID (6.12), bytes that are no UTF-8
@@ -221,7 +224,7 @@ def _as_timestamp(stored: Type, wanted: TimestampType) -> bool:
 
 
 def readable_in_delta(stored: Type, wanted: Type) -> bool:
-    """Whether a file's values of type `stored` may be read as the Delta table's type `wanted` (delta T16, T18, T22).
+    """True where a file's values of type `stored` may be read as the Delta table's type `wanted` (delta T16, T18, T22).
 
     A stored type may be wider than the table's where only its values, not their meaning, can fail to fit: integers of
     up to 32 bits (files have no narrower ones), and decimals of the same scale. Some pairs can fail on a value, then:
@@ -252,7 +255,7 @@ def readable_in_delta(stored: Type, wanted: Type) -> bool:
 
 
 def widens(before: Type, after: Type) -> bool:
-    """Whether a column of type `before` may become one of type `after` in a Delta table, whose old files stay (T22)."""
+    """True where a column of type `before` may become `after` in a Delta table, whose old files stay (T22)."""
     match before, after:
         case IntegerType(bits=old), IntegerType(bits=new):
             return old < new

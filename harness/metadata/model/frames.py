@@ -89,7 +89,7 @@ def _changed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return with_children(array, [_changed(child, type_) for child, type_ in pairs], wanted)
 
 
-# What notebooks show of tables: HTML in which nothing that a table says is markup.
+# Tables in notebooks, as HTML. No text of a table becomes markup.
 
 
 _MOST_COLUMNS = 100

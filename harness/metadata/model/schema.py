@@ -245,7 +245,7 @@ Type: TypeAlias = PrimitiveType | StructType | ListType | MapType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One column, struct field, list element, map key or map value.
+    """A column, struct field, list element, map key or map value.
 
     id: the field id; unique in its schema, at every level. Delta tables without column mapping get ids by position.
     name: the logical name, as users write it; list elements are `element`, map parts `key` and `value`.
@@ -356,7 +356,7 @@ def arrow_field(field_: Field) -> pa.Field:
     return pa.field(field_.name, arrow_type(field_.type), nullable=not field_.required)
 
 
-# How deep types may nest: what walks a type calls itself once per level, here and in the engines.
+# The deepest nesting of types. Walks of a type recurse once a level, here and in the engines.
 
 
 def check_nesting(fields: tuple[Field, ...], limits: Limits, *, file: str | None = None) -> None:

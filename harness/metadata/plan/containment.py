@@ -1,4 +1,4 @@
-"""Whether a plan stays within the roots of its table (`harness.storage.roots`), decided by its distinct directories."""
+"""Holds a plan's files against the roots of its table (`harness.storage.roots`), by their distinct directories."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
 
 
 def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
-    """Of data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
+    """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_ROWS) for start in range(0, len(physical), _SLICE_ROWS))
     distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())

@@ -29,7 +29,7 @@ _UNESCAPED = "/!$&'()*+,;=:@"  # what may stand in the path of a URI beside lett
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedFile:
-    """One live file.
+    """A live file.
 
     path: as recorded. physical: where the bytes are. uri: the same, absolute and percent-encoded.
     size: bytes, as recorded. record_count: physical rows; None: unknown.

@@ -1,4 +1,4 @@
-"""How the columns of one data file become the columns of a read: the projection of a file's schema onto a table's.
+"""The projection of a data file's schema onto the table's: each column of a read finds its source in the file.
 
 Pure: takes a file's physical schema and the fields that a read wants, and says per field where its values come from.
 """
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 
-# How the columns of a table are found among those of a data file.
+# The ways in which a table's columns are found among those of a data file.
 #
 # Spec: Delta, "Column Mapping"; Iceberg, "Column Projection".
 
@@ -88,7 +88,8 @@ class ColumnLookup(enum.Enum):
 
     @property
     def is_delta(self) -> bool:
-        """Whether Delta's rules hold for what is missing, wider or stored beside a partition value."""
+        """True where Delta's rules hold for missing and wider columns, and for columns stored beside a partition
+        value."""
         return self is not ColumnLookup.ICEBERG
 
 
@@ -111,7 +112,7 @@ def by_name(name: str, level: PhysicalSchema) -> list[PhysicalField]:
     return [f for f in level if f.name.lower() == lowered]
 
 
-# Where a field's values come from.
+# Sources of a field's values.
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def resolve(
     table: str,
     lookup: ColumnLookup = ColumnLookup.ICEBERG,
 ) -> tuple[ColumnSource, ...]:
-    """Where each of `fields` comes from in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
+    """The source of each of `fields` in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
 
     Iceberg: a field that the file has by id is read; else the partition tuple's value is taken, else the field's
     default, else null (5.2). A file without any id gets ids first: the partition tuple goes before it, then the name
@@ -207,7 +208,7 @@ def resolve(
 
 
 def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
-    """Whether `resolve` can only go by the position of columns, which deserves a warning (iceberg 5.6)."""
+    """True where `resolve` can only go by the position of columns, which deserves a warning (iceberg 5.6)."""
     if not file or file_format != "parquet" or name_mapping is not None:
         return False
     return all(f.id is None for f in walk_stored(file))
@@ -221,7 +222,7 @@ def shares_columns(
     file_format: str = "parquet",
     lookup: ColumnLookup = ColumnLookup.ICEBERG,
 ) -> bool:
-    """Whether a file has any of the top-level `fields`, by the rules of `resolve`; true of a file without columns.
+    """True where a file has any of the top-level `fields`, by the rules of `resolve`, or has no columns at all.
 
     Arguments as there. If it has none, all that it gives are nulls, defaults and partition values.
     """
@@ -265,7 +266,7 @@ def check_stored(wanted: Field, stored: Stored, *, file_path: str, table: str, l
 
 
 def is_identity(wanted: Field, source: ColumnSource) -> bool:
-    """Whether the stored column is the table's column as it is: same types, and below the top the same names and order.
+    """True where the stored column is the table's as it is: same types, and below the top the same names and order.
 
     The column's own name is not compared, nor are those of elements, keys and values. Never true for a variant or a
     geometry, which engines have to convert.
@@ -279,7 +280,7 @@ def is_identity(wanted: Field, source: ColumnSource) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Resolver:
-    """What stays the same while the fields of one file are resolved; paths are dotted names from the top.
+    """The constants of resolving one file's fields; paths are dotted names from the top.
 
     is_mapped: the ids of the file's columns are those that the table's name mapping gives them.
     strict_zones: ORC's timestamp is a wall clock and its timestamp_instant is not, so neither can stand for the other.
@@ -467,7 +468,7 @@ def _is_unchanged(wanted: Type, stored: PhysicalField, parts: tuple[ColumnSource
 
 
 def _are_unchanged(fields: tuple[Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:
-    """Whether each part is the stored child at its own place, unchanged."""
+    """True where each part is the stored child at its own place, unchanged."""
     return len(fields) == len(stored) == len(parts) and all(
         isinstance(part, Stored) and part.physical == child and is_identity(f, part)
         for f, child, part in zip(fields, stored, parts, strict=True)

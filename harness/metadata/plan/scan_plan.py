@@ -51,7 +51,7 @@ FILES = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition tuple of one spec.
+    """A partition tuple of a spec.
 
     spec_id: the spec that gives the tuple its meaning.
     values: internal values (see `harness.metadata.model.schema`) by partition field id.
@@ -72,7 +72,8 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualityDelete:
-    """One equality delete file: a row of a data file in its scope dies if it equals one of its rows in all keys.
+    """An equality delete file. A row of a data file in its scope dies where it equals a row of the delete file in
+    all keys.
 
     path, physical, format: as in `FILES`.
     keys: the key columns with their newest type, in ascending order of field id; ids are what matters, names are not.
@@ -95,7 +96,7 @@ class EqualityDelete:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionDelete:
-    """One source of deleted positions, for display; the positions come from `ScanPlan.load_positions`.
+    """A source of deleted positions, for display; the positions come from `ScanPlan.load_positions`.
 
     An engine may also read them itself, where `physical` says from what: the oracle does.
 
@@ -135,7 +136,7 @@ class SkippedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What planning looked at; manifests skipped are those that could not hold a matching file."""
+    """Counts of planning. Skipped manifests could not hold a matching file."""
 
     manifests: int = 0
     manifests_skipped: int = 0
@@ -228,7 +229,7 @@ class ScanPlan:
         return plan_report.as_dict(self)
 
 
-# The live files that a plan leaves out, made into objects only when looked at: there may be hundreds of thousands.
+# The live files that a plan skips, made into objects only when looked at: there may be hundreds of thousands.
 
 
 KEPT: Final = 0
@@ -260,7 +261,7 @@ class SkippedFiles(Sequence[SkippedFile]):
         return SkippedFiles(verdicts, cache(load))
 
     def reasons(self) -> dict[str, int]:
-        """How many files were left out for which reason; without a look at any."""
+        """Counts of skipped files by reason, without a look at any file."""
         counts = {reason: int((self.verdicts == verdict).sum()) for verdict, reason in _REASONS.items()}
         return {reason: count for reason, count in counts.items() if count}
 
@@ -292,7 +293,7 @@ class SkippedFiles(Sequence[SkippedFile]):
 
 
 def trusted_of_files(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
-    """What the table says of files, and was believed so that they were skipped: a phrase each."""
+    """The claims of the table by which files were skipped: a phrase each."""
     reasons = skipped.reasons()
     found = [f"partition tuples of {reasons['partition']:,} files"] if "partition" in reasons else []
     if "statistics" in reasons and condition is not None:
