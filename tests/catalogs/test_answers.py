@@ -326,6 +326,21 @@ def test_an_answer_that_does_not_say_where_is_refused(said):
         PyIcebergCatalog("prod", RestCatalog(said)).locate(("sales", "t"))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"config": [1]},
+        {"config": 7},
+        {"metadata": "a"},
+        {"metadata": {"properties": [1]}},
+        {"storage-credentials": [{"prefix": METADATA, "config": [1]}]},
+    ],
+)
+def test_an_answer_whose_parts_are_no_objects_is_refused(said):
+    with pytest.raises(harness.StorageError, match=r"cannot be one: its \S+ is no JSON object"):
+        PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
+
+
 def test_a_name_that_is_not_there_comes_with_the_nearest():
     own = catalog({"orders": record(DELTA)})
     with pytest.raises(harness.TableNotFoundError, match=r"no table db\.order; the nearest are db\.orders"):

@@ -291,6 +291,28 @@ def test_pages_that_do_not_end(newer):
         unity(newer).namespaces()
 
 
+@pytest.mark.parametrize(("status", "words"), [(200, "more values than any that is known"), (500, "no words")])
+def test_an_answer_of_millions_of_empty_values_is_not_parsed(newer, status, words):
+    """64 MiB of them are 21 million, and 1.7 GiB of memory."""
+    newer.failures = [(status, b'{"message": "a", "of": [' + b"[]," * 8_000_001 + b"1]}")]
+    with pytest.raises(StorageError, match=words):
+        unity(newer).locate(("main", "sales", "orders"))
+
+
+def test_a_page_of_commits_that_is_given_again(orders):
+    """Else a server that does not look at `start_version` is asked 10,000 times."""
+    with UnityServer(token=TOKEN, older=True) as older:
+        older.add("main.sales.orders", orders.directory, latest=9, ratified=list(orders.log.staged.values()))
+        ratified = older.tables["main", "sales", "orders"].commits("_")[::-1]
+        again = (200, {"commits": ratified, "latest_table_version": 9})
+        catalog = unity(older)
+        table = older.answer("GET", "tables/main.sales.orders", {}, None, f"Bearer {TOKEN}")
+        older.failures = [(404, {}), table, *[again] * 20]
+        with pytest.raises(StorageError, match="its commits from version 5 on end at 4"):
+            catalog.locate(("main", "sales", "orders"))
+        assert len(older.failures) == 18
+
+
 # -- the token
 
 

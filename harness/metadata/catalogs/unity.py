@@ -268,6 +268,8 @@ class Unity:
                 commits += page
                 if not found.ratified or found.ratified[-1].version >= latest:
                     return answered(latest, commits, "file_name")
+                if found.ratified[-1].version < start:
+                    raise Unclear(f"its commits from version {start} on end at {found.ratified[-1].version}")
             except Unclear as unclear:
                 self._unclear(name, unclear)
             start = found.ratified[-1].version + 1

@@ -11,8 +11,10 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
-from harness.errors import RequestError, StorageError
+from harness.errors import LimitError, RequestError, StorageError
+from harness.metadata.files.documents import check_document
 from harness.metadata.plan.read_options import CatalogAnswer, catalog_answer
+from harness.storage.limits import DEFAULT
 
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("harness.catalogs")
 _LARGEST = 64 << 20
 """Bytes of an answer."""
+_LONGEST_ERROR = 1 << 20
 _WAITS = (0.5, 2.0)
 """Seconds before each further try."""
 _LONGEST_WAIT = 30.0
@@ -161,7 +164,10 @@ class Server:
         if len(content) > _LARGEST:
             self.failure(f"gave an answer of more than {_LARGEST >> 20} MiB", "CatalogAnswer")
         try:
+            check_document(content, file=self._shown(), limits=DEFAULT)
             found = json.loads(content)
+        except LimitError:
+            self.failure("gave an answer of more values than any that is known", "CatalogAnswer")
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
@@ -188,9 +194,9 @@ def _opener() -> OpenerDirector:
 
 
 def _error(content: bytes) -> tuple[str, str]:
-    """The name of an error, and its words, in either of the forms that servers have."""
+    """The name of an error, and its words, in either of the forms that servers have; none of a very long one."""
     try:
-        found = json.loads(content)
+        found = json.loads(content[:_LONGEST_ERROR])
     except (ValueError, RecursionError):
         return "", ""
     inner = found.get("error") if isinstance(found, dict) else None

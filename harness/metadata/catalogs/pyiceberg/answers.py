@@ -68,17 +68,25 @@ def _rest(catalog: Any, name: Name) -> Answer:
         raise UnsupportedError(
             "Cannot read a table whose catalog does not say where its metadata is", table=written(name)
         )
-    metadata = said.get("metadata") or {}
-    recorded = metadata.get("properties") or {}
+    metadata = _object(said, "metadata")
+    recorded = _object(metadata, "properties")
     credentials = said.get("storage-credentials") or []
-    vended = {each["prefix"]: each.get("config") or {} for each in credentials if isinstance(each.get("prefix"), str)}
+    vended = {each["prefix"]: _object(each, "config") for each in credentials if isinstance(each.get("prefix"), str)}
     return Answer(
         format=_ICEBERG,
         metadata_location=location,
-        properties=said.get("config") or {},
+        properties=_object(said, "config"),
         places=_places(metadata.get("location"), recorded, *vended),
         vended=vended,
     )
+
+
+def _object(said: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under a key of an answer; empty, where it is left out."""
+    found = said.get(key) or {}
+    if not isinstance(found, dict):
+        raise StorageError(f"The catalog's answer cannot be one: its {key} is no JSON object")
+    return found
 
 
 def _refuse_view(catalog: Any, name: Name) -> None:
