@@ -265,6 +265,12 @@ def test_an_answer_that_is_more_than_its_bytes(table, monkeypatch, stream, said)
         harness.read_untrusted(table, bounds=harness.Bounds(output_bytes=32 << 20))
 
 
+@pytest.mark.parametrize(("where", "rows"), [(None, 2), ("id > 1", 1), ("id > 9", 0)])
+def test_rows_without_columns_are_as_many_as_they_are(table, here, where, rows):
+    found = harness.read_untrusted(table, columns=[], where=where)
+    assert (found.num_columns, found.num_rows) == (0, rows)
+
+
 @pytest.mark.parametrize(
     "query",
     [

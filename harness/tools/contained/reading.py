@@ -143,7 +143,7 @@ def serve(request: dict[str, Any], output: BinaryIO) -> int:
     except HarnessError as error:
         output.write(json.dumps(_document(error)).encode())
         return 2
-    rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), _SAID: json.dumps(said)})
+    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _SAID: json.dumps(said).encode()})
     if sum(column.num_chunks for column in rows.columns) > MOST_ARRAYS >> 4:
         rows = rows.combine_chunks()
     with pa.ipc.new_stream(output, rows.schema) as writer:
@@ -236,7 +236,15 @@ def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
         said = [_text(sentence) for sentence in json.loads(warned)]
     except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError) as error:
         raise _nonsense(visible(str(error))) from error
-    return rows.replace_schema_metadata(metadata or None), said
+    return _with_metadata(rows, metadata or None), said
+
+
+def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa.Table:
+    """The rows with other metadata. Where they have no columns, pyarrow's own call forgets how many they are."""
+    if rows.num_columns:
+        return rows.replace_schema_metadata(metadata)
+    batches = [batch.replace_schema_metadata(metadata) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, rows.schema.with_metadata(metadata))
 
 
 def _nonsense(why: str) -> EngineError:
