@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+import fuzz_answers
 import fuzz_subjects
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fuzz_answers import Answers
 from fuzz_judging import Kind, Verdict, judged, judged_untrusted
 from fuzz_limits import MOST_BYTES, Memory
 from fuzz_log_views import other_views
 from fuzz_mutants import Mutant, draw, drawn_read, fitting, order
 from fuzz_reading import Leaked, Outcome, Refused, by_duckdb, by_oracle, description
-from fuzz_subjects import Changes, Read, Subject
+from fuzz_subjects import Changes, Image, Read, Subject
 
 
 class Watching(Protocol):
@@ -36,6 +39,12 @@ class Bench:
         self._watch = watch
         self._judging = judging
         self._originals: dict[str, tuple[Outcome, list[str]]] = {}
+        self._answers: dict[str, Answers] = {}
+        self._answered: dict[tuple[str, str], Outcome] = {}
+
+    def image(self, target: str) -> Image:
+        """The bytes that mutants of a target are of: the table's files, or answers about it."""
+        return self._answers_of(target).image if target in fuzz_answers.KINDS else self.subject.image
 
     def original(self, read: Read) -> tuple[Outcome, list[str]]:
         """The outcome, and which files such a read may be about: those opened, and all outside of the metadata."""
@@ -55,6 +64,9 @@ class Bench:
 
     def judge(self, changes: Changes, read: Read) -> Verdict:
         """The verdict on the table with these changes; it is whole again afterwards."""
+        target = fuzz_answers.target_of(changes)
+        if target is not None:
+            return self._judge_answers(target, changes, read)
         original, _ = self.original(read)
         self.subject.put(changes)
         try:
@@ -74,19 +86,44 @@ class Bench:
         reads = [by_duckdb(self.subject.address, read, prune, untrusted=True) for prune in ("files", "off")]
         return judged_untrusted(*reads)
 
-    def _judge(self, original: Outcome, changes: Changes, read: Read) -> Verdict:
-        address, sockets = self.subject.address, self._watch.sockets
+    def _answers_of(self, target: str) -> Answers:
+        if target not in self._answers:
+            self._answers[target] = fuzz_answers.KINDS[target](self.subject)
+        return self._answers[target]
+
+    def _judge_answers(self, target: str, changes: Changes, read: Read) -> Verdict:
+        """The verdict on answers with these changes; what comes without them must be the same afterwards."""
+        answers, key = self._answers_of(target), (target, str(read))
+        if key not in self._answered:
+            self._answered[key] = answers.read({}, read)
+        before = self._answered[key]
+        outcome, excess = self._watched(lambda: answers.read(changes, read))
+        verdict = excess or answers.verdict(outcome, before, changes, read)
+        if not verdict.kind.is_finding and (after := answers.read({}, read)) != before:
+            return Verdict(Kind.NEIGHBOUR, f"before: {before}; after the mutant: {after}", "neighbour")
+        return verdict
+
+    def _watched(self, look: Callable[[], Outcome]) -> tuple[Outcome, Verdict | None]:
+        """An outcome, and the verdict if it opened a socket, or took too much memory."""
+        sockets = self._watch.sockets
         with Memory() as memory:
-            outcome = by_duckdb(address, read)
-            shown = description(address)
+            outcome = look()
         if self._watch.sockets > sockets:
-            return Verdict(Kind.SOCKET, str(outcome), "socket")
+            return outcome, Verdict(Kind.SOCKET, str(outcome), "socket")
         if memory.bytes > MOST_BYTES:
             kind = outcome.text.partition(":")[0] if isinstance(outcome, Refused) else type(outcome).__name__
-            return Verdict(Kind.MEMORY, f"{memory.bytes >> 20} MiB, then {outcome}", f"memory {kind}")
-        if isinstance(shown, Leaked) and not isinstance(outcome, Leaked):
-            outcome = shown
-        return judged(outcome, original, lambda: self._oracle(changes, read), lambda: self._careful(changes, read))
+            return outcome, Verdict(Kind.MEMORY, f"{memory.bytes >> 20} MiB, then {outcome}", f"memory {kind}")
+        return outcome, None
+
+    def _judge(self, original: Outcome, changes: Changes, read: Read) -> Verdict:
+        def look() -> Outcome:
+            outcome, shown = by_duckdb(self.subject.address, read), description(self.subject.address)
+            return shown if isinstance(shown, Leaked) and not isinstance(outcome, Leaked) else outcome
+
+        outcome, excess = self._watched(look)
+        return excess or judged(
+            outcome, original, lambda: self._oracle(changes, read), lambda: self._careful(changes, read)
+        )
 
     def _careful(self, changes: Changes, read: Read) -> Iterator[Outcome]:
         """What DuckDB gives, if nothing is skipped by the table's statistics; then also without those of data files."""
@@ -153,9 +190,10 @@ class Benches:
         bench = self._fitting(target, seed, number, only)
         read = drawn_read(target, seed, number, bench.subject)
         _, files = bench.original(read)
-        if not fitting(target, bench.subject, files):
-            files = list(bench.subject.image)
-        return draw(target, seed, number, bench.subject, files, read), bench
+        subject = replace(bench.subject, image=bench.image(target))
+        if target in fuzz_answers.KINDS or not fitting(target, subject, files):
+            files = list(subject.image)
+        return draw(target, seed, number, subject, files, read), bench
 
     def on(self, name: str) -> Bench:
         """The bench with the subject of that name."""
@@ -168,7 +206,10 @@ class Benches:
         for name in order(target, seed, number, names):
             if self._fits.get((target, name), True):
                 bench = self.on(name)
-                fits = self._fits[target, name] = bool(fitting(target, bench.subject, list(bench.subject.image)))
+                image = bench.image(target)
+                fits = self._fits[target, name] = bool(
+                    fitting(target, replace(bench.subject, image=image), list(image))
+                )
                 if fits:
                     return bench
         raise SystemExit(f"no subject has a file for {target}")

@@ -1,7 +1,7 @@
 """A finding as a directory that shows it to somebody else.
 
 table/           the table as it is read
-scenario.yaml    makes it, where the subject is a scenario, and says that it must be refused
+scenario.yaml    makes it, where the subject is a scenario and a file of it is changed, and says that it must be refused
 finding.json     subject, read and changed files, for `fuzz.py --again`
 README.md        what happens, and the commands that show it
 """
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fuzz_answers import target_of
 from fuzz_judging import Verdict
 from fuzz_protocol import packed, plain, read_of, unpacked
 from fuzz_subjects import Changes, Image, Read, placed
@@ -56,7 +57,7 @@ def write(finding: Finding, directory: Path) -> Path:
         "changes": packed(finding.changes),
     }
     (place / "finding.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-    if not finding.subject.startswith("corpus/"):
+    if not finding.subject.startswith("corpus/") and target_of(finding.changes) is None:
         (place / "scenario.yaml").write_text(dump(scenario_of(finding)), encoding="utf-8")
     (place / "README.md").write_text(_readme(finding, place), encoding="utf-8")
     return place

@@ -11,7 +11,10 @@ import mutate_avro
 import mutate_bytes
 import mutate_checkpoint
 import mutate_files
+import mutate_http
 import mutate_json
+import mutate_listings
+import mutate_messages
 import mutate_parquet
 import mutate_puffin
 import mutate_roaring
@@ -32,6 +35,14 @@ _AVRO: tuple[ByBytes, ...] = (
 _PARQUET: tuple[ByBytes, ...] = (
     mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body,
 )  # fmt: skip
+_BYTES: tuple[ByBytes, ...] = (mutate_messages.bits, mutate_messages.first_line)
+_MESSAGES: tuple[ByBytes, ...] = (
+    mutate_messages.numbers, mutate_messages.numbers, mutate_messages.messages, mutate_messages.rewritten, *_BYTES,
+)  # fmt: skip
+_HTTP: tuple[ByBytes, ...] = (
+    mutate_http.body, mutate_http.body, mutate_http.body, mutate_http.versions, mutate_http.places, mutate_http.status,
+    mutate_http.headers, mutate_http.chunks, mutate_http.bits,
+)  # fmt: skip
 
 TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
     "json": {"document": (mutate_json.document,), "lines": (mutate_json.lines,)},
@@ -47,14 +58,32 @@ TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
     "data": {"parquet": (mutate_checkpoint.rewritten,), "avro data": _AVRO, "orc": _DAMAGE},
     "bytes": {},
     "files": {},
+    "listings": {"listing": (mutate_listings.listing,), "look-ups": (mutate_listings.look_ups,)},
+    "catalog": {"answer": _HTTP},
+    "worker": {
+        "rows": _MESSAGES,
+        "error": (mutate_messages.error, mutate_messages.error, *_BYTES),
+        "end": (mutate_messages.end,),
+    },
 }
-"""What is mutated by what, by target and kind of file; `bytes` and `files` take any file."""
+"""What is mutated by what, by target and kind of file; `bytes` and `files` take any file, and the last three no file at
+all but what `fuzz_answers` says of a table."""
 
 ROTATION = (
     "json", "avro", "bytes", "checkpoint", "json", "avro", "parquet", "roaring", "json", "avro", "files", "puffin",
-    "data",
+    "data", "listings", "catalog", "worker",
 )  # fmt: skip
 """The targets in the order in which groups of mutants go over them."""
+
+_ANSWERS: dict[str, Callable[[str], tuple[str, ...]]] = {
+    "listings": lambda name: (name if name == "look-ups" else "listing",),
+    "catalog": lambda _: ("answer",),
+    "worker": lambda name: (name,),
+}
+"""Kinds of answers about a table, by what is before the colon of a name and behind it."""
+
+_LOTS = 20
+"""Places of a table that its catalog manages, among those of `order`: answers about others say little."""
 
 GROUP = 32
 """So many mutants are of one table, so that making it costs little."""
@@ -100,7 +129,12 @@ def order(target: str, seed: int, number: int, names: Sequence[str]) -> list[str
     Each has a place of its own, so that one more changes only the mutants that are of it.
     """
     group = f"{target} {seed} {number // GROUP}"
-    return sorted(names, key=lambda name: blake2b(f"{group} {name}".encode()).digest())
+
+    def place(name: str) -> bytes:
+        lots = _LOTS if target == "catalog" and name.startswith("delta/catalog/") else 1
+        return min(blake2b(f"{group} {name}{'+' * lot}".encode()).digest() for lot in range(lots))
+
+    return sorted(names, key=place)
 
 
 def fitting(target: str, subject: Subject, files: Sequence[str]) -> list[str]:
@@ -122,7 +156,9 @@ def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[
 
 
 def drawn_read(target: str, seed: int, number: int, subject: Subject) -> Read:
-    """How the mutant of that number is read: half of the time simply all of it."""
+    """How the mutant of that number is read: half of the time simply all of it, and always in a worker."""
+    if target == "worker":
+        return subject.reads[0]
     return Random(f"{target} {seed} {number} read").choice((subject.reads[0], *subject.reads))
 
 
@@ -138,6 +174,9 @@ def applied(mutant: Mutant, image: Image) -> dict[str, bytes | None]:
 
 def kinds_of(file: str, data: bytes) -> tuple[str, ...]:
     """What a file of a table is, by its place and its bytes."""
+    answer, colon, rest = file.partition(":")
+    if colon and answer in _ANSWERS:
+        return _ANSWERS[answer](rest)
     in_log, in_metadata = file.startswith("_delta_log/"), file.startswith("metadata/")
     if data[:4] == b"PAR1":
         return ("checkpoint",) if in_log else ("parquet",)

@@ -57,14 +57,16 @@ class Leaked:
 Outcome: TypeAlias = Rows | Refused | Leaked
 
 
-def by_duckdb(address: str, read: Read, prune: str = "files", *, untrusted: bool = False) -> Outcome:
+def by_duckdb(
+    address: str, read: Read, prune: str = "files", *, untrusted: bool = False, catalog: Any = None
+) -> Outcome:
     """What a user gets, who looks at the table and its plan besides.
 
     Not by default: a mutant's summary may lie so that nobody can see it, and summaries are trusted (iceberg 3.9).
     """
 
     def look() -> pa.Table:
-        table = open_table(address, prune=prune, untrusted=untrusted)
+        table = open_table(address, prune=prune, untrusted=untrusted, catalog=catalog)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow()
         plan = table.snapshot(**read.at).plan(read.columns, read.where)
@@ -72,7 +74,7 @@ def by_duckdb(address: str, read: Read, prune: str = "files", *, untrusted: bool
         plan.explain()
         return rows
 
-    return _outcome(look)
+    return outcome_of(look)
 
 
 def description(address: str) -> Refused | Leaked | None:
@@ -82,7 +84,7 @@ def description(address: str) -> Refused | Leaked | None:
         table = open_table(address)
         table.describe(), table.snapshots(), table.refs(), table.warnings
 
-    found = _outcome(look)
+    found = outcome_of(look)
     return None if isinstance(found, Rows) else found
 
 
@@ -92,7 +94,9 @@ def by_oracle(address: str, read: Read) -> Outcome | None:
         return None
     at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
     columns, where = read.columns, read.where
-    return _outcome(lambda: find_engine("oracle").to_arrow(plan_unpruned(address, columns=columns, where=where, **at)))
+    return outcome_of(
+        lambda: find_engine("oracle").to_arrow(plan_unpruned(address, columns=columns, where=where, **at))
+    )
 
 
 def by_spark(address: str, read: Read) -> Outcome:
@@ -104,20 +108,25 @@ def by_spark(address: str, read: Read) -> Outcome:
             return table.changes(*read.changes, columns=read.columns).to_arrow(engine="spark")
         return table.snapshot(**read.at).to_arrow(columns=read.columns, where=read.where, engine="spark")
 
-    return _outcome(look)
+    return outcome_of(look)
 
 
 def counted(rows: pa.Table) -> Rows:
     """The rows as a multiset of texts, exact: -0.0 is not 0.0, and one NaN is another."""
+    return Rows(tuple(f"{field.name} {field.type}" for field in rows.schema), Counter(lines_of(rows)))
+
+
+def lines_of(rows: pa.Table) -> list[str]:
+    """Texts of the rows, in their order."""
     columns = [_texts(column) for column in rows.columns]
-    lines = ["\x1f".join(row) for row in zip(*columns, strict=True)] if columns else [""] * rows.num_rows
-    return Rows(tuple(f"{field.name} {field.type}" for field in rows.schema), Counter(lines))
+    return ["\x1f".join(row) for row in zip(*columns, strict=True)] if columns else [""] * rows.num_rows
 
 
-def _outcome(read: Callable[[], pa.Table | None]) -> Outcome:
+def outcome_of(read: Callable[[], pa.Table | None], count: Callable[[pa.Table], Rows] = counted) -> Outcome:
+    """The outcome of a read. count: makes Rows of what it returns."""
     try:
         rows = read()
-        return counted(pa.table({}) if rows is None else rows)
+        return count(pa.table({}) if rows is None else rows)
     except harness.HarnessError as error:
         return Refused(f"{type(error).__name__}: {error}")
     except Exception as error:

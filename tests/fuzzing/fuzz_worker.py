@@ -65,12 +65,12 @@ class Worker:
             mutant, bench = self._drawn(target, seed, number, only)
             self.say("begin", number, told(mutant))
             allow_seconds()
-            self._verdict(bench.judge(applied(mutant, bench.subject.image), mutant.read))
+            self._verdict(bench.judge(applied(mutant, bench.image(target)), mutant.read))
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> None:
         """Tell of a mutant: its words, what it changes with all its mutations and with all but one, and the table."""
         mutant, bench = self._drawn(target, seed, number, only)
-        image = bench.subject.image
+        image = bench.image(target)
         fewer = [tuple(m for m in mutant.mutations if m is not left) for left in mutant.mutations]
         sets = [mutant.mutations, *filter(None, fewer)]
         pieces = [packed(applied(replace(mutant, mutations=some), image)) for some in sets]

@@ -1,4 +1,4 @@
-"""Faults planted in harness, which the fuzzer must find: what a decoder does with a damaged deletion vector."""
+"""Faults planted in harness, which the fuzzer must find: in a decoder of deletion vectors, and with answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import fuzz_limits
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
+from harness.metadata.catalogs import unity_rest as documents
+from harness.metadata.delta import segment
 from harness.metadata.iceberg import puffin
+from harness.tools.contained import reading
 
 
 def leak() -> None:
@@ -39,6 +42,24 @@ def end_or_never_end() -> None:
             pass
 
     _instead(do)
+
+
+def gaps_are_passed_over() -> None:
+    """A commit that the listing lacks is left out of the table's history."""
+    segment._check_chain = lambda *_: None
+    segment._commits = lambda listing, first, last: (
+        commit for version, commit in listing.commits.items() if first <= version <= last
+    )
+
+
+def answers_are_believed() -> None:
+    """Parts that an answer of Unity Catalog must have are taken out of it, whether they are there or not."""
+    documents._of = lambda answer, key, _: answer[key]
+
+
+def texts_are_shown_as_they_are() -> None:
+    """The texts of a worker's error keep their control characters."""
+    reading.visible = lambda text: text
 
 
 def _instead(do: Callable[[CorruptDeleteError], Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
 
@@ -24,12 +25,16 @@ from fuzz_reading import Leaked, Refused, counted
 from fuzz_shrinking import Shrinker, hunks, minimal, patched
 from fuzz_workers import Worker
 
+from harness.metadata.catalogs import unity_rest as documents
+from harness.metadata.delta import segment
 from harness.metadata.iceberg import puffin
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
 from harness.testing.scenarios.verifying import Matched, read_with, verify
+from harness.tools.contained import reading
 
 SUBJECT = "iceberg/deletes/vector-of-a-run"
+MANAGED = "delta/catalog/ratified-commits-are-read"
 QUIET = SimpleNamespace(opened=None, sockets=0)
 """In place of a Watch, which would stay with the test process for ever."""
 
@@ -37,8 +42,13 @@ QUIET = SimpleNamespace(opened=None, sockets=0)
 @pytest.fixture
 def plant(monkeypatch):
     """Plants a fault until the end of the test."""
-    for name in ("decode_deletion_vector", "_check_counts"):
-        monkeypatch.setattr(puffin, name, getattr(puffin, name))
+    touched = (
+        *((puffin, name) for name in ("decode_deletion_vector", "_check_counts")),
+        *((segment, name) for name in ("_check_chain", "_commits")),
+        *((documents, "_of"), (reading, "visible")),
+    )
+    for module, name in touched:
+        monkeypatch.setattr(module, name, getattr(module, name))
     return lambda fault: fault()
 
 
@@ -67,7 +77,7 @@ def first_finding(bench, plant, fault):
 @pytest.mark.parametrize(
     ("fault", "kind", "signature"),
     [
-        (plants.leak, Kind.LEAK, "leak KeyError iceberg/puffin.py:read_deletion_vector"),
+        (plants.leak, Kind.LEAK, "leak KeyError metadata/iceberg/puffin.py:read_deletion_vector"),
         (plants.no_rows_deleted, Kind.DISPUTED, "disputed"),
     ],
 )
@@ -108,6 +118,42 @@ def test_a_planted_fault_is_found_and_made_small(bench, plant, tmp_path, fault, 
         assert verify(built.expectations[0], again) != Matched()
 
 
+@pytest.mark.parametrize(
+    ("target", "subject", "fault", "kinds", "signature"),
+    [
+        ("listings", "delta/time-travel/by-version", plants.gaps_are_passed_over, {Kind.WRONG, Kind.DISPUTED}, ""),
+        ("catalog", MANAGED, plants.answers_are_believed, {Kind.LEAK}, "leak KeyError metadata/catalogs/unity_rest.py"),
+        ("worker", SUBJECT, plants.texts_are_shown_as_they_are, {Kind.LEAK}, "leak Unprintable contained"),
+    ],
+)
+def test_a_planted_fault_with_an_answer_is_found(plant, tmp_path, target, subject, fault, kinds, signature):
+    bench = Bench(fuzz_subjects.make(subject, tmp_path / "subject"), QUIET, lambda: None)
+    image, read = bench.image(target), bench.subject.reads[0]
+    answering = replace(bench.subject, image=image)
+    mutants = [applied(draw(target, 1, n, answering, list(image), read), image) for n in range(60)]
+    verdicts = [bench.judge(changes, read) for changes in mutants]
+    assert not any(verdict.kind.is_finding for verdict in verdicts)
+    assert {Kind.SAME, Kind.REFUSED} <= {verdict.kind for verdict in verdicts}
+    plant(fault)
+    found = [(changes, verdict) for changes in mutants if (verdict := bench.judge(changes, read)).kind.is_finding]
+    assert {verdict.kind for _, verdict in found} & kinds
+    assert any(verdict.signature.startswith(signature) for _, verdict in found)
+
+    changes, verdict = found[0]
+    finding = fuzz_findings.Finding(
+        name=f"{target}-1-0",
+        subject=subject,
+        read=read,
+        mutations=("a mutation",),
+        verdict=verdict,
+        image=image,
+        changes=changes,
+    )
+    again = fuzz_findings.load_again(fuzz_findings.write(finding, tmp_path))
+    assert again == (subject, read, changes)
+    assert bench.judge(again[2], read) == verdict
+
+
 def test_what_kills_a_process_ends_no_more_than_its_mutant():
     with Worker("plants:end_or_never_end") as worker:
         found = list(worker.group("roaring", 1, 0, 3, SUBJECT))
@@ -115,7 +161,7 @@ def test_what_kills_a_process_ends_no_more_than_its_mutant():
         kinds = [judged.verdict.kind for judged in found]
         assert kinds == [Kind.REFUSED, Kind.TIME, Kind.CRASH]
         _, stuck, crash = found
-        assert crash.verdict.signature.startswith("SIGABRT iceberg/puffin.py")
+        assert crash.verdict.signature.startswith("SIGABRT metadata/iceberg/puffin.py")
         assert stuck.verdict.signature.startswith("SIGXCPU iceberg/puffin.py")
         finding = fuzz.shrunk(crash, worker, SUBJECT, tries=12)
     assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)

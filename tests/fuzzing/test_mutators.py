@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 
+import fuzz_answers
 import fuzz_mutants
 import fuzz_subjects
 import mutate_avro
@@ -61,6 +63,14 @@ def test_a_subject_is_the_same_wherever_it_is(subject, tmp_path):
     assert fuzz_subjects.from_scenario(parse(text, "t"), tmp_path / "a").image == subject.image
 
 
+@pytest.mark.parametrize("target", fuzz_answers.KINDS)
+def test_answers_about_a_subject_are_the_same_wherever_it_is(subject, target, tmp_path):
+    text = ICEBERG if "metadata/v1.metadata.json" in subject.image else DELTA
+    other = fuzz_subjects.from_scenario(parse(text, "t"), tmp_path / "a")
+    made = fuzz_answers.KINDS[target]
+    assert made(other).image == made(subject).image
+
+
 def test_a_subject_is_whole_after_a_change(subject):
     name = next(iter(subject.image))
     changes = {name: b"other", "new": b"new"}
@@ -75,6 +85,8 @@ def test_a_subject_is_whole_after_a_change(subject):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_number_says_all_of_a_mutant(subjects, target):
+    if target in fuzz_answers.KINDS:
+        subjects = [replace(subject, image=fuzz_answers.KINDS[target](subject).image) for subject in subjects]
     fitted = [(subject, files) for subject in subjects if (files := fitting(target, subject, list(subject.image)))]
     assert fitted
     for subject, files in fitted:

@@ -1,0 +1,274 @@
+"""Catalogs over HTTP that a table is opened by: Unity Catalog's two generations of calls, and Iceberg's REST catalog.
+
+What a server would send is given to Python's HTTP client in place of a socket, so that nothing is asked of a network.
+Of Iceberg's REST catalog only what harness itself reads of an answer is tried, with a client of PyIceberg's shape:
+PyIceberg's own reading of configuration and tokens is not.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+from urllib.parse import unquote, urlsplit
+from zlib import crc32
+
+from fuzz_judging import Kind, Verdict
+from fuzz_listings import STORE, store_of
+from fuzz_reading import Leaked, Outcome, Refused, Rows, by_duckdb, outcome_of
+from fuzz_subjects import Changes, Image, Read, Subject
+from mutate_http import TOKEN
+
+from harness.engines.registry import find_engine
+from harness.metadata.catalogs.catalog import Catalog
+from harness.metadata.catalogs.pyiceberg.adapter import PyIcebergCatalog
+from harness.metadata.catalogs.unity import open_unity
+from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.unity_server import ROOT, UnityServer
+
+_NAME = "main.sales.t"
+_PUBLISHED = re.compile(r"_delta_log/(\d{20})\.")
+_MOST_CALLS, _MOST_WAITING = 500, 120.0
+_CONFIG = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.session-token": "token"}
+
+
+class Endless(Exception):
+    """Raised where a catalog is asked, or waited for, without an end."""
+
+
+class Catalogs:
+    """Answers of a catalog about one table, by method and path. A Delta table is in a server of either generation."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        is_delta = (subject.directory / "_delta_log").is_dir()
+        self._dialect = _DIALECTS[crc32(subject.name.encode()) % len(_DIALECTS)] if is_delta else "rest"
+        self._calls, self._waited = 0, 0.0
+        self.image: Image = self._recorded()
+        self._now: Changes = self.image
+
+    def read(self, changes: Changes, read: Read) -> Outcome:
+        """The outcome for a user who opens the table by its name."""
+        with self._asked(changes):
+            outcome = by_duckdb(_NAME, read, catalog=self._catalog())
+        if isinstance(outcome, Refused) and TOKEN in outcome.text:
+            return Leaked("Token", "catalogs", outcome.text)
+        return outcome
+
+    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+        """The verdict: rows of other versions of this table are fine, since the catalog says which is the latest."""
+        match outcome:
+            case Leaked():
+                return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
+            case Refused():
+                return Verdict(Kind.REFUSED)
+            case Rows() if outcome == original:
+                return Verdict(Kind.SAME)
+        with self._asked(changes):
+            located = self._catalog().locate(tuple(_NAME.split(".")))
+        place = located.metadata_location or located.location
+        told = f"harness: {outcome}; before: {original}; at {place[:200]} with {located.options}"
+        if f"{place}/".startswith(f"{STORE}/"):
+            with store_of(self._subject, {}):
+                oracle = outcome_of(lambda: self._by_oracle(place, read, located.options))
+            if read.changes is not None or oracle == outcome:
+                return Verdict(Kind.OTHER)
+            told += f"; oracle: {oracle}"
+        return Verdict(Kind.WRONG, told, "wrong catalog")
+
+    def _by_oracle(self, place: str, read: Read, answer: Any) -> Any:
+        at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
+        plan = plan_unpruned(place, columns=read.columns, where=read.where, **at, **answer)
+        return find_engine("oracle").to_arrow(plan)
+
+    def _catalog(self) -> Catalog:
+        if self._dialect == "rest":
+            return PyIcebergCatalog.of_client(RestCatalog(lambda path: self._answer("GET", path)))
+        unity = open_unity("http://127.0.0.1:9", token=TOKEN)
+        return replace(unity, server=replace(unity.server, wait=self._wait))
+
+    def _wait(self, seconds: float) -> None:
+        self._waited += seconds
+        if self._waited > _MOST_WAITING:
+            raise Endless(f"{self._waited} s of waiting")
+
+    def _recorded(self) -> dict[str, bytes]:
+        """Answers of a sound server to all calls of one read."""
+        if self._dialect == "rest":
+            return {"catalog:GET tables/t": _sent(200, self._loaded())}
+        image = self._subject.image
+        published = max((found[1] for name in image if (found := _PUBLISHED.match(name))), default="0")
+        staged = sorted(name.rpartition("/")[2] for name in image if "/_staged_commits/" in name)
+        ratified = {name[:20]: name for name in staged if name[:20] > published}
+        server = UnityServer(older=self._dialect == "older")
+        server._server.server_close()
+        server.credentials = _CONFIG, 4_000_000_000_000
+        server.add(
+            _NAME,
+            STORE,
+            managed=bool(staged) or any(b"catalogManaged" in data for data in image.values()),
+            latest=int(max((published, *ratified))),
+            ratified=list(ratified.values()),
+        )
+        body = {"table_id": _NAME, "start_version": 0}
+        calls = _CALLS[self._dialect]
+        return {f"catalog:{call}": _sent(*server.answer(*call.split(" "), {}, body, None)) for call in calls}
+
+    def _loaded(self) -> dict[str, Any]:
+        """The answer of an Iceberg catalog: the metadata file that the table's address leads to, and its content."""
+        image, directory = self._subject.image, str(self._subject.directory)
+        names = sorted((n for n in image if n.endswith("metadata.json")), key=lambda n: (len(n), n))
+        name = names[-1] if names else "metadata/none.metadata.json"
+        if self._subject.address.endswith(".json"):
+            name = self._subject.address.removeprefix(f"{directory}/")
+        try:
+            metadata = json.loads(image[name])
+        except (KeyError, ValueError):
+            metadata = {"location": STORE, "properties": {"write.data.path": f"{STORE}/data"}}
+        vended = {"prefix": "s3://bucket/t", "config": {**_CONFIG, "s3.session-token-expires-at-ms": "4000000000000"}}
+        config = {"s3.region": "eu-west-1", "s3.endpoint": "http://127.0.0.1:9", "client.region": "eu-west-1"}
+        return {
+            "metadata-location": f"{STORE}/{name}",
+            "metadata": metadata,
+            "config": config,
+            "storage-credentials": [vended, {"prefix": STORE, "config": {}}],
+        }
+
+    @contextmanager
+    def _asked(self, changes: Changes) -> Iterator[None]:
+        """Whoever asks over HTTP gets the answers with these changes while the block runs."""
+        self._calls, self._waited = 0, 0.0
+        self._now = {**self.image, **changes}
+        catalogs = self
+
+        def connect(connection: http.client.HTTPConnection) -> None:
+            connection.sock = _Socket(catalogs._answered)  # type: ignore[assignment]
+
+        connected = mock.patch.object(http.client.HTTPConnection, "connect", connect)
+        with connected, _stand_in(), store_of(self._subject, {}):
+            yield
+
+    def _answered(self, request: bytes) -> bytes:
+        method, target = request.partition(b"\r\n")[0].decode("latin-1").split(" ")[:2]
+        return self._answer(method, unquote(urlsplit(target).path).removeprefix(ROOT))
+
+    def _answer(self, method: str, path: str) -> bytes:
+        self._calls += 1
+        if self._calls > _MOST_CALLS:
+            raise Endless(f"{self._calls} calls of {path}")
+        found = self._now.get(f"catalog:{method} {path}")
+        return _sent(404, {"error": {"type": "NotFound", "message": "no such call"}}) if found is None else found
+
+
+_LOAD = "GET delta/v1/catalogs/main/schemas/sales/tables/t"
+_CALLS = {
+    "newer": ["GET delta/v1/config", _LOAD, f"{_LOAD}/credentials"],
+    "older": [f"GET tables/{_NAME}", "GET delta/preview/commits", "POST temporary-table-credentials"],
+}
+"""Calls of a read, by generation of Unity Catalog's."""
+_DIALECTS = tuple(_CALLS)
+
+
+class _Socket:
+    """Sends a request to a function, and receives what that returns."""
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self._answer, self._request = answer, b""
+
+    def sendall(self, data: bytes) -> None:
+        self._request += data
+
+    def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
+        return io.BufferedReader(io.BytesIO(self._answer(self._request)))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        return None
+
+
+class NoSuchTableError(Exception):
+    """As PyIceberg's is called."""
+
+
+class RESTError(Exception):
+    """As PyIceberg's is called."""
+
+
+def _handle_non_200_response(error: Exception, known: dict[int, type[Exception]]) -> None:
+    raise known.get(getattr(error, "status", 0), RESTError)(str(error)) from error
+
+
+_MODULES = ("pyiceberg.exceptions", "pyiceberg.catalog.rest", "pyiceberg.catalog.rest.response")
+_STAND_IN = SimpleNamespace(
+    Endpoints=SimpleNamespace(load_table="tables/{table}", view_exists="views/{view}"),
+    NoSuchTableError=NoSuchTableError,
+    NoSuchViewError=NoSuchTableError,
+    _handle_non_200_response=_handle_non_200_response,
+)
+
+
+@contextmanager
+def _stand_in() -> Iterator[None]:
+    """Stands in for the modules of PyIceberg that asking a catalog imports, while the block runs."""
+    lacking = [name for name in _MODULES if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(lacking, _STAND_IN))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in lacking:
+            del sys.modules[name]
+
+
+class RestCatalog:
+    """A client of PyIceberg's shape, whose session asks a function for bytes."""
+
+    def __init__(self, answer: Callable[[str], bytes]) -> None:
+        self.name = "rest"
+        self.properties = {"uri": "http://127.0.0.1:9", "s3.region": "eu-west-1", "token": TOKEN}
+        self._session = SimpleNamespace(get=lambda url, params: _Response(answer(url)))
+
+    def _split_identifier_for_path(self, name: tuple[str, ...]) -> dict[str, str]:
+        return {"namespace": ".".join(name[:-1]), "table": name[-1]}
+
+    def _refresh_token(self) -> None:
+        return None
+
+    def url(self, endpoint: str, **parts: str) -> str:
+        return endpoint.format(**parts)
+
+    def list_namespaces(self, parent: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+        return [("main",), ("main", "sales")]
+
+    def list_tables(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
+        return [("main", "sales", "t")]
+
+
+class _Response:
+    """As of the package requests: what cannot be read is an error when it is received."""
+
+    def __init__(self, answer: bytes) -> None:
+        received = http.client.HTTPResponse(_Socket(lambda _: answer))  # type: ignore[arg-type]
+        received.begin()
+        self.status_code, self._content = received.status, received.read(64 << 20)
+
+    def raise_for_status(self) -> None:
+        if self.status_code >= 400:
+            error = RESTError(f"HTTP {self.status_code}")
+            error.status = self.status_code  # type: ignore[attr-defined]
+            raise error
+
+    def json(self) -> Any:
+        return json.loads(self._content)
+
+
+def _sent(status: int, content: Any) -> bytes:
+    data = json.dumps(content).encode()
+    head = f"HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    return head.encode() + data

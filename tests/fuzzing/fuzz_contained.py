@@ -1,0 +1,156 @@
+"""Messages of the worker that reads a stranger's table: whatever it says, its parent gives its rows or an error.
+
+The bytes come out of pipes, so that all of the parent's side is what users run; only the process is none.
+A worker that was taken over may tell of any rows. So rows are fine if pyarrow decodes the same ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import IO, Any
+from unittest import mock
+
+import pyarrow as pa
+from fuzz_judging import Kind, Verdict
+from fuzz_reading import Leaked, Outcome, Refused, Rows, counted, lines_of, outcome_of
+from fuzz_subjects import LOCATION, Changes, Image, Read, Subject
+
+import harness
+from harness.errors import visible
+from harness.tools.contained import launching, reading
+from harness.tools.contained.launching import Finished
+from harness.tools.contained.worker import DONE
+
+ROWS, ERROR, END = "worker:rows", "worker:error", "worker:end"
+_BEGUN = b"-\n"
+_MOST_COUNTED = 5000
+
+
+class Contained:
+    """Words of a worker about one table: its rows, an error, and how it ends."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._address = subject.address
+        rows, error = (_served(self._address, **at) for at in ({}, {"version": -7}))
+        plain = error.output.replace(str(subject.directory).encode(), LOCATION.encode())
+        self.image: Image = {ERROR: _BEGUN + plain, END: json.dumps({"code": DONE, "said": "a word\n"}).encode()}
+        if rows.code == 0:
+            self.image[ROWS] = _BEGUN + rows.output
+
+    def read(self, changes: Changes, read: Read) -> Outcome:
+        """The outcome of `read_untrusted` with the worker's words."""
+        code, said, output = self._words(changes)
+        bounds = harness.Bounds(output_bytes=max(1 << 16, 2 * len(output)), wall_seconds=20)
+        puppet = mock.patch.object(launching, "_worker", return_value=_puppet(code, said, output))
+        with puppet, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            outcome = outcome_of(lambda: harness.read_untrusted(self._address, bounds=bounds), _counted)
+        texts = [str(each.message) for each in told] + ([outcome.text] if isinstance(outcome, Refused) else [])
+        odd = [text for text in texts if visible(text) != text]
+        return Leaked("Unprintable", "contained", repr(odd[0])[:300]) if odd else outcome
+
+    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+        """The verdict: other rows are fine where pyarrow decodes them too."""
+        match outcome:
+            case Leaked():
+                return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
+            case Refused():
+                return Verdict(Kind.REFUSED)
+            case Rows() if outcome == original and ERROR not in changes:
+                return Verdict(Kind.SAME)
+        _, _, output = self._words(changes)
+        _, _, stream = output.partition(b"\n")
+        plain = outcome_of(lambda: pa.ipc.open_stream(stream).read_all(), _counted)
+        if outcome == plain:
+            return Verdict(Kind.OTHER)
+        return Verdict(Kind.WRONG, f"harness: {outcome}; before: {original}; pyarrow: {plain}", "wrong worker")
+
+    def _words(self, changes: Changes) -> tuple[int, bytes, bytes]:
+        """Exit code, standard error and standard output of the worker that a mutant is of."""
+        now = {**self.image, **changes}
+        end = _parsed(now[END])
+        is_error = ROWS not in self.image or (ERROR in changes and ROWS not in changes)
+        code = int(end.get("code", 1))
+        output = now[ERROR if is_error else ROWS] or b""
+        return code + 2 if is_error and code == DONE else code, end.get("said", "").encode("utf-8", "replace"), output
+
+
+def _parsed(end: bytes | None) -> dict[str, Any]:
+    """The end of a worker; if it says nothing of it, it fails."""
+    try:
+        return dict(json.loads(end or b""))
+    except ValueError:
+        return {"code": 1}
+
+
+def _served(address: str, **at: Any) -> Finished:
+    """The result of a read, from a worker that does as it should."""
+
+    def serve(_: str, request: Any, **__: Any) -> Finished:
+        output = io.BytesIO()
+        code = reading.serve(json.loads(json.dumps(request)), output)
+        served.append(Finished(code, output.getvalue(), ""))
+        return served[0]
+
+    served: list[Finished] = []
+    read = reading._read
+    ordered = mock.patch.object(reading, "_read", lambda request: _ordered(read(request)))
+    with ordered, mock.patch.object(reading, "run", serve), contextlib.suppress(harness.HarnessError):
+        harness.read_untrusted(address, **at)
+    return served[0]
+
+
+def _ordered(rows: pa.Table) -> pa.Table:
+    """The rows in one order, so that their bytes are the same in each run."""
+    lines = lines_of(rows)
+    order = pa.array(sorted(range(len(lines)), key=lines.__getitem__), pa.int64())
+    return rows.take(order).combine_chunks() if rows.num_columns else rows
+
+
+def _counted(rows: pa.Table) -> Rows:
+    """The rows; of very many, their number alone, since a message of nulls may claim millions."""
+    if rows.num_rows > _MOST_COUNTED:
+        rows = pa.table(
+            {f"{name} {kind}": [rows.num_rows] for name, kind in zip(rows.schema.names, rows.schema.types, strict=True)}
+        )
+    return counted(rows)
+
+
+class _Puppet:
+    """A process that has said all that it will, and ended with a code."""
+
+    def __init__(self, code: int, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        # A descriptor that its first line names is taken out of another process, as of a worker: of this one, it would
+        # be an end of these pipes.
+        self.pid, self.returncode, self._code = os.getppid(), code, code
+        self.stdin, self.stdout, self.stderr = io.BytesIO(), stdout, stderr
+
+    def poll(self) -> int:
+        return self._code
+
+    def wait(self, _: float | None = None) -> int:
+        return self._code
+
+
+@contextlib.contextmanager
+def _puppet(code: int, said: bytes, output: bytes) -> Iterator[Any]:
+    (out, to_out), (err, to_err) = os.pipe(), os.pipe()
+
+    def speak() -> None:
+        for pipe, words in ((to_err, said), (to_out, output)):
+            with contextlib.suppress(BrokenPipeError), open(pipe, "wb") as stream:
+                stream.write(words)
+
+    thread = threading.Thread(target=speak)
+    try:
+        with open(out, "rb", buffering=0) as stdout, open(err, "rb", buffering=0) as stderr:
+            thread.start()
+            yield _Puppet(code, stdout, stderr)
+    finally:
+        thread.join()

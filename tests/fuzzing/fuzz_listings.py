@@ -1,0 +1,160 @@
+"""Listings of a store that a table is in, and look-ups of single files, in place of what the disk says of them.
+
+A store whose listing lacks the last commit shows an older table, and nobody can tell. So the oracle, which lists by
+itself, is asked for the rows of the same store. What files hold is as it was: `files` and others change that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+from fuzz_judging import Verdict, judged
+from fuzz_log_views import other_views
+from fuzz_reading import Outcome, by_duckdb, by_oracle
+from fuzz_subjects import Changes, Image, Read, Subject
+
+from harness.storage import retries
+
+STORE = "listed://table"
+"""The table's place in the store, wherever its files are."""
+_LOOK_UPS = "listings:look-ups"
+_FOLDERS = ("", "_delta_log", "_delta_log/_staged_commits", "metadata")
+"""Those that harness lists, below the table's."""
+_LATEST_S = 1_750_000_000.0
+"""Times after it are those at which a table was built, and others in each run; those before it a scenario sets."""
+_OF_METADATA = ("_delta_log/", "metadata/")
+
+
+class Listed(fsspec.AbstractFileSystem):
+    """A store of one table, below `table`. Its clients are told what is asked for, and read what is there."""
+
+    protocol = "listed"
+    cachable = False
+    root: ClassVar[Path] = Path()
+    answers: ClassVar[dict[str, bytes | None]] = {}
+    hidden: ClassVar[frozenset[str]] = frozenset()
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        below = self._below(path)
+        key = f"listings:{below}"
+        if key in self.answers:
+            data = self.answers[key]
+            if data is None:
+                raise FileNotFoundError(path)
+            found = [info for info in json.loads(data) if _name(info) not in self.hidden]
+        else:
+            place = self.root / below
+            if not place.is_dir():
+                raise FileNotFoundError(path)
+            found = [_info(each, self.root) for each in sorted(place.iterdir())]
+        return found if detail else [info["name"] for info in found]
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        below = self._below(path)
+        if below.startswith(_OF_METADATA) and _LOOK_UPS in self.answers and not (self.root / below).is_dir():
+            info = json.loads(self.answers[_LOOK_UPS] or b"{}").get(below)
+            if info is None or below in self.hidden:
+                raise FileNotFoundError(path)
+            return dict(info)
+        if not (self.root / below).exists():
+            raise FileNotFoundError(path)
+        return _info(self.root / below, self.root)
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        return bytes(LocalFileSystem().cat_file(str(self._file(path)), start=start, end=end))
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        return open(self._file(path), mode)
+
+    def _file(self, path: str) -> Path:
+        place = self.root / self._below(path)
+        if not place.resolve().is_relative_to(self.root.resolve()):
+            raise FileNotFoundError(path)  # of a store, `..` is a name
+        return place
+
+    def _below(self, path: str) -> str:
+        return str(self._strip_protocol(path)).removeprefix("table").strip("/")
+
+
+class Listings:
+    """Answers of a store about one table's folders and files."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._address = subject.address.replace(str(subject.directory), STORE)
+        known = {name: _info(subject.directory / name, subject.directory) for name in subject.image}
+        self.image: Image = {_LOOK_UPS: _json({n: info for n, info in known.items() if n.startswith(_OF_METADATA)})}
+        for folder in _FOLDERS:
+            place = subject.directory / folder
+            if place.is_dir():
+                entries = [_info(each, subject.directory) for each in sorted(place.iterdir())]
+                self.image[f"listings:{folder}"] = _json(entries)
+
+    def read(self, changes: Changes, read: Read) -> Outcome:
+        """The outcome of a read of the store by DuckDB."""
+        with self._store(changes):
+            return by_duckdb(self._address, read)
+
+    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+        """The verdict: other rows are fine where the oracle gives them, of the same answers."""
+
+        def careful() -> Iterator[Outcome]:
+            yield by_duckdb(self._address, read, "off")
+
+        with self._store(changes):
+            return judged(outcome, original, lambda: self._oracle(changes, read), careful)
+
+    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome | None]:
+        """Outcomes of the oracle: of the store, and of each part of a Delta log that says the same thing as another."""
+        yield by_oracle(self._address, read)
+        image = self._subject.image
+        for view in other_views(image, read.at.get("version")):
+            Listed.hidden = frozenset(name for name, data in view.items() if data is None)
+            written = {name: data for name, data in view.items() if data is not None}
+            self._subject.put(written)
+            try:
+                yield by_oracle(self._address, read)
+            finally:
+                self._subject.restore(written)
+                Listed.hidden = frozenset()
+
+    @contextmanager
+    def _store(self, changes: Changes) -> Iterator[None]:
+        with store_of(self._subject, {**self.image, **changes}):
+            yield
+
+
+@contextmanager
+def store_of(subject: Subject, answers: Changes) -> Iterator[None]:
+    """While the block runs, a table is in a store. answers: of the store; what they do not say, it says as it is."""
+    fsspec.register_implementation("listed", Listed, clobber=True)
+    retries.WAITING = retries.Waiting(sleep=lambda _: None)
+    Listed.root, Listed.answers = subject.directory, dict(answers)
+    try:
+        yield
+    finally:
+        Listed.answers = {}
+
+
+def _info(place: Path, root: Path) -> dict[str, Any]:
+    status = place.stat()
+    below = place.relative_to(root).as_posix()
+    name = "table" if below == "." else f"table/{below}"
+    if place.is_dir():
+        return {"name": name, "size": 0, "type": "directory"}
+    is_set = status.st_mtime < _LATEST_S
+    return {"name": name, "size": status.st_size, "type": "file", "mtime": status.st_mtime if is_set else _LATEST_S}
+
+
+def _name(info: Any) -> str:
+    return str(info.get("name", "")).removeprefix("table/") if isinstance(info, dict) else ""
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
