@@ -12,7 +12,6 @@ from harness.metadata.filters.conditions import unmoved
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
 from harness.metadata.filters.value_texts import DAY_NS
-from harness.queries.rewritten import Now
 
 # The moment of a query, as its conditions name it: `day >= current_date - 30`.
 #
@@ -31,7 +30,7 @@ def names_now(tree: exp.Expr) -> bool:
     return any(_is_moment(node) for node in tree.walk())
 
 
-def since(condition: exp.Expr, now: Now) -> exp.Expr | None:
+def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """That a column is at a moment or after it, where the condition says so for each moment from now on."""
     match condition:
         case exp.GT() | exp.GTE() | exp.EQ() if names_now(condition.expression):
@@ -48,13 +47,13 @@ def since(condition: exp.Expr, now: Now) -> exp.Expr | None:
     return None if earliest is None else exp.GTE(this=column.copy(), expression=earliest)
 
 
-def _earliest(moment: exp.Expr, now: Now) -> exp.Expr | None:
+def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """The earliest value of an expression of the moment. All that `literal_of` knows of moments grows with them."""
     holder = exp.Paren(this=moment.copy())
     found = [node for node in holder.walk() if _is_moment(node)]
     if len(found) != 1:
         return None
-    earliest = now.earliest - _MARGIN
+    earliest = now - _MARGIN
     type_ = exp.DType.DATE if type(found[0]) is exp.CurrentDate else exp.DType.TIMESTAMPNTZ
     found[0].replace(_literal(earliest, type_))
     literal = literal_of(holder)
@@ -84,7 +83,7 @@ Renamed: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
 """What stands in a column's place; None: it cannot be told."""
 
 
-def implied(condition: exp.Expr, renamed: Renamed, now: Now | None) -> exp.Expr | None:
+def implied(condition: exp.Expr, renamed: Renamed, now: datetime.datetime | None) -> exp.Expr | None:
     """What the condition says of columns that `renamed` knows: true wherever the condition is. None: nothing.
 
     now: as for `since`; None: nothing is known of it.
@@ -112,7 +111,7 @@ def implied(condition: exp.Expr, renamed: Renamed, now: Now | None) -> exp.Expr 
             return None if weaker is None else _whole(weaker, renamed)
 
 
-def _all(parts: Iterator[exp.Expr], renamed: Renamed, now: Now | None) -> exp.Expr | None:
+def _all(parts: Iterator[exp.Expr], renamed: Renamed, now: datetime.datetime | None) -> exp.Expr | None:
     known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
     return exp.and_(*known, copy=False) if known else None
 

@@ -20,6 +20,7 @@ positional join, an ASOF join or one by NEAREST, where which rows there are deci
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -41,7 +42,6 @@ from harness.queries.outputs import (
     keeps_rows,
     position_of,
 )
-from harness.queries.rewritten import Now
 from harness.queries.sources import (
     conditions,
     conjuncts,
@@ -98,7 +98,9 @@ def _is_made_of(expression: exp.Expr, keys: list[exp.Expr]) -> bool:
 class Pushdown:
     """Finds, per reference to a bound table, the conditions that its rows must satisfy to matter at all."""
 
-    def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema], now: Now | None = None) -> None:
+    def __init__(
+        self, statement: exp.Expr, schemas: Mapping[int, Schema], now: datetime.datetime | None = None
+    ) -> None:
         """`schemas`: by the `id` of each reference to a bound table in `statement`. now: None: it is not known."""
         self._schemas = schemas
         self._now = now

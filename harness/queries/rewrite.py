@@ -8,6 +8,7 @@ replaced in it, and those that stand before a column (`harness.queries.statement
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal
@@ -22,7 +23,7 @@ from harness.metadata.filters.value_texts import whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries.implied import names_now
 from harness.queries.pushdown import Pushdown
-from harness.queries.rewritten import Now, Rewritten, TableReference
+from harness.queries.rewritten import Rewritten, TableReference
 from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
 from harness.storage.records import dataclass
 
@@ -101,7 +102,7 @@ def rewrite(
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
-    now: Callable[[], Now] | None = None,
+    now: Callable[[], datetime.datetime] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -144,7 +145,7 @@ def rewrite_statement(
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
-    now: Callable[[], Now] | None = None,
+    now: Callable[[], datetime.datetime] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-from dataclasses import field
-
 from harness.metadata.filters.predicate import Filter
 from harness.storage.records import dataclass
 
@@ -52,20 +49,3 @@ class Rewritten:
         for put, original in self.originals.items():
             text = text.replace(put, original)
         return text
-
-
-# When a query is made; apart from what reads queries, for that is slow to import.
-
-
-def _present() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Now:
-    """When a query is made.
-
-    earliest: no run of it has an earlier moment; in UTC, without a zone. It is the present one by default.
-    """
-
-    earliest: datetime.datetime = field(default_factory=_present)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.metadata.tables.reading import MetadataTable
-    from harness.queries.rewritten import Now, Rewritten, TableReference
+    from harness.queries.rewritten import Rewritten, TableReference
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -176,14 +177,18 @@ def run_query(
         read = _read(rewritten, snapshots, metadata, connection)
         return duckdb_engine().query(rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals)
     from harness.queries.rewrite import rewrite
-    from harness.queries.rewritten import Now
 
     if dialect == "spark":
-        own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=Now)
+        own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=_present)
         rewritten = _certain(own)
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
-    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=Now)
+    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=_present)
     return _transpiled(rewritten, snapshots, spark)
+
+
+def _present() -> datetime.datetime:
+    """The present in UTC, without a zone: no run of a query on Spark has an earlier moment."""
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
@@ -379,7 +384,7 @@ def _rewritten(
     dialect: str,
     prefix: str,
     metadata: Callable[[str, str], Schema | None],
-    now: Callable[[], Now],
+    now: Callable[[], datetime.datetime],
 ) -> Rewritten:
     if dialect == "duckdb":
         from harness.queries.plain import rewrite_plain
