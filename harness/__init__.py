@@ -72,7 +72,7 @@ from harness.errors import (
 
 if TYPE_CHECKING:
     from harness.differ.compare import compare
-    from harness.differ.query_side import Query
+    from harness.differ.opening import Query
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
     from harness.metadata.catalogs.catalog import Catalog, Located

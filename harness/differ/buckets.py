@@ -15,10 +15,10 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
+from harness.differ.forms import plain
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference, RowKind
 from harness.differ.sides import Buckets, Sums
-from harness.differ.storage_types import plain
 from harness.engines.duckdb.instance import tracked
 from harness.metadata.plan.scan_plan import ScanPlan
 

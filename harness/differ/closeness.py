@@ -1,4 +1,4 @@
-"""How far two values lie apart, as DuckDB expressions over Arrow data that `harness.differ.storage_types` carries.
+"""How far two values lie apart, as DuckDB expressions over Arrow data that `harness.differ.forms` carries.
 
 Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. What is relative is judged in
 doubles. Neither null, NaN nor an infinity is close to anything.
@@ -14,10 +14,9 @@ from enum import Enum
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import digits_of, is_ticks, nanos
+from harness.differ.forms import carried, digits_of, is_ticks, nanos
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import normal_type
-from harness.differ.storage_types import carried
 from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
 

@@ -22,9 +22,8 @@ from harness.differ.by_hashes import LABELS, Found, SideFailedError, by_hashes, 
 from harness.differ.canonical import SignedZeros
 from harness.differ.exact import Rules
 from harness.differ.forms import form
-from harness.differ.opening import Opening, opened
+from harness.differ.opening import Opening, Query, opened
 from harness.differ.origins import columns_of, with_origins
-from harness.differ.query_side import Query
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo

@@ -15,13 +15,11 @@ import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
-from harness.differ.batch import BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.differ.compare import compare
-from harness.differ.opening import Opening
-from harness.differ.query_side import named_allowances
+from harness.differ.opening import Opening, named_allowances
 from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
 from harness.differ.relaxed import MOST_ROWS
-from harness.differ.result import ComparisonResult, SideInfo
+from harness.differ.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, SideInfo, entry_of
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.queries.transpile.parser import to_duckdb

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
 from harness.differ.duckdb_side import DuckDBSide
+from harness.differ.forms import carried
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
 from harness.differ.sides import Side
-from harness.differ.storage_types import carried
 from harness.engines import sqltext
 from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError

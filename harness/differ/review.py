@@ -17,11 +17,11 @@ from harness.differ.buckets import Groups, Hash
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
 from harness.differ.exact import MOST_EXAMPLES, distance, distance_text, examples
+from harness.differ.forms import carried, plain, storage_type
 from harness.differ.hashing import Value, column_hash
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference
 from harness.differ.sides import HASH_PREFIX, Hashing
-from harness.differ.storage_types import carried, plain, storage_type
 
 Fetch: TypeAlias = Callable[[int, pa.Table, Sequence[str]], Iterator[pa.Table]]
 """The rows of a side (0 or 1) that have wanted hashes, as `Side.matching` gives them."""

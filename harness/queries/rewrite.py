@@ -21,9 +21,8 @@ from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.value_texts import whole_number
 from harness.metadata.model.schema import METADATA, Schema
-from harness.queries.implied import names_now
-from harness.queries.pushdown import Pushdown
-from harness.queries.rewritten import Rewritten, TableReference
+from harness.queries.plain import Rewritten, TableReference
+from harness.queries.pushdown import Pushdown, names_now
 from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
 from harness.storage.records import dataclass
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.metadata.tables.reading import MetadataTable
-    from harness.queries.rewritten import Rewritten, TableReference
+    from harness.queries.plain import Rewritten, TableReference
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -433,7 +433,8 @@ def _certain(rewritten: Rewritten) -> Rewritten:
 
 def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: SparkSession | None) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
-    from harness.queries.transpile import queries, results
+    from harness.queries.transpile import agreement as results
+    from harness.queries.transpile import queries
 
     plans = _plans(rewritten, snapshots)
     described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)
@@ -453,7 +454,7 @@ def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: 
 
 def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:
     """Raises UnsupportedError: sqlglot, whose reading Spark gets, takes the query for another one than DuckDB."""
-    from harness.queries.syntax import misreading
+    from harness.queries.transpile.agreement import misreading
 
     found = misreading(tree, written_back)
     if found is not None:

@@ -19,9 +19,9 @@ import harness
 from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
-from harness.queries.syntax import misreading
 from harness.queries.transpile import queries as transpile
 from harness.queries.transpile.aggregate_entries import SUPPORTED
+from harness.queries.transpile.agreement import misreading
 from harness.queries.transpile.functions.registry import FunctionKind
 from harness.queries.transpile.functions.table import NAMES
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -29,8 +29,20 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.differ.reports.verdict import counted, differing_rows, engine_and_place, sentence, shown_rows, verdict
-from harness.differ.result import ColumnDifference, ComparisonResult, Origin, RowDifference, RowKind, SideInfo
+from harness.differ.result import (
+    ColumnDifference,
+    ComparisonResult,
+    Origin,
+    RowDifference,
+    RowKind,
+    SideInfo,
+    counted,
+    differing_rows,
+    engine_and_place,
+    sentence,
+    shown_rows,
+    verdict,
+)
 from harness.errors import visible
 
 # Which differing rows are shown beside each other, and which of their cells are marked.

@@ -23,13 +23,13 @@ from harness.metadata.model.schema import (
 )
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
-from harness.queries.transpile.ordering import check_ordered
+from harness.queries.transpile.ordered_aggregates import check_ordered
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
-    from harness.queries.transpile.frames import Exclusion
+    from harness.queries.transpile.windows import Exclusion
 
 
 @dataclass(frozen=True, slots=True)

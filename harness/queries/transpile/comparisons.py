@@ -23,7 +23,8 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import intervals, lists
+from harness.queries.transpile.functions import lists
+from harness.queries.transpile.functions import moments as intervals
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike

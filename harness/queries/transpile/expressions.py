@@ -22,7 +22,9 @@ from harness.metadata.model.schema import (
     Type,
 )
 from harness.queries.transpile import aggregates, casts, comparisons, ordered_aggregates, spark_text, windows
-from harness.queries.transpile.functions import folds, intervals, lists, nested, table
+from harness.queries.transpile.functions import lists, nested, table
+from harness.queries.transpile.functions import moments as intervals
+from harness.queries.transpile.functions import nested as folds
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (

@@ -31,8 +31,7 @@ from harness.metadata.filters.predicate import (
 from harness.metadata.model.schema import Field, FloatType, Schema, StructType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.nodes import check
-from harness.queries.transpile.parser import parse_condition
+from harness.queries.transpile.parser import check, parse_condition
 from harness.queries.transpile.values import Typed
 
 # Predicates as conditions in Spark's SQL: exact, because their values are exact.

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from harness.metadata.filters.literals import literal_of
-from harness.queries.transpile import frames, unnest
-from harness.queries.transpile.order_limit import place_of
+from harness.queries.transpile import clauses as unnest
+from harness.queries.transpile import windows as frames
+from harness.queries.transpile.clauses import place_of
 from harness.queries.transpile.scopes import Output, Scope
 from harness.queries.transpile.spark_text import refused
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Unpack
 from sqlglot import exp
 
 from harness.metadata.model.schema import ListType, MapType, StructType
-from harness.queries.transpile.functions import date_parts, folds, lists, nested, numbers, patterns, text, times
-from harness.queries.transpile.functions import intervals as series
+from harness.queries.transpile.functions import lists, nested, numbers, patterns, text, times
+from harness.queries.transpile.functions import moments as date_parts
+from harness.queries.transpile.functions import moments as series
+from harness.queries.transpile.functions import nested as folds
 from harness.queries.transpile.functions.registry import Call, Domain, Function, FunctionKind
 from harness.queries.transpile.values import Typed, alike
 
@@ -294,8 +296,8 @@ SCALARS: tuple[Function, ...] = (
     *date_parts.FUNCTIONS,
     *times.FUNCTIONS,
     *lists.FUNCTIONS,
-    *folds.FUNCTIONS,
-    *series.FUNCTIONS,
+    *folds.FOLDS,
+    *series.SERIES,
     *nested.FUNCTIONS,
 )
 """Those that this package lowers, by their names."""

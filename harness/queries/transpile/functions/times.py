@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from harness.metadata.model.schema import DecimalType, IntegerType, TimestampType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.date_parts import time_function
-from harness.queries.transpile.functions.intervals import amount, is_moment, is_timestamp, micros
+from harness.queries.transpile.functions.moments import amount, is_moment, is_timestamp, micros, time_function
 from harness.queries.transpile.functions.registry import (
     NUMBER,
     PLACE,
