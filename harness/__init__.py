@@ -156,7 +156,7 @@ _LAZY = {
     "Limits": "storage.limits",
     "Located": "metadata.catalogs.catalog",
     "Pulled": "tools.slices.pulling",
-    "Query": "differ.query_side",
+    "Query": "differ.opening",
     "Relaxations": "differ.relaxations",
     "SliceRequest": "tools.slices.request",
     "Snapshot": "snapshot",
