@@ -248,11 +248,7 @@ class _Run:
             group_by=rules.group_by,
         )
         return replace(
-            second,
-            left=found.left,
-            right=found.right,
-            schema=found.schema,
-            relaxations=relaxations.described(),
+            second, left=found.left, right=found.right, schema=found.schema, relaxations=relaxations.described()
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:

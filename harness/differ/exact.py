@@ -70,11 +70,7 @@ def column_differences(
 
 
 def examples(
-    left: pa.Table,
-    right: pa.Table,
-    column: str,
-    differing: Sequence[tuple[int, int]],
-    furthest: tuple[int, int] | None,
+    left: pa.Table, right: pa.Table, column: str, differing: Sequence[tuple[int, int]], furthest: tuple[int, int] | None
 ) -> tuple[tuple[str, str], ...]:
     """Some different pairs of values, printed: first those that lie furthest apart."""
     texts: dict[tuple[str, str], None] = {}
@@ -148,12 +144,7 @@ class Difference:
 
 
 def multiset_difference(
-    left: pa.Table,
-    right: pa.Table,
-    columns: Sequence[str],
-    *,
-    max_rows: int,
-    signed_zeros: SignedZeros = "distinct",
+    left: pa.Table, right: pa.Table, columns: Sequence[str], *, max_rows: int, signed_zeros: SignedZeros = "distinct"
 ) -> Difference:
     """Rows that one table has more often than the other.
 
@@ -365,7 +356,7 @@ def _by_key(side: str, table: pa.Table, keys: Sequence[str], signed_zeros: Signe
         text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in keys)
         raise RequestError(
             f"Cannot pair rows by {', '.join(map(repr, keys))}: the {side} side has {several[worst]} rows with {text}, "
-            f"and {len(several)} such keys in all; add columns to the key, or compare without keys",
+            f"and {len(several)} such keys in all; add columns to the key, or compare without keys"
         )
     return places
 

@@ -305,10 +305,7 @@ class _Mentions:
 # Putting views in their place.
 
 
-_QUOTES: dict[str, Callable[[str], str]] = {
-    "duckdb": quoted,
-    "spark": lambda name: "`" + name.replace("`", "``") + "`",
-}
+_QUOTES: dict[str, Callable[[str], str]] = {"duckdb": quoted, "spark": lambda name: "`" + name.replace("`", "``") + "`"}
 
 
 def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:

@@ -17,19 +17,7 @@ _Sources = frozenset[int]
 _NONE: _Sources = frozenset()
 _OF_ONE = {exp.Paren, exp.Cast, exp.TryCast, exp.Neg, exp.Not, exp.Year, exp.TimestampTrunc, exp.IsNan, exp.Between}
 """Null where `this` is."""
-_OF_TWO = {
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.Like,
-    exp.StartsWith,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-}
+_OF_TWO = {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.StartsWith, exp.Add, exp.Sub, exp.Mul}
 """Null where `this` or `expression` is."""
 
 

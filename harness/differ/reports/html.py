@@ -125,10 +125,7 @@ def to_html(comparison: ComparisonResult) -> str:
     `#find=TEXT` in its address set the filter.
     """
     title = f"{_TITLES[verdict(comparison)][1]}: {comparison.left.name} / {comparison.right.name}"
-    totals = (
-        *_totals("columns", column_table(comparison)),
-        *_totals("groups", group_table(comparison)),
-    )
+    totals = (*_totals("columns", column_table(comparison)), *_totals("groups", group_table(comparison)))
     body = [*_summary(comparison), *_schema(comparison), *totals, *_rows(comparison)]
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 

@@ -21,7 +21,7 @@ from harness.queries.transpile.spark_text import refused
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {
-        exp.TryCast,  # `literals` sees through it where it cannot fail; `expressions` tells it from Cast
+        exp.TryCast  # `literals` sees through it where it cannot fail; `expressions` tells it from Cast
     }
 )
 _ARGUMENTS = {"this", "expression", "expressions"}

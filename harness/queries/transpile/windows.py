@@ -160,11 +160,9 @@ class Exclusion:
         rows = f"COLLECT_LIST(NAMED_STRUCT({fields}{own}{counts})){over_clause(self.rows, self.frame)}"
         peer = " AND ".join(f"y.p{i} <=> w.p{i}" for i in range(len(self.keys))) or "true"
         itself = "i + 1 = w.place"
-        stays = {
-            "CURRENT ROW": f"NOT ({itself})",
-            "GROUP": f"NOT ({peer})",
-            "TIES": f"(NOT ({peer}) OR {itself})",
-        }[self.kind] + (" AND y.f" if conditions else "")
+        stays = {"CURRENT ROW": f"NOT ({itself})", "GROUP": f"NOT ({peer})", "TIES": f"(NOT ({peer}) OR {itself})"}[
+            self.kind
+        ] + (" AND y.f" if conditions else "")
         # A lambda may hold no window function and no aggregate: what it needs of the row stands beside the list.
         given = f"NAMED_STRUCT('rows', {rows}, 'place', {self._place()}{own})"
         return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({given}), w -> FILTER(w.rows, (y, i) -> {stays})), 1)"

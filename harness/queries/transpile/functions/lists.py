@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Unpack
+from functools import partial
 
 from sqlglot import exp
 
@@ -20,7 +19,7 @@ from harness.metadata.model.schema import (
     Type,
     UnknownType,
 )
-from harness.queries.transpile.functions.registry import Call, Domain, Function, FunctionKind, clipped, said, whole
+from harness.queries.transpile.functions.registry import Call, Function, FunctionKind, clipped, lowered_by, said, whole
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
 PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
@@ -261,19 +260,7 @@ def _flattened(call: Call) -> Typed | None:
     return Typed(f"FLATTEN({without_nulls(listed.sql)})", inner)
 
 
-def list_function(
-    names: tuple[str, ...],
-    lowering: Callable[[Call], Typed | None],
-    takes: str,
-    written: str,
-    *draws: str,
-    **domain: Unpack[Domain],
-) -> Function:
-    """An entry of this section."""
-    return Function(
-        names=names, kind=FunctionKind.LISTS, lowering=lowering, takes=takes, written=written, draws=draws, **domain
-    )
-
+list_function = partial(lowered_by, FunctionKind.LISTS)
 
 _NOT_NESTED = "elements that are not nested"
 _CAST = "refused: other types; cast to one"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Unpack
+from functools import partial
 
 from sqlglot import exp
 
@@ -15,8 +15,6 @@ from harness.queries.transpile.functions.registry import (
     BIGINT,
     CLOCK,
     Call,
-    Domain,
-    Form,
     Function,
     FunctionKind,
     Lowering,
@@ -414,28 +412,7 @@ def _whole_between(call: Call) -> Typed | None:
     return Typed(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
 
 
-def time_function(
-    names: tuple[str, ...],
-    lowering: Lowering | None = None,
-    *,
-    written: str = "",
-    draws: tuple[str, ...],
-    takes: str = "DATE or TIMESTAMP",
-    forms: tuple[Form, ...] = (),
-    **domain: Unpack[Domain],
-) -> Function:
-    """An entry of this section."""
-    return Function(
-        names=names,
-        kind=FunctionKind.TIMES,
-        forms=forms,
-        lowering=lowering,
-        takes=takes,
-        written=written,
-        draws=draws,
-        **domain,
-    )
-
+time_function = partial(Function, kind=FunctionKind.TIMES, takes="DATE or TIMESTAMP")
 
 _NAMED_PARTS = {
     "year": ("year",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Unpack
+from functools import partial
 
 from sqlglot import exp
 
@@ -34,10 +34,10 @@ from harness.queries.transpile.functions.registry import (
     ANY_TEXT,
     VARCHAR,
     Call,
-    Domain,
     Function,
     FunctionKind,
     Lowering,
+    lowered_by,
     said,
 )
 from harness.queries.transpile.values import (
@@ -101,9 +101,7 @@ def _values(call: Call) -> Typed | None:
 
 def _entries(call: Call) -> Typed | None:
     value, type_ = the_map(call)
-    pair = StructType(
-        (Field(id=1, name="key", type=type_.key.type), Field(id=2, name="value", type=type_.value.type)),
-    )
+    pair = StructType((Field(id=1, name="key", type=type_.key.type), Field(id=2, name="value", type=type_.value.type)))
     return Typed(f"MAP_ENTRIES({value.sql})", list_of(pair))
 
 
@@ -162,18 +160,7 @@ def _zipped(call: Call) -> Typed | None:
     return Typed(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", pair)
 
 
-def _nested(
-    names: tuple[str, ...],
-    lowering: Lowering,
-    takes: str,
-    written: str,
-    *draws: str,
-    **domain: Unpack[Domain],
-) -> Function:
-    return Function(
-        names=names, kind=FunctionKind.NESTED, lowering=lowering, takes=takes, written=written, draws=draws, **domain
-    )
-
+_nested = partial(lowered_by, FunctionKind.NESTED)
 
 FUNCTIONS = (
     _nested(

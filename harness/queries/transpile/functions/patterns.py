@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from harness.metadata.model.schema import Field, ListType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.registry import VARCHAR, Call, Function, FunctionKind, Lowering, said, whole
+from harness.queries.transpile.functions.registry import (
+    VARCHAR,
+    Call,
+    Function,
+    FunctionKind,
+    Lowering,
+    lowered_by,
+    said,
+    whole,
+)
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed
 
 # Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike, written so that they do.
@@ -326,20 +336,12 @@ def _split(call: Call) -> Typed | None:
     return Typed(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 
-def _pattern(
-    names: tuple[str, ...], lowering: Lowering | None, takes: str, written: str, *draws: str, outside: str = ""
-) -> Function:
-    return Function(
-        names=names,
-        kind=FunctionKind.PATTERNS,
-        lowering=lowering,
-        takes=takes,
-        written=written,
-        agree="what RE2 and Java read alike" if lowering is not None else "",
-        outside=outside or "refused: patterns that are no literals, or read otherwise by either",
-        draws=draws,
-    )
-
+_pattern = partial(
+    lowered_by,
+    FunctionKind.PATTERNS,
+    agree="what RE2 and Java read alike",
+    outside="refused: patterns that are no literals, or read otherwise by either",
+)
 
 _LITERAL = "VARCHAR, literal[, literal]"
 
@@ -390,24 +392,6 @@ FUNCTIONS = (
         "VARCHAR, literal",
         "SPLIT",
         "regexp_split_to_array({text}, '[ ,]+')",
-    ),
-    _pattern(
-        ("LIKE",),
-        None,
-        "VARCHAR, literal",
-        "LIKE",
-        "({text} LIKE 'a%')",
-        "({text} NOT LIKE '%$_b%' ESCAPE '$')",
-        outside="refused: patterns that are no literals",
-    ),
-    _pattern(
-        ("ILIKE",),
-        None,
-        "VARCHAR, literal",
-        "LIKE, both in lower case",
-        "({text} ILIKE 'A%')",
-        "({text} NOT ILIKE '_x%')",
-        outside="refused: patterns that are no literals, or have letters beyond ASCII",
     ),
     Function(
         names=("a ~ b",),

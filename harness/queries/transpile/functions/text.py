@@ -230,11 +230,7 @@ FUNCTIONS = (
         )
         for name in ("lpad", "rpad")
     ),
-    _text(
-        ("repeat",),
-        Form((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"),
-        draws=("repeat({text}, {place})",),
-    ),
+    _text(("repeat",), Form((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"), draws=("repeat({text}, {place})",)),
     _text(
         ("replace",),
         Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "REPLACE({0}, {1}, {2})"),
