@@ -131,11 +131,8 @@ _NONE = Sums(0, 0, 0)
 
 
 def total(buckets: Buckets) -> int:
-    """How many rows a side has."""
+    """The number of a side's rows."""
     return sum(sums.rows for sums in buckets.values())
-
-
-# How many rows differ in each group: of a partition, a day, whatever columns are asked for.
 
 
 MOST_GROUPS = 20

@@ -120,7 +120,7 @@ class _Run:
     resources: ExitStack
     allowances: Mapping[str, Tolerance] = field(default_factory=dict)
     _partitions: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """Of each side that is a planned table: its partition columns, as the left side calls them."""
+    """The partition columns of each side that is a planned table, as the left side calls them."""
 
     def comparison(self) -> ComparisonResult:
         try:
@@ -193,7 +193,7 @@ class _Run:
         return tuple(name for name in names if name in columns)
 
     def _grouped(self, found: Found, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Found:
-        """What was found of rows in memory, and how many of them differ in each group."""
+        """The differences of rows in memory, and how many rows differ in each group."""
         first, second = (
             ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=self.resources)
             for side, rows in zip(sides, found.shown, strict=True)
@@ -334,7 +334,7 @@ def _openings(
 
 
 def _with_engine(side: object, engine: str, spark: SparkSession | None) -> tuple[object, str, Query | None]:
-    """What is read, by which engine, and the query whose result it is, if any."""
+    """The data to read, its engine, and the query whose result it is, if any."""
     match side:
         case (Query() as query, str(own)):
             return _with_engine(query, own, spark)
@@ -363,7 +363,7 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
 
 
 def _many(side: Side, few: int) -> bool:
-    """Whether a planned table surely has too many rows to fetch, whatever its deletes: then no read finds it out."""
+    """Tells whether a planned table surely has too many rows to fetch, whatever its deletes."""
     assert side.plan is not None
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
@@ -372,7 +372,7 @@ def _many(side: Side, few: int) -> bool:
 
 
 def _count(side: Side, few: int) -> int:
-    """How many rows a side has; all of its values are read, as far as they can be compared."""
+    """The number of a side's rows; all of its values are read, as far as they can be compared."""
     head = side.head(side.schema.names, few + 1)
     if head.num_rows <= few:
         return int(head.num_rows)

@@ -1,4 +1,4 @@
-"""What of a column is hashed, so that both sides hash equal values alike.
+"""The part of a column's values that is hashed, so that both sides hash equal values alike.
 
 A form is made from the types of both sides, and stands for the values that `harness.differ.canonical` gives: integers
 and decimals by value, times in the coarser unit and what is left of it, floats by the bits of the double, text and
@@ -31,7 +31,7 @@ class Whole:
 
 
 class Digits(Enum):
-    """How many words the digits of a number take."""
+    """The number of words that the digits of a number take."""
 
     NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
     WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
@@ -132,13 +132,13 @@ def nanos(type_: pa.DataType) -> int:
 
 
 def is_ticks(type_: pa.DataType) -> bool:
-    """Whether values count a unit of time."""
+    """Tells whether values count a unit of time."""
     kind = pa.types
     return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
 
 
 def is_bytes(type_: pa.DataType) -> bool:
-    """Whether a normal type's values are text or bytes."""
+    """Tells whether a normal type's values are text or bytes."""
     kind = pa.types
     return bool(kind.is_string(type_) or kind.is_binary(type_) or kind.is_fixed_size_binary(type_))
 
@@ -192,11 +192,9 @@ def digits_of(type_: pa.DataType) -> tuple[int, int]:
     return _INTEGER_DIGITS[type_.bit_width], 0
 
 
-# Arrow data in types that DuckDB takes as they are.
-#
-# DuckDB has no instants in nanoseconds, no durations, no dates in milliseconds and no halves: it would round or convert
-# them. They go in as the integers that they are, or as the next wider float; `harness.differ.hashing` is told what
-# they stand for. Encodings (dictionaries, run ends, views) are taken off, extension types too.
+# Arrow data in types that DuckDB takes without rounding. Instants in nanoseconds, durations and dates in milliseconds
+# go in as integers, and halves as the next wider float; `harness.differ.hashing` is told what they stand for. Encodings
+# (dictionaries, run ends, views) and extension types are taken off.
 
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)

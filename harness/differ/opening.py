@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# A query as a side of a comparison: run by an engine, with what its text says of the last bits of its columns.
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query over tables, for `harness.compare`, which runs it on the engine of its side.
@@ -64,7 +61,7 @@ class Query:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The name in reports."""
         return f"query on {', '.join(self.tables)}" if self.tables else "query"
 
     def run(self, engine: str, spark: SparkSession | None) -> object:
@@ -87,7 +84,7 @@ class Query:
             return EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}")
 
     def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
-        """How far the last bits of a column of the result may differ. columns: the result's names, in its order."""
+        """The tolerances of the last bits of the result's columns. columns: the result's names, in its order."""
         tables = {name: open_table(each) if isinstance(each, str) else each for name, each in self.tables.items()}
         snapshots = {name: each.snapshot() if isinstance(each, Table) else each for name, each in tables.items()}
         schemas = {name: each.schema for name, each in snapshots.items()}
@@ -120,7 +117,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What is read of one side, and how.
+    """The data of a side, and how it is read.
 
     data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
     is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
@@ -168,7 +165,7 @@ class Opening:
 
     @property
     def has_types(self) -> bool:
-        """Whether the side's columns have types; else it is opened once the other side's are known."""
+        """Tells whether the side's columns have types; else it is opened once the other side's are known."""
         return not isinstance(self.data, Source) or self.data.has_types
 
     @property
@@ -228,13 +225,13 @@ class Opening:
         return open_arrow(data, info, self.places, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
-        """Of a query's columns: how far their last bits may differ."""
+        """The tolerances of the last bits of a query's columns."""
         if self.query is None or not (is_relation(self.data) or is_frame(self.data)):
             return {}
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """Where the wanted columns are among `names`.
+        """The places of the wanted columns among `names`.
 
         Raises:
             RequestError: one is missing, or there twice.
@@ -304,19 +301,19 @@ def opened(data: object) -> object:
 
 
 def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:
-    """Whether it is a DuckDB relation."""
+    """Tells whether it is a DuckDB relation."""
     return isinstance(data, duckdb.DuckDBPyRelation)
 
 
 def is_frame(data: object) -> TypeGuard[DataFrame]:
-    """Whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
+    """Tells whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )
 
 
 def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
-    """Where the table is, and which snapshot is read, where that is known without reading."""
+    """The table's location, and the snapshot that is read, where that is known without reading."""
     match data:
         case Table():
             return data.location, data.snapshot().id

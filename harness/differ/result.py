@@ -1,4 +1,4 @@
-"""What a comparison found, as plain values: what every report is made from."""
+"""The findings of a comparison, or of many, as plain values: every report is made from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.errors import HarnessError
 
 
 class SchemaKind(enum.Enum):
-    """How two schemas differ in a column; the values are the words of the reports."""
+    """The kinds of difference of two schemas in a column; the values are the words of the reports."""
 
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
@@ -26,7 +26,7 @@ class SchemaKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """One column of which the two sides say different things.
+    """A column that differs in the schemas of both sides.
 
     left, right: what each side says (a type, `nullable`, a place from 1); None: it has no such column. rule: of types
         that are reconciled, the rule by which they are.
@@ -45,12 +45,12 @@ class SchemaDifference:
 
     @property
     def counts(self) -> bool:
-        """Whether this makes the two sides differ."""
+        """Tells whether this makes the two sides differ."""
         return self.kind not in (SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
 class RowKind(enum.Enum):
-    """How a row differs; the values are the words of the reports."""
+    """The kinds of differing rows; the values are the words of the reports."""
 
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
@@ -59,7 +59,7 @@ class RowKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a row of a planned table comes from.
+    """The origin of a row of a planned table.
 
     file: the data file, as recorded. position: the physical row in it, from 0.
     hidden_by: the delete files that hide this row on the other side, as recorded; empty where none does, or where the
@@ -96,7 +96,7 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifference:
-    """What differs in one column, among rows that are paired.
+    """The differences in one column, among rows that are paired.
 
     rows: how many pairs differ in it. allowed: how many more differ, within its tolerance. left_nulls, right_nulls: of
         `rows`, how many are null on that side.
@@ -115,7 +115,7 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDifference:
-    """How many rows differ among those of one value of the columns that rows are counted by.
+    """The number of differing rows of one value of the columns that rows are counted by.
 
     values: printed. A changed row counts for what the left side says.
     """
@@ -184,17 +184,17 @@ class ComparisonResult:
 
     @property
     def failed(self) -> bool:
-        """Whether both sides failed, so that nothing could be compared."""
+        """Tells whether both sides failed, so that nothing could be compared."""
         return self.left.error is not None and self.right.error is not None
 
     @property
     def outcomes_differ(self) -> bool:
-        """Whether one side failed and the other did not."""
+        """Tells whether one side failed and the other did not."""
         return (self.left.error is None) != (self.right.error is None)
 
     @property
     def equal(self) -> bool:
-        """Whether both sides gave rows, and no difference was found that counts."""
+        """Tells whether both sides gave rows, and no difference was found that counts."""
         return (
             self.left.error is None
             and self.right.error is None
@@ -203,7 +203,7 @@ class ComparisonResult:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: the page of `to_html` in a frame of its own, and what `to_text` says."""
+        """The page of `to_html` in a frame of its own, and its text, for notebooks."""
         from harness.differ.reports.html import framed
 
         return framed(self.to_html(), self.to_text())
@@ -233,11 +233,11 @@ class ComparisonResult:
         return to_html(self)
 
 
-# What a comparison comes to, in a word and in a sentence; and the words that all reports share.
+# The words that all reports share.
 
 
 class Verdict(enum.Enum):
-    """What a comparison comes to; the values are the words of the JSON report."""
+    """The outcomes of a comparison; the values are the words of the JSON report."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -246,7 +246,7 @@ class Verdict(enum.Enum):
 
 
 def verdict(comparison: ComparisonResult) -> Verdict:
-    """What the comparison comes to."""
+    """The outcome of the comparison."""
     if comparison.failed:
         return Verdict.FAILED
     if comparison.outcomes_differ:
@@ -281,12 +281,12 @@ def engine_and_place(side: SideInfo) -> str:
 
 
 def shown_rows(comparison: ComparisonResult) -> int:
-    """How many of the differing rows the comparison holds, each counted as often as it occurs."""
+    """The number of differing rows that the comparison holds, each counted as often as it occurs."""
     return sum(row.count for row in comparison.rows)
 
 
 def differing_rows(comparison: ComparisonResult) -> int:
-    """How many rows differ, each counted as often as it occurs."""
+    """The number of differing rows, each counted as often as it occurs."""
     return comparison.changed + comparison.only_left + comparison.only_right
 
 
@@ -306,9 +306,6 @@ def _outcome_words(side: SideInfo) -> str:
     return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
 
 
-# Many comparisons as one result: of queries, or of the tables of two catalogs.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFile:
     """A query, and how its results are compared.
@@ -323,7 +320,7 @@ class QueryFile:
 
 
 class BatchOutcome(enum.Enum):
-    """What one comparison comes to; the values are the words of the reports."""
+    """The outcomes of one comparison of many; the values are the words of the reports."""
 
     EQUAL = "equal"
     ALLOWED = "allowed difference"  # within tolerances or allowances, each of them printed
@@ -352,7 +349,7 @@ class BatchEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What many comparisons found.
+    """The findings of many comparisons.
 
     title: what was compared, for reports. sides: what the left and the right side is called.
     """
@@ -362,16 +359,16 @@ class Batch:
     entries: tuple[BatchEntry, ...]
 
     def count(self, outcome: BatchOutcome) -> int:
-        """How many comparisons came to this."""
+        """The number of comparisons with this outcome."""
         return sum(entry.outcome is outcome for entry in self.entries)
 
     @property
     def equal(self) -> bool:
-        """Whether all were compared, and none is different."""
+        """Tells whether all were compared, and none is different."""
         return all(entry.outcome in (BatchOutcome.EQUAL, BatchOutcome.ALLOWED) for entry in self.entries)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the page of `harness.differ.reports.batch` in a frame of its own, and its text."""
+        """The page of `harness.differ.reports.batch` in a frame of its own, and its text, for notebooks."""
         from harness.differ.reports import batch
         from harness.differ.reports.html import framed
 

@@ -42,9 +42,6 @@ from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
 
-# Hashes as Spark columns: `harness.differ.hashing` by calls of the Java class `RowHash`.
-
-
 _CLASS = "RowHash"
 _DIGITS = {Digits.NARROW: 0, Digits.WIDE: 1, Digits.SPLIT: 2}
 
@@ -102,7 +99,7 @@ def _not_null(value: HashedColumn, lane: Lane, gateway: Gateway) -> Column:
 
 
 def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
-    """What the value is, as `RowHash` reads it."""
+    """The description of a value that `RowHash` reads."""
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
@@ -138,7 +135,7 @@ def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
 
 
 def _divisor(stored: spark.DataType, logical: pa.DataType) -> int:
-    """How many of the numbers that Spark holds are one of the logical unit: its own times are nanos always."""
+    """The number of Spark's units in one logical unit: Spark's own times are nanos always."""
     return nanos(logical) if stored.typeName() == "time" else 1
 
 
@@ -154,9 +151,8 @@ def _call(gateway: Gateway, method: str, *arguments: Column) -> Column:
     return gateway.invoke(_CLASS, method, spark.LongType(), *arguments)
 
 
-# Hashes of a frame's rows by DuckDB on the executors: for sessions whose JVM cannot be reached, as with Spark Connect.
-#
-# Slower than calls of Java, several times, and needs harness and DuckDB on the executors.
+# Hashes by DuckDB on the executors, for sessions whose JVM cannot be reached, as with Spark Connect: several times
+# slower than Java, and harness and DuckDB must be on the executors.
 
 
 def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
@@ -186,7 +182,7 @@ def _hasher(
 def _hashes(
     batch: pa.RecordBatch, schema: pa.Schema, hashing: Hashing, connection: duckdb.DuckDBPyConnection
 ) -> list[pa.Array]:
-    """In the order of the rows: DuckDB keeps it in one thread."""
+    """The hashes in the order of the rows: DuckDB keeps it in one thread."""
     rows = carried(pa.Table.from_batches([batch]))
     names = [f"c{i}" for i in range(rows.num_columns)]
     connection.register("batch", rows.rename_columns(names))
@@ -382,9 +378,6 @@ def failing(info: SideInfo) -> Iterator[None]:
         raise engine_error(error, info.table).within(format=info.format) from error
 
 
-# What Spark's columns stand for, as Arrow types.
-
-
 _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
     spark.NullType: pa.null(),
     spark.BooleanType: pa.bool_(),
@@ -441,7 +434,7 @@ def _type(stored: spark.DataType, column: str) -> pa.DataType:
 
 
 def _carries(stored: spark.DataType, exact: pa.DataType) -> bool:
-    """Whether the type can be one of harness's: metadata outlives some casts."""
+    """Tells whether the type can be one of harness's: metadata outlives some casts."""
     kind = pa.types
     match stored:
         case spark.ArrayType():

@@ -23,12 +23,10 @@ from harness.metadata.filters.value_texts import refuse_half_characters, whole_n
 from harness.metadata.model.schema import METADATA, Schema
 from harness.storage.records import dataclass
 
-# What a query over bound tables becomes: text that reads views, and what each view must give.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReference:
-    """One place where a query reads a bound table.
+    """A place where a query reads a bound table.
 
     view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
     aliased: whether an alias follows it, so that a subquery can stand in its place.
@@ -87,11 +85,11 @@ unique unpack unpivot using values varchar variadic verbose when where window wi
 xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
 """
 KEYWORDS = frozenset(_TAKEN.split())
-"""Of DuckDB (1.5, 2.0), but for those that it takes for any name, as `duckdb_keywords()` lists them."""
+"""DuckDB's keywords (1.5, 2.0) of `duckdb_keywords()`, without those that it takes for any name."""
 
 
 def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> Rewritten | None:
-    """What `harness.queries.rewrite.rewrite` gives for a query in DuckDB's dialect; None: that has to be asked.
+    """The result of `harness.queries.rewrite.rewrite` for a query in DuckDB's dialect; None: ask the rewriter.
 
     tables, prefix: as there.
     """
@@ -107,7 +105,7 @@ def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> R
 
 
 def may_name_moments(query: str) -> bool:
-    """Whether a query may read a table at a moment that it names: `harness.queries.time_travel` has to be asked."""
+    """Tells whether a query may name a moment of a table, for `harness.queries.time_travel`."""
     return _MOMENT.search(query) is not None
 
 
@@ -251,7 +249,7 @@ class _Query:
         self._word(")")
 
     def _is(self, text: str) -> bool:
-        """Whether that comes next, which is then passed."""
+        """Tells whether that comes next, which is then passed."""
         found = self.tokens[self.at].text.lower() == text
         self.at += found
         return found

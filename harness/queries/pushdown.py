@@ -56,28 +56,22 @@ from harness.queries.sources import (
     without_dropped,
 )
 
-# What a condition says of some columns alone, however much else it is about.
-
-
-# The moment of a query, as its conditions name it: `day >= current_date - 30`.
-#
-# A result is lazy: each time that it runs the moment is another one, of the engine's clock, in its session's zone. So
-# planning takes only what holds from now on, whenever the result runs: that a column is not before a moment. Of what it
-# must be before, nothing is said, for that moment moves on.
+# The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time
+# that it runs. So planning takes only that a column is not before the moment, never that it is before.
 
 
 _MARGIN = datetime.timedelta(days=2)
-"""For a zone up to a day away, and for a clock that is set back."""
+"""Covers a zone up to a day away, and a clock that is set back."""
 _MOMENTS = {"now", "get_current_timestamp", "transaction_timestamp"}
 
 
 def names_now(tree: exp.Expr) -> bool:
-    """Whether a query names its moment."""
+    """Tells whether a query names its moment."""
     return any(_is_moment(node) for node in tree.walk())
 
 
 def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
-    """That a column is at a moment or after it, where the condition says so for each moment from now on."""
+    """The condition that a column is at a moment or after it, where that holds for each moment from now on."""
     match condition:
         case exp.GT() | exp.GTE() | exp.EQ() if names_now(condition.expression):
             column, moment = condition.this, condition.expression
@@ -126,11 +120,11 @@ def _is_moment(node: exp.Expr) -> bool:
 
 
 Renamed: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
-"""What stands in a column's place; None: it cannot be told."""
+"""The expression in a column's place; None: it is not known."""
 
 
 def implied(condition: exp.Expr, renamed: Renamed, now: datetime.datetime | None) -> exp.Expr | None:
-    """What the condition says of columns that `renamed` knows: true wherever the condition is. None: nothing.
+    """The part of a condition over columns that `renamed` knows: true wherever the condition is. None: nothing.
 
     now: as for `since`; None: nothing is known of it.
     """
@@ -163,7 +157,7 @@ def _all(parts: Iterator[exp.Expr], renamed: Renamed, now: datetime.datetime | N
 
 
 def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
-    """What `(a, b) IN ((1, 2), (3, 4))` says of each column. Null equals null in a row."""
+    """The conditions of `(a, b) IN ((1, 2), (3, 4))` on each column. Null equals null in a row."""
     columns = row.expressions
     if not rows or any(type(other) is not exp.Tuple or len(other.expressions) != len(columns) for other in rows):
         return
@@ -195,7 +189,7 @@ def _whole(condition: exp.Expr, renamed: Renamed) -> exp.Expr | None:
 
 
 def is_plain(expression: exp.Expr) -> bool:
-    """Whether it means the same however often, and wherever, it is evaluated, and is generated as it was read."""
+    """Tells whether it means the same however often, and wherever, it is evaluated, and is generated as it was read."""
     return all(_is_plain_node(node) for node in expression.walk(prune=_is_literal))
 
 
@@ -208,7 +202,7 @@ def _is_plain_node(node: exp.Expr) -> bool:
 
 
 def _is_compared_sum(node: exp.Expr) -> bool:
-    """Whether it is a column and a number, compared with a number: DuckDB moves one to the other, so none overflows."""
+    """Tells whether it is a column and a number, compared with a number. DuckDB moves the number, so none overflows."""
     condition = node.parent
     if type(node) not in (exp.Add, exp.Sub):
         return False
@@ -222,7 +216,7 @@ def _is_compared_sum(node: exp.Expr) -> bool:
 
 
 def _is_literal(node: exp.Expr) -> bool:
-    """Whether it is made of literals and cannot fail, such as a day and an interval."""
+    """Tells whether it is made of literals and cannot fail, such as a day and an interval."""
     return isinstance(node, exp.Binary | exp.DateFromParts) and literal_of(node) is not None
 
 
@@ -271,14 +265,11 @@ _PLAIN = {
     exp.Var,
 }
 _PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
-"""That sqlglot has no node for."""
-
-
-# What all rows of one group of a SELECT have in common.
+"""Functions without a node of sqlglot."""
 
 
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
-    """Whether all rows of a group have one value of an expression; true where nothing is grouped.
+    """Tells whether all rows of a group have one value of an expression; true where nothing is grouped.
 
     is_column: whether a source of the SELECT has a column of that name, or may have: it hides an alias of the name.
     """
@@ -305,7 +296,7 @@ def _keys(select: exp.Select, group: exp.Group, is_column: Callable[[str], bool]
 
 
 def aliased(select: exp.Select, name: str) -> list[exp.Expr]:
-    """What the columns of the result are that are given this name."""
+    """The expressions of the result's columns of this name."""
     return [e.this for e in select.expressions if isinstance(e, exp.Alias) and e.alias.casefold() == name.casefold()]
 
 
@@ -348,7 +339,7 @@ class Pushdown:
         return filter_ if _says_something(filter_.predicate) else None
 
     def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
-        """What rows of a table or subquery in FROM must satisfy to matter, over its columns.
+        """The conditions that rows of a table or subquery in FROM must meet to matter, over its columns.
 
         written: how a path within its columns is written in the condition; None if it cannot be.
         """
@@ -398,7 +389,7 @@ class Pushdown:
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
-        """What must hold of a query's result to matter to what is around the query, over the columns in its FROM."""
+        """The conditions around a query on its result, over the columns in its FROM."""
         use = self._outputs.use_of(query)
         if use is None or not keeps_rows(query):
             return
@@ -414,7 +405,7 @@ class Pushdown:
                 yield from conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
-        """What a column of a query's result is inside of the query; of a set operation, in each of its operands.
+        """The expression of a result's column inside the query; of a set operation, in each of its operands.
 
         names: of the columns of the result, as they are called outside.
         """
@@ -429,7 +420,7 @@ class Pushdown:
         return None if own is None or is_cast else exp.column(exp.to_identifier(own[position], quoted=True))
 
     def _projected(self, query: exp.Select, position: int) -> exp.Expr | None:
-        """What a column of the result is in FROM, by its place; None where it is not plain, or no key of a group."""
+        """The expression of a result's column over FROM, by place; None where it is not plain, or no key of a group."""
         found = query.expressions[position].unalias() if position < len(query.expressions) else None
         scope = self._scope(query)
         if found is None or scope is None or found.is_star or not is_key(query, found, scope.is_column):
@@ -451,7 +442,7 @@ Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]
 
 
 def _alias(column: exp.Column, scope: SourceColumns) -> exp.Expr | None:
-    """What a column of the result is computed from, where nothing but its alias has the name."""
+    """The expression of a column of the result, where nothing but its alias has the name."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None
     found = aliased(scope.select, column.name)
@@ -468,7 +459,7 @@ def _computed(expression: exp.Expr) -> exp.Expr | None:
 
 
 def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
-    """Whether a column of HAVING stands in an expression of which all rows of a group have one value."""
+    """Tells whether a column of HAVING stands in an expression of which all rows of a group have one value."""
     made = _alias(column, scope)
     node: exp.Expr | None = column if made is None else made.unnest()
     while node is not None:
@@ -483,7 +474,7 @@ def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
 
 
 def _is_among(condition: exp.Expr, scope: SourceColumns, sources: frozenset[int]) -> bool:
-    """Whether a condition is about columns of these sources alone."""
+    """Tells whether a condition is about columns of these sources alone."""
     columns = list(condition.find_all(exp.Column))
     return bool(columns) and all(scope.index_of(column) in sources for column in columns)
 
@@ -499,7 +490,7 @@ def _unquoted(names: Sequence[str]) -> exp.Expr | None:
 
 
 def _says_something(predicate: Predicate) -> bool:
-    """Whether planning could ever skip a file for it."""
+    """Tells whether planning could ever skip a file for it."""
     match predicate:
         case And(parts=parts):
             return any(_says_something(p) for p in parts)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
-"""No query holds the names that are put into it by chance."""
+"""Keeps a query from holding a made-up name by chance."""
 
 
 @overload
@@ -159,7 +159,7 @@ def run_query(
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
-    """As `sql`, of tables with any names: `sql` takes its own options for no table."""
+    """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
     _check_tables(tables)
@@ -279,7 +279,7 @@ _T = TypeVar("_T")
 
 
 class _OnDemand(Mapping[str, _T]):
-    """What is made when it is first asked for: a query names some of the tables that it is given."""
+    """Values made when they are first asked for: a query names some of the tables that it is given."""
 
     def __init__(self, names: Iterable[str], make: Callable[[str], _T], made: Mapping[str, _T] | None = None) -> None:
         self._make, self._made = make, dict(made or {})

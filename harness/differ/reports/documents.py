@@ -124,13 +124,8 @@ def _origin(origin: Origin) -> dict[str, Any]:
     return {"file": origin.file, "position": origin.position, "hidden_by": origin.hidden_by}
 
 
-# The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`.
-#
-# A difference is a failure with the text report. Two failing sides are an error of `outcome`. What could not
-# be compared is skipped.
-
-
-# The frame of JUnit XML that all reports share.
+# The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`. A difference is a
+# failure with the text report. Two failing sides are an error of `outcome`. What could not be compared is skipped.
 
 
 _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}

@@ -39,8 +39,6 @@ from harness.differ.result import (
 from harness.errors import html_text
 from harness.metadata.model.frames import preformatted
 
-# What every HTML report is: one document that carries its style and script, and may load and run nothing else.
-
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
     """A whole page. Its content security policy allows this style and script alone, by their hashes.
@@ -84,10 +82,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# A report in a notebook: its own page in a frame, which can reach nothing around it, and its text below.
-#
-# The frame keeps the style of the report and of the notebook apart. Where frames are taken out, as by hosts of code
-# that # show notebooks, the text is left.
+# A report in a notebook: a page in a frame that can reach nothing around it, and the text below. The frame keeps the
+# styles apart. Hosts of code that take frames out of notebooks leave the text.
 
 
 _LEAST, _MOST, _LINE = 320, 760, 22
@@ -149,7 +145,7 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
 
 
 def _columns(comparison: ComparisonResult) -> Iterator[str]:
-    """What was compared; of a wide table, the names are there to be opened."""
+    """The compared columns; the names of a wide table are there to be opened."""
     names = ", ".join(f"<code>{escaped(name)}</code>" for name in comparison.columns)
     number = f"{counted(len(comparison.columns), 'column')} compared"
     keys = ""

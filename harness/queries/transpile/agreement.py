@@ -105,7 +105,7 @@ _UNITS = "year|quarter|month|week|day|hour|minute|second|millisecond|microsecond
 
 @dataclass(frozen=True, slots=True)
 class Misreading:
-    """Where two trees differ first. place: in the text of the first one, in bytes; None if it is not told."""
+    """The first difference of two trees. place: in the text of the first one, in bytes; None if it is not told."""
 
     place: int | None
 
@@ -115,7 +115,7 @@ class Misreading:
 
 
 def misreading(tree: str, written_back: str) -> Misreading | None:
-    """Where DuckDB's tree of a text differs in meaning from that of another text; None: nowhere.
+    """The first place where DuckDB's trees of two texts differ in meaning; None: nowhere.
 
     Args:
         tree, written_back: JSON that `json_serialize_sql` gives.
@@ -241,9 +241,6 @@ _RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
 )
 
 
-# The columns of a result: what DuckDB says of them, held against what was made of them for Spark.
-
-
 _SHOWN_TYPES: dict[str, Type] = {
     "BOOLEAN": BooleanType(),
     "TINYINT": IntegerType(8),
@@ -286,7 +283,7 @@ def result_columns(query: Query, described: Sequence[tuple[str, str]]) -> tuple[
 
 
 def _is_same(own: str | None, shown: str) -> bool:
-    """Whether DuckDB shows a column under a name, or under that name and a number because another has it."""
+    """Tells whether DuckDB shows a column under a name, or under that name and a number because another has it."""
     if own is None or own.casefold() == shown.casefold():
         return True
     return re.fullmatch(re.escape(own) + r"[_:]\d+", shown, re.IGNORECASE) is not None

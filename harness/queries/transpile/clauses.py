@@ -17,8 +17,6 @@ from harness.queries.transpile.scopes import Output, Scope
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
 
-# What follows a query: ORDER BY over the columns of its result, LIMIT and OFFSET.
-
 
 def place_of(node: exp.Expr) -> int | None:
     """The number that an item of GROUP BY or ORDER BY is."""
@@ -91,7 +89,7 @@ def limits(node: exp.Expr) -> str:
 
 
 def _count(clause: exp.Expr) -> int | None:
-    """How many rows LIMIT, OFFSET or FETCH says; None: it says another thing too, or no number."""
+    """The number of rows that LIMIT, OFFSET or FETCH says; None: the clause says another thing too, or no number."""
     if isinstance(clause, exp.Fetch):
         options = clause.args.get("limit_options")
         more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
@@ -100,14 +98,13 @@ def _count(clause: exp.Expr) -> int | None:
     return None if more or not isinstance(clause, exp.Limit | exp.Offset) else place_of(clause.expression)
 
 
-# UNNEST in the projection of a SELECT: rows for the elements of lists, columns for the fields of structs.
-#
-# Several lists of one row go side by side, the shorter ones padded with nulls; a row whose lists are all empty or null
-# gives none. The rows come after those of FROM, and before WHERE has left any out, which reads none of their elements.
+# UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
+# go side by side, the shorter ones padded with nulls; a row whose lists are all empty or null gives none. The rows come
+# after those of FROM, and before WHERE has left any out, which reads none of their elements.
 
 
 def is_used(select: exp.Select) -> bool:
-    """Whether a SELECT unnests something in its projection."""
+    """Tells whether a SELECT unnests something in its projection."""
     return any(True for _ in _calls(select))
 
 
@@ -119,7 +116,7 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
 
 
 def works_on_results(select: exp.Select) -> bool:
-    """Whether UNNEST works on what the groups or windows of the SELECT give, and not on the rows that it reads.
+    """Tells whether UNNEST works on what the groups or windows of the SELECT give, and not on the rows that it reads.
 
     Raises:
         UnsupportedError: it works on both.
@@ -158,11 +155,11 @@ class Unnests:
 
     @classmethod
     def of(cls, select: exp.Select, number: int) -> Unnests:
-        """Those of a SELECT."""
+        """The elements of a SELECT."""
         return cls(f"u{number}", len({call.this for call in _calls(select)}) > 1)
 
     def element(self, expressions: Expressions, node: exp.Explode) -> Typed:
-        """What stands for a call. Raises UnsupportedError."""
+        """The expression of a call. Raises UnsupportedError."""
         _is_recursive(node)
         listed = expressions.translate(node.this)
         if not isinstance(listed.type, ListType):
@@ -173,7 +170,7 @@ class Unnests:
         return Typed(sql, listed.type.element.type)
 
     def clause(self, source: str) -> str:
-        """What follows FROM and its joins, which are `source`; empty where nothing is unnested."""
+        """The clause behind FROM and its joins, which are `source`; empty where nothing is unnested."""
         if not self.lists:
             return ""
         call = self.lists[0]
@@ -224,7 +221,7 @@ def _holds_list(type_: Type) -> bool:
 
 
 def _is_recursive(node: exp.Explode) -> bool:
-    """Whether the call says `recursive := true`; it may say nothing else."""
+    """Tells whether the call says `recursive := true`; it may say nothing else."""
     said = [(item.this.name.lower(), item.expression) for item in node.expressions if isinstance(item, exp.PropertyEQ)]
     if len(said) < len(node.expressions) or any(
         name != "recursive" or not isinstance(value, exp.Boolean) for name, value in said
@@ -349,9 +346,6 @@ def _all(scope: Scope) -> Columns:
     return found
 
 
-# GROUP BY: keys, their numbers and names, ALL, ROLLUP, CUBE and GROUPING SETS.
-
-
 _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
 
 
@@ -403,7 +397,7 @@ def _no_ordinal(value: Typed) -> str:
 
 
 def _all_keys(node: exp.Select, scope: Scope, expressions: Expressions) -> list[Typed]:
-    """What GROUP BY ALL groups by: every expression of the projection without an aggregate."""
+    """The keys of GROUP BY ALL: every expression of the projection without an aggregate."""
     keys: list[Typed] = []
     for item in node.expressions:
         if item.find(exp.Window, exp.Query) is not None:

@@ -34,8 +34,6 @@ from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.parser import check, parse_condition
 from harness.queries.transpile.values import Typed
 
-# Predicates as conditions in Spark's SQL: exact, because their values are exact.
-
 
 def condition_of(predicate: Predicate, column: Callable[[Field], str]) -> str:
     """A decided predicate as a condition: true, false and null where the predicate is.
@@ -76,7 +74,7 @@ def _comparison(column: str, op: Op, value: Any, field: Field) -> str:
 
 
 def _misses_rows(op: Op, value: float | None) -> bool:
-    """Whether Parquet's statistics and dictionaries, which know neither NaN nor that -0.0 is 0.0, may lose rows.
+    """Tells whether Parquet's statistics and dictionaries, which know neither NaN nor that -0.0 is 0.0, may lose rows.
 
     Spark pushes comparisons of plain columns only; NANVL gives back its first argument, NaN or not.
     """

@@ -1,4 +1,4 @@
-"""What stands in FROM: tables, queries, VALUES, UNNEST and series, with the joins between them.
+"""The clause FROM: tables, queries, VALUES, UNNEST, series and PIVOT, with the joins between them.
 
 A query or a list that names columns of what stands to its left becomes LATERAL, as it is on DuckDB without the word.
 """
@@ -17,8 +17,6 @@ from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.scopes import Lowered, Output, Scope, Source, of_table, renamed
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import LONG, Typed, alike
-
-# PIVOT and UNPIVOT as the SELECTs that they stand for.
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ class Turned:
         return result
 
 
-# Joins. The columns of USING are spelled out: which side a key comes from is not left to Spark.
+# The columns of USING are spelled out: Spark does not choose the side that a key comes from.
 
 
 _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FULL OUTER"}
@@ -221,9 +219,6 @@ def _merged(side: str, left: Typed, right: Typed) -> Typed:
             return Typed(f"COALESCE({left.sql}, {right.sql})", left.type)
         case _:
             return left
-
-
-# ASOF joins: of the rows on the right that match, the one that is nearest.
 
 
 _DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE: False, exp.LT: False}

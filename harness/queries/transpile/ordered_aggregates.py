@@ -45,15 +45,12 @@ def check_ordered(node: exp.Expr, type_: Type) -> None:
 
 
 def direction(node: exp.Expr) -> str:
-    """What follows an expression in ORDER BY: which way, and where nulls are."""
+    """The words behind an expression in ORDER BY: which way, and where nulls are."""
     if not isinstance(node, exp.Ordered):
         return " ASC NULLS LAST"
     if node.args.get("with_fill") is not None:
         raise refused(node)
     return f" {'DESC' if node.args.get('desc') else 'ASC'} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"
-
-
-# Numbers of rows and of values that a call is given.
 
 
 def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
@@ -71,14 +68,8 @@ def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
     return int(literal.value)
 
 
-# Aggregates that depend on an order: lists, first and last values, the greatest few, quantiles that are values.
-#
-# The rows of a group are collected together with what they are ordered by, and sorted in one expression; so nulls are
-# kept as DuckDB keeps them. Where rows tie, either engine may have them in another order.
-
-
 Key = tuple[Typed, bool, bool]
-"""What rows are ordered by: whether the other way round, and whether nulls come first."""
+"""A key of an order; then whether it descends, and whether nulls come first."""
 
 
 def listed(call: Aggregate) -> Typed:

@@ -105,9 +105,6 @@ def check(statement: exp.Expr) -> None:
             raise refused(node, word)
 
 
-# SQL text of DuckDB's dialect, parsed so that functions of the table stay the calls that were written.
-
-
 _WITH_SYNTAX = {"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
 """Functions whose arguments may stand otherwise than with commas between them."""
 _BASE: Any = language("duckdb").parser_class
@@ -216,10 +213,9 @@ def _wrapped_values(select: exp.Select) -> exp.Values | None:
     return values
 
 
-# From Spark's dialect to DuckDB's, only where it is certain: a small part of SQL that means the same on both.
-#
-# Nothing is known of the types of columns here, so what depends on them is refused: `/`, `avg`, casts, most functions.
-# sqlglot writes the text for DuckDB; each node that it is made of must be one of those below.
+# From Spark's dialect to DuckDB's: the small part of SQL that means the same on both. The types of columns are not
+# known here, so constructs that depend on them are refused: `/`, `avg`, casts, most functions. sqlglot writes the text
+# for DuckDB; each node must be one of those below.
 
 
 _CLAUSES = (
@@ -305,7 +301,7 @@ _KINDS = (None, "", "INNER", "OUTER", "CROSS")
 
 
 def _is_date(node: exp.Expr | None) -> bool:
-    """Whether it is DATE '2024-01-31'."""
+    """Tells whether it is DATE '2024-01-31'."""
     return (
         isinstance(node, exp.Cast)
         and node.to.this == exp.DType.DATE

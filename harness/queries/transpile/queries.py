@@ -33,17 +33,17 @@ from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import HUGE, Typed, common_type, type_name
 from harness.queries.transpile.windows import with_windows
 
-# WITH RECURSIVE: a query that goes on from its own rows, on Spark 4.1 and later.
+# WITH RECURSIVE.
 
 
 SINCE = (4, 1)
 """The first version of Spark that has it."""
 LEVELS = 10_000
-"""How often a query may go on from its own rows; more is an error. Spark's own limit is 100."""
+"""The most steps of a recursive query; more is an error. Spark's own limit is 100."""
 
 
 def names_itself(cte: exp.CTE) -> bool:
-    """Whether a query of WITH RECURSIVE is recursive."""
+    """Tells whether a query of WITH RECURSIVE is recursive."""
     return _mentions(cte.this, cte.alias) > 0
 
 
@@ -77,9 +77,6 @@ def recursive(cte: exp.CTE, name: str, around: Scope, query: Callable[[exp.Expr,
             raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
     types = [c.type for c in columns]
     return Lowered(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
-
-
-# UNION, INTERSECT, EXCEPT, by place or by name.
 
 
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
@@ -396,7 +393,7 @@ def _is_distinct(node: exp.Select) -> bool:
 
 
 def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
-    """What DISTINCT ON takes one row of each of; None: it does not stand there."""
+    """The keys of DISTINCT ON; None: it does not stand there."""
     distinct = node.args.get("distinct")
     on = None if distinct is None else distinct.args.get("on")
     if on is None:

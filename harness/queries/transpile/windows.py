@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
 
-# Frames of windows: ROWS, RANGE over integers and moments, and the GROUPS that are RANGE.
-
-
 _BOUNDS = ("start", "end")
 _DAY_US = 86_400_000_000
 
@@ -38,12 +35,12 @@ class Frame:
 
     @property
     def sql(self) -> str:
-        """What stands in the window."""
+        """The frame's words in the window."""
         return f"{self.kind} BETWEEN {self.start} AND {self.end}"
 
     @property
     def holds_its_row(self) -> bool:
-        """Whether the row that it is made for is always in it; if not, it never is but for nulls of a RANGE."""
+        """Tells whether the row that it is made for is always in it; if not, it never is but for nulls of a RANGE."""
         return _reaches(self.start, "PRECEDING") and _reaches(self.end, "FOLLOWING")
 
 
@@ -60,26 +57,26 @@ EVERYTHING = Frame("ROWS", "UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
 
 
 def excluded(frame: exp.WindowSpec) -> str:
-    """What EXCLUDE leaves out: CURRENT ROW, GROUP, TIES; empty: nothing."""
+    """The word of EXCLUDE: CURRENT ROW, GROUP, TIES; empty: nothing is left out."""
     word = frame.args.get("exclude")
     said = "" if word is None else str(word.name).upper()
     return "" if said == "NO OTHERS" else said
 
 
 def _units(frame: exp.WindowSpec) -> set[bool]:
-    """Whether the bounds that are intervals have months."""
+    """Tells whether the bounds that are intervals have months."""
     spans = [intervals.interval(frame.args[end]) for end in _BOUNDS if isinstance(frame.args.get(end), exp.Interval)]
     return {span is not None and span[0] > 0 for span in spans}
 
 
 def counts_groups(frame: exp.WindowSpec) -> bool:
-    """Whether the frame is of GROUPS and says how many."""
+    """Tells whether the frame is of GROUPS and says how many."""
     is_groups = str(frame.args.get("kind") or "").upper() == "GROUPS"
     return is_groups and any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS)
 
 
 def is_of_moments(frame: exp.WindowSpec) -> bool:
-    """Whether a bound of the frame is an interval."""
+    """Tells whether a bound of the frame is an interval."""
     return any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS)
 
 
@@ -110,7 +107,7 @@ def written(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Exp
 
 
 def _is_whole(expressions: Expressions, order: list[exp.Expr]) -> bool:
-    """Whether the order is one of integers, of which a RANGE may take a few more or less."""
+    """Tells whether the order is one of integers, of which a RANGE may take a few more or less."""
     return len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType)
 
 
@@ -131,14 +128,13 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
     raise refused(frame, "this frame")
 
 
-# The rows of a frame without those that EXCLUDE leaves out, which Spark has not: as a list of what is left.
-#
-# A row is known by its place among the rows of its frame, and its peers by having its order.
+# EXCLUDE, which Spark has not: the rest of a frame becomes a list. A row is known by its place among the rows of its
+# frame, and its peers by having its order.
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """What EXCLUDE leaves out.
+    """The rows that EXCLUDE leaves out.
 
     kind: CURRENT ROW, GROUP or TIES. rows: PARTITION BY and ORDER BY of the window. keys: what it is ordered by.
     """
@@ -184,19 +180,15 @@ class Exclusion:
         return f"COUNT(*){over_clause(self.rows, frame)}"
 
 
-# Aggregates over a frame with EXCLUDE: differences where these are exact, else reductions of a list.
-
-
-# Counts and exact sums over a frame with EXCLUDE: those of the frame, less those of what is left out.
-#
-# A list of the frame for each row, as `exclusions` has it, is dear where frames are large.
+# Aggregates over a frame with EXCLUDE. Counts and exact sums are those of the frame, less those of the excluded rows.
+# All others reduce the list of the rest, which is dear where frames are large.
 
 
 _PEERS = Frame("RANGE", "CURRENT ROW", "CURRENT ROW")
 
 
 def are_certain(left_out: Exclusion) -> bool:
-    """Whether all that is left out stands in the frame."""
+    """Tells whether all that is left out stands in the frame."""
     return left_out.frame.holds_its_row and (left_out.kind == "CURRENT ROW" or left_out.frame.kind == "RANGE")
 
 
@@ -277,7 +269,7 @@ def _average(call: Aggregate) -> Typed:
 
 
 def _number_of(call: Aggregate, value: str) -> str:
-    """How many values are no nulls."""
+    """The number of values that are no nulls."""
     if call.left_out is not None and are_certain(call.left_out):
         return counted(call.left_out, _where(call, value))
     return f"CAST(SIZE({_some(call, value)}) AS BIGINT)"
@@ -459,7 +451,7 @@ def _window(expressions: Expressions, node: exp.Window) -> tuple[str, Frame | No
 
 
 def _left_out(expressions: Expressions, node: exp.Window, rows: str, frame: Frame | None) -> Exclusion | None:
-    """What EXCLUDE leaves out of the frame; None: nothing."""
+    """The rows that EXCLUDE leaves out of the frame; None: nothing."""
     kind = "" if frame is None else excluded(node.args["spec"])
     if not kind or frame is None:
         return None

@@ -73,9 +73,6 @@ def made(call: Call) -> Typed:
     return Typed(f"ARRAY({', '.join(texts)})", list_of(type_))
 
 
-# Looking things up.
-
-
 def contains(call: Call) -> Typed | None:
     """`list_contains`; and `contains` of a list."""
     if len(call.arguments) != 2 or not isinstance(call.value(0).type, ListType):
@@ -171,8 +168,6 @@ def _slice(call: Call) -> Typed | None:
         return None
     return sliced(call, the_list(call), call.value(1), call.value(2))
 
-
-# In another order.
 
 _ORDERS = {"ASC": True, "DESC": False, "ASCENDING": True, "DESCENDING": False}
 

@@ -27,7 +27,7 @@ from harness.queries.transpile.values import DOUBLE, LONG, Typed
 INTERVAL = OpaqueType("interval")
 """Months, days and microseconds; on Spark a CalendarInterval."""
 SPAN = OpaqueType("difference of timestamps")
-"""What DuckDB gives for `timestamp - timestamp`, an interval without months; on Spark its microseconds, a BIGINT."""
+"""The type of `timestamp - timestamp` on DuckDB: an interval without months; on Spark microseconds, a BIGINT."""
 
 _MONTHS = {"year": 12, "quarter": 3, "month": 1, "decade": 120, "century": 1200, "millennium": 12000}
 _DAYS = {"week": 7, "day": 1}
@@ -36,12 +36,12 @@ _DAY_US = 86_400_000_000
 
 
 def is_timestamp(value: Typed) -> bool:
-    """Whether it is a moment that has microseconds."""
+    """Tells whether it is a moment that has microseconds."""
     return isinstance(value.type, TimestampType) and value.type.unit == "us"
 
 
 def is_moment(value: Typed) -> bool:
-    """Whether it is a date or a timestamp."""
+    """Tells whether it is a date or a timestamp."""
     return isinstance(value.type, DateType) or is_timestamp(value)
 
 
@@ -155,7 +155,7 @@ def times(factor: Typed, by: Typed) -> Typed | None:
     return Typed(f"({by.sql} * {factor.sql})", INTERVAL)
 
 
-# Series of numbers and of moments, as lists; in FROM they are rows.
+# Series of numbers and of moments, as lists. In FROM they are rows.
 
 
 def _series(call: Call) -> Typed | None:
@@ -217,9 +217,6 @@ SERIES = tuple(
     )
     for name in ("range", "generate_series")
 )
-
-
-# Parts of dates and times, and the differences between two of them in a unit.
 
 
 _CLOCK = TimestampType()
@@ -314,7 +311,7 @@ def _part(call: Call, part: str, value: Typed) -> Typed:
 
 
 def _part_of_span(call: Call, part: str, value: Typed) -> Typed:
-    """Of a difference of two timestamps, which is so many days and the rest of one."""
+    """A part of a difference of two timestamps, which is so many days and the rest of one."""
     day = 86_400_000_000
     within, unit = {
         "day": (0, day),
@@ -331,8 +328,6 @@ def _part_of_span(call: Call, part: str, value: Typed) -> Typed:
     rest = f"({value.sql} % {within}L)" if within else value.sql
     return Typed(f"({rest} DIV {unit}L)", LONG)
 
-
-# Beginnings.
 
 _TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
@@ -358,8 +353,6 @@ def _truncated(call: Call) -> Typed | None:
         raise call.refused(f"date_trunc to {unit}")
     return Typed(f"CAST({sql} AS {spark_text.type_name(type_)})", type_)
 
-
-# Differences.
 
 _COUNTED = {
     "year": _YEAR,

@@ -231,12 +231,6 @@ FUNCTIONS = (
 )
 
 
-# What is made of the elements of a list: lambdas, sums, texts, the least and the greatest.
-
-
-# Aggregates of a list.
-
-
 def _least(function: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
         listed = the_list(call)
@@ -306,9 +300,6 @@ def _text(call: Call) -> Typed | None:
     nothing = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
     joined = f"ARRAY_JOIN(TRANSFORM({listed.sql}, v -> {item}), {between})"
     return Typed(f"CASE WHEN {nothing} THEN NULL ELSE {joined} END", TEXT)
-
-
-# Lambdas.
 
 
 def _transformed(call: Call) -> Typed | None:

@@ -46,7 +46,7 @@ def _sign(call: Call) -> Typed | None:
 _ZERO = "WHEN %s IS NOT NULL THEN 0Y END"
 
 
-# Whole numbers near a number. Spark's functions of doubles give a BIGINT, which holds neither NaN nor 1e300 nor -0.0.
+# Spark's functions of doubles give a BIGINT, which holds neither NaN nor 1e300 nor -0.0.
 
 
 def _floor(double: str) -> str:
@@ -112,7 +112,7 @@ def _round(call: Call) -> Typed | None:
 
 
 def _rounded(double: str, places: int, *, given: bool) -> str:
-    """As DuckDB does: the double times a power of ten, to the nearest whole number, and divided again.
+    """A double rounded as on DuckDB: times a power of ten, to the nearest whole number, and divided again.
 
     Up to 2.0.0, DuckDB goes by the double that is nearest to the product, later by the product: 267.5, to which 2.675
     times 100 is rounded up, becomes 267.
@@ -143,9 +143,6 @@ def _asks_exact_products() -> bool:
 
     with duckdb.connect() as connection:
         return connection.execute("SELECT round(2.675::DOUBLE, 2) = 2.67").fetchall() == [(True,)]
-
-
-# Remainders and bits.
 
 
 def _remainder(call: Call) -> Typed | None:

@@ -20,10 +20,9 @@ from harness.queries.transpile.functions.registry import (
 )
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed
 
-# Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike, written so that they do.
-#
-# A pattern is read into its parts and each is written in Java's words: `.` is anything but a line feed, `$` is the very
-# end, `\s` knows no vertical tab, `\b` goes by ASCII. What either reads otherwise, or only one of them has, is refused.
+# Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
+# written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
+# by ASCII. Parts that either reads otherwise, or only one of them has, are refused.
 
 
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r\\x{20}"}
@@ -45,7 +44,7 @@ _MOST_REPEATS = 1000
 
 
 class RegexError(Exception):
-    """What in a pattern is not certain."""
+    """A part of a pattern that is not certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def parse_regex(pattern: str, options: str = "") -> Regex:
 
 
 def java_replacement(text: str, groups: int, shift: int) -> str:
-    """What replaces a match, in Java's words. shift: how many groups stand before those of the pattern."""
+    """The replacement of a match, in Java's words. shift: how many groups stand before those of the pattern."""
     result, signs = "", iter(text)
     for sign in signs:
         if sign != "\\":

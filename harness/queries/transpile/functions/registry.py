@@ -73,7 +73,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What may stand as an argument.
+    """A parameter of a function.
 
     shown: its type, as DuckDB writes it. taken: the argument in Spark's SQL, in that type; None: it is of another type.
     """
@@ -88,7 +88,7 @@ Lowering = Callable[[Call], Typed | None]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One signature.
+    """A signature.
 
     parameters: by place. result: the type of the result on DuckDB. spark: the call in Spark's SQL, with `{0}` for the
     first argument. more: how many of the last parameters may be left out; -1: the last one may be repeated.
@@ -123,7 +123,7 @@ class Form:
 
 
 class Domain(TypedDict, total=False):
-    """Where both engines give the same, as `Function` says: what the makers of entries pass on to it."""
+    """Parts of `Function` that say where both engines give the same."""
 
     agree: str
     outside: str
@@ -187,9 +187,6 @@ def lowered_by(
     return Function(names, lowering, kind=kind, takes=takes, written=written, draws=draws, **domain)
 
 
-# What may stand as an argument of a function, by its type on DuckDB.
-
-
 def whole(value: Typed) -> int | None:
     """The number that an argument is, if it is a literal."""
     literal = value.literal
@@ -216,7 +213,7 @@ def _of(shown: str, type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
 
 
 def is_number(type_: Type) -> bool:
-    """Whether a type is one of numbers."""
+    """Tells whether a type is one of numbers."""
     return isinstance(type_, IntegerType | DecimalType | FloatType) or type_ == HUGE
 
 

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
 
-# Calls in parsed SQL: each by the name that DuckDB knows and its arguments in their order.
-#
-# For sqlglot a function is a class of nodes with named arguments, and some classes stand for functions of other
-# dialects # that mean something else. So what the table of functions knows is parsed as a plain call (`parser`), and
-# this module # makes calls of what SQL has a syntax of its own for: `x ILIKE y`, `EXTRACT(year FROM x)`.
+# Calls in parsed SQL, by the name that DuckDB knows and with arguments in their order. Some of sqlglot's classes stand
+# for functions of other dialects. So the parser keeps calls of the table as plain calls, and this module makes calls of
+# constructs with a syntax of their own: `x ILIKE y`, `EXTRACT(year FROM x)`.
 
 
 Parts = tuple[str, tuple[exp.Expr, ...]]
@@ -97,9 +95,6 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
     exp.Substring: _substring,
     exp.Trim: _trim,
 }
-
-
-# Functions of values of any type: nulls, and the greatest of several.
 
 
 def _first(call: Call) -> Typed:
@@ -191,11 +186,11 @@ SCALARS: tuple[Function, ...] = (
     *series.SERIES,
     *nested.FUNCTIONS,
 )
-"""Those that this package lowers, by their names."""
+"""The functions that calls are lowered by."""
 
 _BY_NAME: Mapping[str, Function] = {name.lower(): function for function in SCALARS for name in function.names}
 NAMES = frozenset(_BY_NAME)
-"""What calls of them are named, in lower case."""
+"""The names of these functions, in lower case."""
 
 
 def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
