@@ -57,7 +57,7 @@ from harness.errors import (
 
 if TYPE_CHECKING:
     from harness.differ.compare import compare
-    from harness.differ.query_side import Query
+    from harness.differ.opening import Query
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
     from harness.metadata.catalogs.catalog import Catalog, Located
@@ -141,7 +141,7 @@ _LAZY = {
     "Limits": "storage.limits",
     "Located": "metadata.catalogs.catalog",
     "Pulled": "tools.slices.pulling",
-    "Query": "differ.query_side",
+    "Query": "differ.opening",
     "Relaxations": "differ.relaxations",
     "SliceRequest": "tools.slices.request",
     "Snapshot": "snapshot",

@@ -180,15 +180,15 @@ def _at(side: Table | Source, moment: options.Selector) -> Side:
 
 def written(comparison: ComparisonResult, report: Report) -> str:
     """The comparison as a report."""
-    from harness.differ.reports import html, json_report, junit, text
+    from harness.differ.reports import documents, html, text
 
     match report:
         case Report.TEXT:
             return text.to_text(comparison)
         case Report.JSON:
-            return json_report.to_json(comparison)
+            return documents.to_json(comparison)
         case Report.JUNIT:
-            return junit.to_junit(comparison)
+            return documents.to_junit(comparison)
         case Report.HTML:
             return html.to_html(comparison)
         case _:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from harness.cli import DIFFERENT, FAILED, results, terminal
-from harness.differ.batch import Batch, BatchEntry, BatchOutcome
+from harness.differ.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
 from harness.metadata.catalogs.configuration import configured

@@ -16,8 +16,8 @@ from harness.cli.diff_batch import Many, Namespace, Progress, bound_tables, comp
 from harness.cli.diff_request import ENGINES, Request, pair_of_engines, start
 from harness.cli.name_lists import names
 from harness.cli.relaxing import Relaxing
-from harness.differ.batch import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.differ.relaxations import Relaxations
+from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.errors import HarnessError
 from harness.metadata.catalogs.catalog import Name, written
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from harness.cli.rows import Rows
-from harness.differ.spark_types import logical
+from harness.differ.spark_side import logical
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.frames import conform
 from harness.queries.sql import run_query

@@ -1,1 +1,1 @@
-"""Whether two results are the same rows, and where they are not."""
+"""Tells whether two results are the same rows, and where they are not."""

@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.duckdb_side import DuckDBSide, failing
+from harness.differ.forms import carried, plain, storage_type
 from harness.differ.result import SideInfo
 from harness.differ.sides import Buckets, Hashing, Some
-from harness.differ.storage_types import carried, plain, storage_type
 from harness.engines.duckdb.instance import tracked
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan

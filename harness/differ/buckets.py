@@ -15,10 +15,10 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
+from harness.differ.forms import plain
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference, RowKind
 from harness.differ.sides import Buckets, Sums
-from harness.differ.storage_types import plain
 from harness.engines.duckdb.instance import tracked
 from harness.metadata.plan.scan_plan import ScanPlan
 
@@ -131,11 +131,8 @@ _NONE = Sums(0, 0, 0)
 
 
 def total(buckets: Buckets) -> int:
-    """How many rows a side has."""
+    """The number of a side's rows."""
     return sum(sums.rows for sums in buckets.values())
-
-
-# How many rows differ in each group: of a partition, a day, whatever columns are asked for.
 
 
 MOST_GROUPS = 20

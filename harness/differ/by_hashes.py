@@ -23,14 +23,11 @@ from harness.differ.review import Fetch, Review
 from harness.differ.sides import HASH_PREFIX, Buckets, Hashing, Side, Some
 from harness.errors import EngineError, HarnessError, RequestError
 
-# A side that fails, told apart from a request that cannot be met: an outcome of a comparison, not its end.
-
-
 LABELS = ("left", "right")
 
 
 class SideFailedError(Exception):
-    """One side failed. number: 0 for the left side, 1 for the right one."""
+    """The failure of a side. number: 0 for the left side, 1 for the right one."""
 
     def __init__(self, number: int, error: HarnessError) -> None:
         super().__init__(number, error)
@@ -51,7 +48,7 @@ def failing(number: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a way of comparing rows found, and how many rows each side has.
+    """The differences of rows, and how many rows each side has.
 
     shown: the rows that the difference was made from. by_group: the groups with most differing rows, of `groups`.
     """
@@ -115,7 +112,7 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
 
 
 def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
-    """What is hashed of rows of both sides."""
+    """The hashes to make of rows of both sides."""
     left, right = (side.schema for side in sides)
     zeros = rules.signed_zeros
     forms = tuple(form(left.field(c).type, right.field(c).type, signed_zeros=zeros) for c in columns)
@@ -223,7 +220,7 @@ def _counted(difference: Difference, tally: Tally, shown: tuple[pa.Table, pa.Tab
     )
 
 
-# Both sides' rows of some keys, chosen by the keys' hashes: the same keys on both sides, and in every run.
+# Samples of rows by the hashes of their keys: the same keys on both sides, and in every run.
 
 
 _BITS = 20

@@ -32,7 +32,7 @@ from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import elements_of, is_list, offsets_of
 
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
-"""Whether -0.0 differs from 0.0."""
+"""Tells whether -0.0 differs from 0.0."""
 Row: TypeAlias = tuple[Hashable, ...]
 
 NAN_TOKEN = "NaN"
@@ -67,7 +67,7 @@ def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZ
 
 
 def order_key(value: Hashable) -> tuple[Any, ...]:
-    """What to sort canonical values of one column, or rows of them, by: nulls first, -0.0 below 0.0, NaN last."""
+    """A key to sort canonical values of one column, or rows of them: nulls first, -0.0 below 0.0, NaN last."""
     match value:
         case None:
             return (0,)

@@ -1,4 +1,4 @@
-"""How far two values lie apart, as DuckDB expressions over Arrow data that `harness.differ.storage_types` carries.
+"""Distances of two values, as DuckDB expressions over Arrow data that `harness.differ.forms` carries.
 
 Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. What is relative is judged in
 doubles. Neither null, NaN nor an infinity is close to anything.
@@ -14,15 +14,14 @@ from enum import Enum
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import digits_of, is_ticks, nanos
+from harness.differ.forms import carried, digits_of, is_ticks, nanos
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import normal_type
-from harness.differ.storage_types import carried
 from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
 
 _MOST_DIGITS = 37
-"""Of numbers whose difference surely fits 38 digits."""
+"""The digits of numbers whose difference surely fits 38 digits."""
 _NANOS_PER_SECOND = 1_000_000_000
 
 
@@ -69,7 +68,7 @@ class Line:
         return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
-        """Whether two values are within a tolerance that `check` has passed; false where one is null or not finite."""
+        """Tells whether two values are within a checked tolerance; false where one is null or not finite."""
         a, b = self._values(left, right)
         amount = tolerance.amount
         match tolerance.measure:
@@ -142,7 +141,7 @@ class Line:
 def close_pairs(
     left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]
 ) -> dict[str, list[bool]]:
-    """By column, whether the values of each pair of rows are within its tolerance."""
+    """Tells by column whether the values of each pair of rows are within its tolerance."""
     if not tolerances or not pairs:
         return {column: [] for column in tolerances}
     names = list(tolerances)

@@ -22,9 +22,8 @@ from harness.differ.by_hashes import LABELS, Found, SideFailedError, by_hashes, 
 from harness.differ.canonical import SignedZeros
 from harness.differ.exact import Rules
 from harness.differ.forms import form
-from harness.differ.opening import Opening, opened
+from harness.differ.opening import Opening, Query, opened
 from harness.differ.origins import columns_of, with_origins
-from harness.differ.query_side import Query
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
@@ -121,7 +120,7 @@ class _Run:
     resources: ExitStack
     allowances: Mapping[str, Tolerance] = field(default_factory=dict)
     _partitions: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """Of each side that is a planned table: its partition columns, as the left side calls them."""
+    """The partition columns of each side that is a planned table, as the left side calls them."""
 
     def comparison(self) -> ComparisonResult:
         try:
@@ -194,7 +193,7 @@ class _Run:
         return tuple(name for name in names if name in columns)
 
     def _grouped(self, found: Found, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Found:
-        """What was found of rows in memory, and how many of them differ in each group."""
+        """The differences of rows in memory, and how many rows differ in each group."""
         first, second = (
             ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=self.resources)
             for side, rows in zip(sides, found.shown, strict=True)
@@ -249,11 +248,7 @@ class _Run:
             group_by=rules.group_by,
         )
         return replace(
-            second,
-            left=found.left,
-            right=found.right,
-            schema=found.schema,
-            relaxations=relaxations.described(),
+            second, left=found.left, right=found.right, schema=found.schema, relaxations=relaxations.described()
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:
@@ -339,7 +334,7 @@ def _openings(
 
 
 def _with_engine(side: object, engine: str, spark: SparkSession | None) -> tuple[object, str, Query | None]:
-    """What is read, by which engine, and the query whose result it is, if any."""
+    """The data to read, its engine, and the query whose result it is, if any."""
     match side:
         case (Query() as query, str(own)):
             return _with_engine(query, own, spark)
@@ -368,7 +363,7 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
 
 
 def _many(side: Side, few: int) -> bool:
-    """Whether a planned table surely has too many rows to fetch, whatever its deletes: then no read finds it out."""
+    """Tells whether a planned table surely has too many rows to fetch, whatever its deletes."""
     assert side.plan is not None
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
@@ -377,7 +372,7 @@ def _many(side: Side, few: int) -> bool:
 
 
 def _count(side: Side, few: int) -> int:
-    """How many rows a side has; all of its values are read, as far as they can be compared."""
+    """The number of a side's rows; all of its values are read, as far as they can be compared."""
     head = side.head(side.schema.names, few + 1)
     if head.num_rows <= few:
         return int(head.num_rows)

@@ -19,9 +19,6 @@ from harness.engines.duckdb.relations import conform
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
 
-# DuckDB's types as Arrow's, and DuckDB's values as expressions that Arrow takes without loss under any settings.
-
-
 _PLAIN = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),

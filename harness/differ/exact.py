@@ -23,9 +23,6 @@ from harness.differ.relaxations import NOTHING, Relaxations, Tolerance
 from harness.differ.result import ColumnDifference, RowDifference, RowKind
 from harness.errors import RequestError
 
-# What differs in each column: counts, the largest distance and examples, of pairs of rows.
-
-
 MOST_EXAMPLES = 3
 """Pairs of values that are shown of a column."""
 _SECONDS = {"date": Decimal("0.001"), "other": Decimal("1e-9")}
@@ -70,11 +67,7 @@ def column_differences(
 
 
 def examples(
-    left: pa.Table,
-    right: pa.Table,
-    column: str,
-    differing: Sequence[tuple[int, int]],
-    furthest: tuple[int, int] | None,
+    left: pa.Table, right: pa.Table, column: str, differing: Sequence[tuple[int, int]], furthest: tuple[int, int] | None
 ) -> tuple[tuple[str, str], ...]:
     """Some different pairs of values, printed: first those that lie furthest apart."""
     texts: dict[tuple[str, str], None] = {}
@@ -87,7 +80,7 @@ def examples(
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
-    """How far two canonical values lie apart; None: one is null or not finite."""
+    """The distance of two canonical values; None: one is null or not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
             apart = abs(float(left) - float(right))
@@ -119,12 +112,12 @@ def _distances(
 
 
 _MOST_PAIRS = 250_000
-"""How many pairs of rows are looked at for the most alike, at most; beyond that, rows have no partners."""
+"""The most pairs of rows that are looked at for alike ones; beyond that, rows have no partners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What differs between the rows of two tables.
+    """The differences of the rows of two tables.
 
     rows: at most as many as asked for: changed ones first, then those only on the left, then those only on the right;
         in each kind in the order of their values.
@@ -148,12 +141,7 @@ class Difference:
 
 
 def multiset_difference(
-    left: pa.Table,
-    right: pa.Table,
-    columns: Sequence[str],
-    *,
-    max_rows: int,
-    signed_zeros: SignedZeros = "distinct",
+    left: pa.Table, right: pa.Table, columns: Sequence[str], *, max_rows: int, signed_zeros: SignedZeros = "distinct"
 ) -> Difference:
     """Rows that one table has more often than the other.
 
@@ -281,13 +269,13 @@ class _Sides:
         return replace(self, passed=dict(zip(pairs, passed, strict=True)))
 
     def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
-        """What differs in each column of pairs of rows."""
+        """The differences of pairs of rows in each column."""
         return column_differences(
             self.left, self.right, self.columns, self.left_rows, self.right_rows, pairs, self.passed
         )
 
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
-        """By place in `lefts` followed by `rights`, the place of the most alike row of the other side.
+        """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
 
         Rows that share most columns come first; of equally alike ones, those that share the columns further left,
         where keys tend to be.
@@ -330,7 +318,7 @@ class _Sides:
         )
 
     def differs(self, left: int, right: int) -> tuple[bool, ...]:
-        """By column, whether two rows differ there, and not within its tolerance."""
+        """Tells by column whether two rows differ there, and not within its tolerance."""
         unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
@@ -365,13 +353,13 @@ def _by_key(side: str, table: pa.Table, keys: Sequence[str], signed_zeros: Signe
         text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in keys)
         raise RequestError(
             f"Cannot pair rows by {', '.join(map(repr, keys))}: the {side} side has {several[worst]} rows with {text}, "
-            f"and {len(several)} such keys in all; add columns to the key, or compare without keys",
+            f"and {len(several)} such keys in all; add columns to the key, or compare without keys"
         )
     return places
 
 
 def _shares(numbers: Sequence[int], most: int) -> list[int]:
-    """How many of each to show: alike, as far as there are so many, and never more than `most` in all."""
+    """The number of each kind to show: alike, as far as there are so many, and never more than `most` in all."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
@@ -384,7 +372,7 @@ def _first(rows: Collection[Row], most: int) -> list[Row]:
 
 
 def _places(rows: Sequence[Row], wanted: Sequence[Row]) -> list[int]:
-    """For each wanted row the index of the first row that equals it."""
+    """The index of the first row that equals each wanted row."""
     places: dict[Row, int] = {}
     missing = set(wanted)
     for i, row in enumerate(rows):
@@ -394,12 +382,9 @@ def _places(rows: Sequence[Row], wanted: Sequence[Row]) -> list[int]:
     return [places[row] for row in wanted]
 
 
-# How rows are compared: all that a caller may say, but for the sides.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How rows are compared; `harness.compare` says what each means."""
+    """The rules of a comparison of rows; `harness.compare` says what each means."""
 
     keys: tuple[str, ...]
     max_rows: int

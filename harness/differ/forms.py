@@ -1,4 +1,4 @@
-"""What of a column is hashed, so that both sides hash equal values alike.
+"""The part of a column's values that is hashed, so that both sides hash equal values alike.
 
 A form is made from the types of both sides, and stands for the values that `harness.differ.canonical` gives: integers
 and decimals by value, times in the coarser unit and what is left of it, floats by the bits of the double, text and
@@ -12,10 +12,12 @@ from enum import Enum
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.differ.canonical import SignedZeros
-from harness.differ.schemas import normal_type
+from harness.differ.schemas import is_hugeint, normal_type
 from harness.errors import UnsupportedError
+from harness.metadata.model.arrow_values import children_of, is_list, is_rebuilt, with_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Whole:
 
 
 class Digits(Enum):
-    """How many words the digits of a number take."""
+    """The number of words that the digits of a number take."""
 
     NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
     WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
@@ -130,13 +132,13 @@ def nanos(type_: pa.DataType) -> int:
 
 
 def is_ticks(type_: pa.DataType) -> bool:
-    """Whether values count a unit of time."""
+    """Tells whether values count a unit of time."""
     kind = pa.types
     return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
 
 
 def is_bytes(type_: pa.DataType) -> bool:
-    """Whether a normal type's values are text or bytes."""
+    """Tells whether a normal type's values are text or bytes."""
     kind = pa.types
     return bool(kind.is_string(type_) or kind.is_binary(type_) or kind.is_fixed_size_binary(type_))
 
@@ -188,3 +190,106 @@ def digits_of(type_: pa.DataType) -> tuple[int, int]:
     if pa.types.is_decimal(type_):
         return type_.precision - type_.scale, max(type_.scale, 0)
     return _INTEGER_DIGITS[type_.bit_width], 0
+
+
+# Arrow data in types that DuckDB takes without rounding. Instants in nanoseconds, durations and dates in milliseconds
+# go in as integers, and halves as the next wider float; `harness.differ.hashing` is told what they stand for. Encodings
+# (dictionaries, run ends, views) and extension types are taken off.
+
+
+_INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
+
+
+def storage_type(type_: pa.DataType) -> pa.DataType:
+    """The type in which DuckDB gets values of `type_`.
+
+    Raises:
+        UnsupportedError: it has none.
+    """
+    kind = pa.types
+    if isinstance(type_, pa.BaseExtensionType):
+        if is_hugeint(type_):
+            raise large(type_)
+        return storage_type(pa.bool_() if type_.extension_name == "arrow.bool8" else type_.storage_type)
+    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
+        return storage_type(type_.value_type)
+    if any(test(type_) for test in _INTEGERS):
+        return pa.int64()
+    if kind.is_time32(type_):
+        return pa.int32()
+    if kind.is_float16(type_):
+        return pa.float32()
+    if kind.is_large_string(type_) or kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_large_binary(type_) or kind.is_binary_view(type_) or kind.is_fixed_size_binary(type_):
+        return pa.binary()
+    if kind.is_decimal(type_):
+        return _decimal(type_)
+    if kind.is_struct(type_):
+        return pa.struct([pa.field(f.name, storage_type(f.type)) for f in type_])
+    if kind.is_map(type_):
+        return pa.map_(storage_type(type_.key_type), storage_type(type_.item_type))
+    if is_list(type_):
+        return pa.list_(pa.field("element", storage_type(type_.value_type)))
+    if kind.is_union(type_) or kind.is_interval(type_):
+        raise large(type_)
+    return type_
+
+
+def carried(rows: pa.Table) -> pa.Table:
+    """The same rows in types that DuckDB takes.
+
+    Raises:
+        UnsupportedError: a column has none.
+    """
+    columns = [
+        pa.chunked_array([_carried(chunk) for chunk in column.chunks], storage_type(column.type))
+        for column in rows.columns
+    ]
+    return pa.table(columns, schema=pa.schema([(f"c{i}", column.type) for i, column in enumerate(columns)]))
+
+
+def plain(type_: pa.DataType) -> pa.DataType:
+    """The type in which values of `type_` are shown: the same values without their encoding."""
+    kind = pa.types
+    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
+        return plain(type_.value_type)
+    if isinstance(type_, pa.UuidType):
+        return type_
+    if isinstance(type_, pa.BaseExtensionType):
+        return plain(pa.bool_() if type_.extension_name == "arrow.bool8" else type_.storage_type)
+    if kind.is_struct(type_):
+        return pa.struct([pa.field(f.name, plain(f.type)) for f in type_])
+    if kind.is_map(type_):
+        return pa.map_(plain(type_.key_type), plain(type_.item_type))
+    if is_list(type_):
+        return pa.list_(pa.field("element", plain(type_.value_type)))
+    if kind.is_large_string(type_) or kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_large_binary(type_) or kind.is_binary_view(type_):
+        return pa.binary()
+    return type_
+
+
+def _decimal(type_: pa.DataType) -> pa.DataType:
+    scale = max(type_.scale, 0)
+    precision = type_.precision - min(type_.scale, 0)
+    if precision > 38:
+        raise large(type_)
+    return pa.decimal128(precision, scale)
+
+
+def _carried(array: pa.Array) -> pa.Array:
+    type_, wanted, kind = array.type, storage_type(array.type), pa.types
+    if type_.equals(wanted):
+        return array
+    if isinstance(type_, pa.BaseExtensionType):
+        storage = array.storage
+        return _carried(storage.cast(pa.bool_()) if type_.extension_name == "arrow.bool8" else storage)
+    if kind.is_dictionary(type_):
+        return _carried(array.dictionary_decode())
+    if kind.is_run_end_encoded(type_):
+        return _carried(pc.run_end_decode(array))
+    if is_rebuilt(wanted):
+        return with_children(array, [_carried(child) for child in children_of(array)], wanted)
+    return array.cast(wanted)

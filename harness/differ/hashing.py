@@ -33,17 +33,18 @@ from harness.engines.duckdb.instance import cursor
 #
 #     null         NULL
 #     64 bits      mix(bits)
-#     128 bits     mix(low) ^ mix(high); in the second lane of the negated number, or a number and the one whose
-# words are #                  swapped, such as 0 and -1, would be equal in both
+#     128 bits     mix(low) ^ mix(high); in the second lane of the negated number, or a number and the one whose words
+#                  are swapped, such as 0 and -1, would be equal in both
 #     bytes        folded in words of 8; in the second lane with PREFIX before them, or two flips of a word's highest
-# bit #                  would go unseen
+#                  bit would go unseen
 #     several      chain: two numbers of a time or decimal, the fields of a struct, the elements of a list and their
-# count #     map          the sum of the entries' chains, and their count: chain
+#                  count
+#     map          chain: the sum of the entries' chains, and their count
 #     row          chain of the columns, by blocks of BLOCK columns where there are more
 #
-# It is the function that DuckDB calls `hash`, verified by `is_known` before it is relied on, because it is the cheapest
-# that DuckDB has; `harness/engines/spark/java/RowHash.java` says the same in Java. Per bucket, both lanes are summed as
-# whole numbers: unlike with XOR, a row twice is not a row less.
+# The function is DuckDB's `hash`, the cheapest that DuckDB has; `is_known` verifies it before it is relied on.
+# `harness/engines/spark/java/RowHash.java` says the same in Java. Both lanes are summed as whole numbers per bucket:
+# unlike with XOR, a row twice is not a row less.
 
 
 MULTIPLIER = 0xD6E8FEB86659FD93
@@ -81,7 +82,7 @@ def hash_bytes(value: bytes) -> int:
 
 @cache
 def is_known() -> bool:
-    """Whether this DuckDB hashes as defined above."""
+    """Tells whether this DuckDB hashes as defined above."""
     connection = cursor()
     ((answers,),) = connection.sql(f"SELECT [{', '.join(_samples())}]").fetchall()
     connection.close()
@@ -89,7 +90,7 @@ def is_known() -> bool:
 
 
 def _samples() -> dict[str, int]:
-    """What DuckDB must give for these expressions."""
+    """The hashes that DuckDB must give for these expressions."""
     samples = {"hash(NULL::BIGINT)": NULL, "hash(NULL::VARCHAR)": NULL, "hash(NULL::DECIMAL(38, 2))": NULL}
     for number in (0, 1, -1, 42, 2**63 - 1, -(2**63)):
         samples[f"hash(CAST('{number}' AS BIGINT))"] = mix(number)
@@ -181,7 +182,7 @@ def _hash(value: Value, lane: Lane) -> str:
 
 
 def _integer(value: Value) -> str:
-    """What counts a unit of time, in a type whose hash is that of its 64 bits."""
+    """A count of a unit of time, in a type whose hash is that of its 64 bits."""
     return f"CAST({value.text} AS BIGINT)" if value.stored.id == "integer" else value.text
 
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import duckdb
 import pyarrow as pa
 
+import harness.queries.sql
 from harness.differ.arrow_side import open_arrow
 from harness.differ.duckdb_side import DuckDBSide, logical
 from harness.differ.duckdb_side import failing as failing_duckdb
-from harness.differ.query_side import Query
-from harness.differ.relaxations import Tolerance
+from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
@@ -29,7 +30,7 @@ from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.registrations import registrar
 from harness.engines.registry import find_engine
-from harness.errors import EngineError, HarnessError, RequestError
+from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -40,6 +41,73 @@ from harness.table import Table, open_table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query over tables, for `harness.compare`, which runs it on the engine of its side.
+
+        harness.compare(query, query, engines=("duckdb", "spark"))
+
+    Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
+    the text (`docs/reference/allowances.md`); the report says which, and why.
+
+    text: one statement that only reads. tables: what its names stand for: a table, a snapshot, or a location. dialect:
+    sqlglot's name of the text's dialect; as for `harness.sql`.
+    """
+
+    text: str
+    tables: Mapping[str, Table | Snapshot | str] = field(default_factory=dict)
+    dialect: str = "duckdb"
+
+    @property
+    def name(self) -> str:
+        """The name in reports."""
+        return f"query on {', '.join(self.tables)}" if self.tables else "query"
+
+    def run(self, engine: str, spark: SparkSession | None) -> object:
+        """The result, not read yet; or the error of an engine that cannot run it, which is that side's outcome.
+
+        Raises:
+            RequestError: the query cannot be parsed, or writes; or there is no such engine.
+            UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
+        """
+        try:
+            session = spark if engine == "spark" else None
+            return harness.queries.sql.run_query(
+                self.text, self.tables, engine=engine, dialect=self.dialect, spark=session
+            )
+        except (RequestError, UnsupportedError):
+            raise
+        except HarnessError as error:
+            return error
+        except duckdb.Error as error:
+            return EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}")
+
+    def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
+        """The tolerances of the last bits of the result's columns. columns: the result's names, in its order."""
+        tables = {name: open_table(each) if isinstance(each, str) else each for name, each in self.tables.items()}
+        snapshots = {name: each.snapshot() if isinstance(each, Table) else each for name, each in tables.items()}
+        schemas = {name: each.schema for name, each in snapshots.items()}
+        return named_allowances(self.text, schemas, columns, self.dialect)
+
+
+def named_allowances(
+    text: str, schemas: Mapping[str, Any], columns: list[str], dialect: str = "duckdb"
+) -> dict[str, Tolerance]:
+    """The allowances of a query by the names of its result's columns, as tolerances.
+
+    A name that two columns have has none: a comparison could not tell which of them is meant.
+    """
+    from harness.queries.allowances import allowances
+
+    counts = Counter(columns)
+    return {
+        columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
+        for place, each in allowances(text, schemas, dialect).items()
+        if place < len(columns) and counts[columns[place]] == 1
+    }
+
+
 _ACCEPTED = (
     "a Table (harness.open_table opens one by its location or name), a Snapshot, a Query, a DuckDB relation, a Spark "
     "DataFrame, an object with an Arrow stream, or the name of a file such as rows.csv or of a table such as "
@@ -49,7 +117,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What is read of one side, and how.
+    """The data of a side, and how it is read.
 
     data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
     is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
@@ -97,7 +165,7 @@ class Opening:
 
     @property
     def has_types(self) -> bool:
-        """Whether the side's columns have types; else it is opened once the other side's are known."""
+        """Tells whether the side's columns have types; else it is opened once the other side's are known."""
         return not isinstance(self.data, Source) or self.data.has_types
 
     @property
@@ -157,13 +225,13 @@ class Opening:
         return open_arrow(data, info, self.places, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
-        """Of a query's columns: how far their last bits may differ."""
+        """The tolerances of the last bits of a query's columns."""
         if self.query is None or not (is_relation(self.data) or is_frame(self.data)):
             return {}
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """Where the wanted columns are among `names`.
+        """The places of the wanted columns among `names`.
 
         Raises:
             RequestError: one is missing, or there twice.
@@ -212,7 +280,7 @@ class Opening:
 
     def _frame(self, frame: DataFrame, info: SideInfo) -> Side:
         from harness.differ.spark_side import SparkSide, failing
-        from harness.differ.spark_types import logical as spark_logical
+        from harness.differ.spark_side import logical as spark_logical
 
         _check_running(frame.sparkSession)
         with failing(info):
@@ -233,19 +301,19 @@ def opened(data: object) -> object:
 
 
 def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:
-    """Whether it is a DuckDB relation."""
+    """Tells whether it is a DuckDB relation."""
     return isinstance(data, duckdb.DuckDBPyRelation)
 
 
 def is_frame(data: object) -> TypeGuard[DataFrame]:
-    """Whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
+    """Tells whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )
 
 
 def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
-    """Where the table is, and which snapshot is read, where that is known without reading."""
+    """The table's location, and the snapshot that is read, where that is known without reading."""
     match data:
         case Table():
             return data.location, data.snapshot().id

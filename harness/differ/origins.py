@@ -1,4 +1,4 @@
-"""Where differing rows of planned tables lie, and which deletes hide them on the other side.
+"""The origins of differing rows of planned tables, and the deletes that hide them on the other side.
 
 The rows of a difference are looked up by value in the table's files, deleted rows included, with DuckDB. DuckDB only
 narrows the search; what matches is decided on canonical values, so a NaN, -0.0 or nested value finds its own row.
@@ -48,11 +48,11 @@ Place: TypeAlias = tuple[str, int]
 """A data file, as recorded, and a physical position in it."""
 
 MOST_ORIGINS = 10
-"""How many origins a row names, at most; a row may occur a million times."""
+"""The most origins that a row names; a row may occur a million times."""
 _MOST_CANDIDATES = 100_000
-"""How many rows are looked at by value, at most; where more are alike, rows stay without origins."""
+"""The most rows that are looked at by value; where more are alike, rows stay without origins."""
 _MOST_PROBES = 300
-"""How many reads find out which equality deletes hide rows, at most; beyond that, some are not named."""
+"""The most reads that find out which equality deletes hide rows; beyond that, some are not named."""
 _PLACE = ("_file", "_pos", "_deleted")
 
 
@@ -110,7 +110,7 @@ def with_origins(
 
 
 def columns_of(plan: ScanPlan) -> PlanOf:
-    """How a plan that is already made is planned with other columns: same files, deletes and filter."""
+    """Plans a made plan with other columns: same files, deletes and filter."""
 
     def plan_of(names: Sequence[str]) -> ScanPlan:
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
@@ -123,7 +123,7 @@ def columns_of(plan: ScanPlan) -> PlanOf:
 
 
 def hidden_places(plan: ScanPlan, places: Iterable[Place]) -> dict[Place, tuple[str, ...]]:
-    """Of the places whose file is in a plan, the delete files that hide each, as recorded; empty: the row is read.
+    """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read.
 
     Raises:
         HarnessError: delete files or data files cannot be read.
@@ -147,7 +147,7 @@ def hidden_places(plan: ScanPlan, places: Iterable[Place]) -> dict[Place, tuple[
 
 
 def _by_position(plan: ScanPlan, wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[str]]:
-    """By ordinal and position, the position deletes that may hide it; all `wanted` ones are in."""
+    """The position deletes that may hide each wanted place, by ordinal and position."""
     flagged = plan.files.column("has_positions").to_pylist()
     deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
     return {
@@ -257,7 +257,7 @@ class _Lookup:
         }
 
     def _candidates(self, plan_of: PlanOf, wanted: pa.Table) -> list[list[_Candidate]]:
-        """For each row of `wanted`, physical rows that may be it."""
+        """The physical rows that may be each row of `wanted`."""
         place = [name for name in _PLACE if name not in self.columns]
         plan = plan_of([*self.columns, *place])
         read = _matching(plan, wanted, self.keys or self.columns)
@@ -303,7 +303,7 @@ def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Ta
 
 
 def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
-    """By place in the plan, columns whose values DuckDB finds as they are: of plain types, floats only if need be."""
+    """The columns whose values DuckDB finds as they are, by place in the plan: plain types, floats only if need be."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):
         if f.name not in columns or not _same_type(f, wanted.schema.field(f.name)):

@@ -34,7 +34,7 @@ from harness.metadata.model.arrow_values import elements_of, is_list
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 LIMIT = 400
-"""How many characters of a value are shown, about; longer ones are cut, and say how much is missing."""
+"""The characters of a value that are shown, about; longer values are cut, and say how much is missing."""
 _HEAD, _TAIL = 100, 60
 _BEFORE, _AFTER = 60, 140
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -130,7 +130,7 @@ def _plain(array: pa.Array) -> list[Any]:
 
 
 def _writer(type_: pa.DataType) -> Callable[[Any], str]:
-    """What turns one non-null value without parts into its text."""
+    """The writer of the text of a non-null value without parts."""
     kind = pa.types
     if kind.is_boolean(type_):
         return lambda value: "true" if value else "false"

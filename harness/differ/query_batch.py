@@ -15,13 +15,11 @@ import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
-from harness.differ.batch import BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.differ.compare import compare
-from harness.differ.opening import Opening
-from harness.differ.query_side import named_allowances
+from harness.differ.opening import Opening, named_allowances
 from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
 from harness.differ.relaxed import MOST_ROWS
-from harness.differ.result import ComparisonResult, SideInfo
+from harness.differ.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, SideInfo, entry_of
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.queries.transpile.parser import to_duckdb
@@ -30,7 +28,7 @@ from harness.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRun:
-    """What the queries of a batch have in common.
+    """The engines, tables and dialect that the queries of a batch share.
 
     engines, tables: of the left and of the right side. dialect: of the queries; Spark's run as they are on Spark, and
     elsewhere in DuckDB's dialect where it is certain what they mean there.
@@ -72,7 +70,7 @@ class QueryRun:
         return entry_of(query.name, comparison, message=reasons, allowed=reasons is not None, seconds=times)
 
     def _text(self, text: str, engine: str) -> tuple[str, str]:
-        """What an engine is asked, and in which dialect."""
+        """The text that an engine runs, and its dialect."""
         if self.dialect == "spark" and engine != "spark":
             return to_duckdb(text), "duckdb"
         return text, self.dialect
@@ -123,7 +121,7 @@ class QueryRun:
         return found, "; ".join(f"{name} within {allowances[name]}" for name in used) if found.equal and used else None
 
     def _allowed(self, text: str, rows: pa.Table) -> dict[str, Tolerance]:
-        """By name of a column of the result, how far its last bits may differ."""
+        """The tolerances of the last bits of the result's columns, by name."""
         schemas = {name: snapshot.schema for name, snapshot in self.tables[1].items()}
         found = named_allowances(text, schemas, rows.column_names)
         return {name: each for name, each in found.items() if pa.types.is_floating(rows.schema.field(name).type)}

@@ -1,4 +1,4 @@
-"""What a comparison lets pass, each thing named: plain values, made from what a user writes.
+"""The relaxations of a comparison, each thing named: plain values, made from what a user writes.
 
     Tolerance    how far two values of a column may lie apart
     Relaxations  all that is let pass; by default nothing
@@ -18,7 +18,7 @@ from harness.errors import RequestError
 
 
 class Measure(enum.Enum):
-    """What the amount of a tolerance counts."""
+    """The unit of a tolerance's amount."""
 
     ABSOLUTE = "absolute"
     RELATIVE = "relative"  # of the larger of both values, without their signs
@@ -28,7 +28,7 @@ class Measure(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far the values of a column may lie apart and still pass as equal; only where rows are paired by keys.
+    """The distance at which values of a column still pass as equal; only where rows are paired by keys.
 
     A null is close to nothing but a null, an infinity or NaN to nothing but itself.
 
@@ -107,7 +107,7 @@ ALL_TYPE_RULES = frozenset(TypeRule)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxations:
-    """What is let pass. Nothing by default; reports name all that was let pass.
+    """The differences that are let pass. Nothing by default; reports name all that was let pass.
 
     tolerances: by column; need keys. exclude: columns that are left out on both sides. rename: what the left side calls
     a column, and what the right side calls it; reports say the left name. ignore_case: text is compared in lower case.
@@ -145,16 +145,16 @@ class Relaxations:
             raise RequestError(f"Invalid rename {dict(self.rename)}: two columns stand for one of the right side")
 
     def own_name(self, column: str, side: int) -> str:
-        """What the side calls a column that reports call `column`; 0 is the left side, 1 the right one."""
+        """The side's name of a column that reports call `column`; 0 is the left side, 1 the right one."""
         return self.rename.get(column, column) if side else column
 
     def shown_name(self, own: str, side: int) -> str:
-        """What reports call a column that the side calls `own`: the inverse of `own_name`."""
+        """The reports' name of a column that the side calls `own`: the inverse of `own_name`."""
         return next((left for left, right in self.rename.items() if right == own), own) if side else own
 
     @property
     def changes_text(self) -> bool:
-        """Whether columns of text are compared as something else."""
+        """Tells whether columns of text are compared as something else."""
         return self.ignore_case or self.trim or self.null_as is not None
 
     def described(self) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
 from harness.differ.duckdb_side import DuckDBSide
+from harness.differ.forms import carried
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
 from harness.differ.sides import Side
-from harness.differ.storage_types import carried
 from harness.engines import sqltext
 from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
@@ -110,11 +110,9 @@ def _spark(side: Side) -> SparkSide:
     return side
 
 
-# Columns whose types a rule reconciles only once one of them is converted, before they are compared.
-#
-# A number beside a float becomes the float that is nearest to it (`TypeRule.ROUNDING`). Each engine reads it from the
-# number's text, which all do alike; a direct cast of DuckDB's divides, and may be a float off. True and false beside an
-# integer become 1 and 0 (`TypeRule.TRUTH`).
+# Conversions before a comparison. A number beside a float becomes the nearest float (`TypeRule.ROUNDING`), read from
+# the number's text, as all engines do alike; a direct cast of DuckDB's divides, and may be a float off. True and false
+# beside an integer become 1 and 0 (`TypeRule.TRUTH`).
 
 
 def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
@@ -153,17 +151,15 @@ _CASTS = {
     pa.float64(): "CAST(CAST({} AS STRING) AS DOUBLE)",
     pa.int32(): "CAST({} AS INT)",
 }
-"""In the SQL of both engines."""
+"""Casts in the SQL of both engines."""
 
 
 def _with_types(schema: pa.Schema, types: dict[int, pa.DataType]) -> pa.Schema:
     return pa.schema([field.with_type(types.get(place, field.type)) for place, field in enumerate(schema)])
 
 
-# Rows without keys, of which some columns may differ in their last bits: paired by all other columns.
-#
-# Rows that agree in these are paired in the order of the values of the others, so a row finds the one that is
-# closest to # it wherever there is one for each.
+# Rows without keys whose columns may differ in their last bits are paired by all other columns, and among rows that
+# agree in these in the order of the values. So a row finds the closest one wherever there is one for each.
 
 
 MOST_ROWS = 2_000_000

@@ -1,15 +1,19 @@
-"""What a comparison found, as plain values: what every report is made from."""
+"""The findings of a comparison, or of many, as plain values: every report is made from them."""
 
 from __future__ import annotations
 
 import enum
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from harness.differ.relaxations import NOTHING, Relaxations
 from harness.errors import HarnessError
 
 
 class SchemaKind(enum.Enum):
-    """How two schemas differ in a column; the values are the words of the reports."""
+    """The kinds of difference of two schemas in a column; the values are the words of the reports."""
 
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
@@ -22,7 +26,7 @@ class SchemaKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """One column of which the two sides say different things.
+    """A column that differs in the schemas of both sides.
 
     left, right: what each side says (a type, `nullable`, a place from 1); None: it has no such column. rule: of types
         that are reconciled, the rule by which they are.
@@ -41,12 +45,12 @@ class SchemaDifference:
 
     @property
     def counts(self) -> bool:
-        """Whether this makes the two sides differ."""
+        """Tells whether this makes the two sides differ."""
         return self.kind not in (SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
 class RowKind(enum.Enum):
-    """How a row differs; the values are the words of the reports."""
+    """The kinds of differing rows; the values are the words of the reports."""
 
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
@@ -55,7 +59,7 @@ class RowKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a row of a planned table comes from.
+    """The origin of a row of a planned table.
 
     file: the data file, as recorded. position: the physical row in it, from 0.
     hidden_by: the delete files that hide this row on the other side, as recorded; empty where none does, or where the
@@ -92,7 +96,7 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifference:
-    """What differs in one column, among rows that are paired.
+    """The differences in one column, among rows that are paired.
 
     rows: how many pairs differ in it. allowed: how many more differ, within its tolerance. left_nulls, right_nulls: of
         `rows`, how many are null on that side.
@@ -111,7 +115,7 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDifference:
-    """How many rows differ among those of one value of the columns that rows are counted by.
+    """The number of differing rows of one value of the columns that rows are counted by.
 
     values: printed. A changed row counts for what the left side says.
     """
@@ -180,17 +184,17 @@ class ComparisonResult:
 
     @property
     def failed(self) -> bool:
-        """Whether both sides failed, so that nothing could be compared."""
+        """Tells whether both sides failed, so that nothing could be compared."""
         return self.left.error is not None and self.right.error is not None
 
     @property
     def outcomes_differ(self) -> bool:
-        """Whether one side failed and the other did not."""
+        """Tells whether one side failed and the other did not."""
         return (self.left.error is None) != (self.right.error is None)
 
     @property
     def equal(self) -> bool:
-        """Whether both sides gave rows, and no difference was found that counts."""
+        """Tells whether both sides gave rows, and no difference was found that counts."""
         return (
             self.left.error is None
             and self.right.error is None
@@ -199,8 +203,8 @@ class ComparisonResult:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: the page of `to_html` in a frame of its own, and what `to_text` says."""
-        from harness.differ.reports.page import framed
+        """The page of `to_html` in a frame of its own, and its text, for notebooks."""
+        from harness.differ.reports.html import framed
 
         return framed(self.to_html(), self.to_text())
 
@@ -211,14 +215,14 @@ class ComparisonResult:
         return to_text(self)
 
     def to_json(self) -> str:
-        """The report as one JSON document, see `harness.differ.reports.json_report`."""
-        from harness.differ.reports.json_report import to_json
+        """The report as one JSON document, see `harness.differ.reports.documents`."""
+        from harness.differ.reports.documents import to_json
 
         return to_json(self)
 
     def to_junit(self) -> str:
-        """The report as JUnit XML, for CI servers, see `harness.differ.reports.junit`."""
-        from harness.differ.reports.junit import to_junit
+        """The report as JUnit XML, for CI servers, see `harness.differ.reports.documents`."""
+        from harness.differ.reports.documents import to_junit
 
         return to_junit(self)
 
@@ -227,3 +231,178 @@ class ComparisonResult:
         from harness.differ.reports.html import to_html
 
         return to_html(self)
+
+
+# The words that all reports share.
+
+
+class Verdict(enum.Enum):
+    """The outcomes of a comparison; the values are the words of the JSON report."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    OUTCOME = "different outcome"  # one side failed, the other did not
+    FAILED = "could not compare"  # both sides failed
+
+
+def verdict(comparison: ComparisonResult) -> Verdict:
+    """The outcome of the comparison."""
+    if comparison.failed:
+        return Verdict.FAILED
+    if comparison.outcomes_differ:
+        return Verdict.OUTCOME
+    return Verdict.EQUAL if comparison.equal else Verdict.DIFFERENT
+
+
+def sentence(comparison: ComparisonResult) -> str:
+    """The verdict with its counts, on one line, without a full stop."""
+    match verdict(comparison):
+        case Verdict.EQUAL:
+            assert comparison.left.rows is not None
+            return f"no difference in {counted(comparison.left.rows, 'row')}"
+        case Verdict.FAILED:
+            return "both sides failed"
+        case Verdict.OUTCOME:
+            return f"the left side {_outcome_words(comparison.left)}, the right side {_outcome_words(comparison.right)}"
+        case Verdict.DIFFERENT:
+            return ", ".join(_differences(comparison))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def engine_and_place(side: SideInfo) -> str:
+    """Engine, table and snapshot of a side, as far as it has them."""
+    place = [] if side.table is None else [side.table]
+    place += [] if side.snapshot is None else [f"snapshot {side.snapshot}"]
+    return ", ".join([side.engine, *place])
+
+
+def shown_rows(comparison: ComparisonResult) -> int:
+    """The number of differing rows that the comparison holds, each counted as often as it occurs."""
+    return sum(row.count for row in comparison.rows)
+
+
+def differing_rows(comparison: ComparisonResult) -> int:
+    """The number of differing rows, each counted as often as it occurs."""
+    return comparison.changed + comparison.only_left + comparison.only_right
+
+
+def _differences(comparison: ComparisonResult) -> list[str]:
+    counts = [
+        (comparison.changed, "row", "changed"),
+        (comparison.only_left, "row", "only on the left"),
+        (comparison.only_right, "row", "only on the right"),
+        (sum(difference.counts for difference in comparison.schema), "column", "of different schema"),
+    ]
+    return [f"{counted(number, noun)} {what}" for number, noun, what in counts if number]
+
+
+def _outcome_words(side: SideInfo) -> str:
+    if side.error is not None:
+        return f"failed with {type(side.error).__name__}"
+    return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFile:
+    """A query, and how its results are compared.
+
+    name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none.
+    """
+
+    name: str
+    text: str
+    keys: tuple[str, ...] = ()
+    relaxations: Relaxations = NOTHING
+
+
+class BatchOutcome(enum.Enum):
+    """The outcomes of one comparison of many; the values are the words of the reports."""
+
+    EQUAL = "equal"
+    ALLOWED = "allowed difference"  # within tolerances or allowances, each of them printed
+    DIFFERENT = "different"
+    REFUSED = "refused"  # nothing was compared: it is not certain what to run
+    FAILED = "failed"  # nothing was compared: both sides failed, or there is nothing to read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEntry:
+    """One comparison.
+
+    name: the query's file or the table. message: the finding in a sentence. report: that of the comparison, as text;
+    document: the same as the JSON report has it; None: nothing was compared. left_seconds, right_seconds: how long each
+    side took; None: not measured for the side alone.
+    """
+
+    name: str
+    outcome: BatchOutcome
+    message: str
+    report: str | None = None
+    document: Mapping[str, Any] | None = None
+    left_seconds: float | None = None
+    right_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The findings of many comparisons.
+
+    title: what was compared, for reports. sides: what the left and the right side is called.
+    """
+
+    title: str
+    sides: tuple[str, str]
+    entries: tuple[BatchEntry, ...]
+
+    def count(self, outcome: BatchOutcome) -> int:
+        """The number of comparisons with this outcome."""
+        return sum(entry.outcome is outcome for entry in self.entries)
+
+    @property
+    def equal(self) -> bool:
+        """Tells whether all were compared, and none is different."""
+        return all(entry.outcome in (BatchOutcome.EQUAL, BatchOutcome.ALLOWED) for entry in self.entries)
+
+    def _repr_html_(self) -> str:
+        """The page of `harness.differ.reports.batch` in a frame of its own, and its text, for notebooks."""
+        from harness.differ.reports import batch
+        from harness.differ.reports.html import framed
+
+        return framed(batch.to_html(self), batch.to_text(self))
+
+
+def entry_of(
+    name: str,
+    comparison: ComparisonResult,
+    *,
+    message: str | None = None,
+    allowed: bool = False,
+    seconds: tuple[float | None, float | None] = (None, None),
+) -> BatchEntry:
+    """A comparison as an entry. allowed: equal only because of tolerances; message: in place of the usual sentence."""
+    from harness.differ.reports.documents import to_json
+    from harness.differ.reports.text import to_text
+
+    pass  # FOLDED
+
+    if comparison.failed:
+        outcome, message = BatchOutcome.FAILED, f"both sides failed: {comparison.left.error}"
+    elif not comparison.equal:
+        outcome = BatchOutcome.DIFFERENT
+    elif allowed or comparison.allowed:
+        outcome = BatchOutcome.ALLOWED
+    else:
+        outcome = BatchOutcome.EQUAL
+    return BatchEntry(
+        name=name,
+        outcome=outcome,
+        message=message or sentence(comparison),
+        report=to_text(comparison),
+        document=json.loads(to_json(comparison)),
+        left_seconds=seconds[0],
+        right_seconds=seconds[1],
+    )

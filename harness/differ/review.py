@@ -1,4 +1,4 @@
-"""What is asked of the rows that differ by hash, in a database of their own: by column, by group, within tolerances.
+"""Judges the rows that differ by hash, in a database of their own: by column, by group, within tolerances.
 
 The rows of some buckets are fetched from both sides, joined by their keys' hashes, and summed up; only totals and a few
 keys stay in memory. So the numbers are exact, however many rows there are.
@@ -17,11 +17,11 @@ from harness.differ.buckets import Groups, Hash
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
 from harness.differ.exact import MOST_EXAMPLES, distance, distance_text, examples
+from harness.differ.forms import carried, plain, storage_type
 from harness.differ.hashing import Value, column_hash
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference
 from harness.differ.sides import HASH_PREFIX, Hashing
-from harness.differ.storage_types import carried, plain, storage_type
 
 Fetch: TypeAlias = Callable[[int, pa.Table, Sequence[str]], Iterator[pa.Table]]
 """The rows of a side (0 or 1) that have wanted hashes, as `Side.matching` gives them."""
@@ -29,7 +29,7 @@ Fetch: TypeAlias = Callable[[int, pa.Table, Sequence[str]], Iterator[pa.Table]]
 
 @dataclass(slots=True)
 class ColumnTotals:
-    """What differs in a column so far. keys: of some rows that differ in it, by hashes."""
+    """The differences in a column so far. keys: of some rows that differ in it, by hashes."""
 
     rows: int = 0
     allowed: int = 0
@@ -114,7 +114,7 @@ class Review:
             _add(self.totals, name, found[i * width : (i + 1) * width])
 
     def _column(self, connection: duckdb.DuckDBPyConnection, i: int, name: str) -> str:
-        """Whether the column differs (`d`), or would but for its tolerance (`p`); what is null; how far it is apart."""
+        """Tells whether the column differs (`d`), or would but for its tolerance (`p`); nulls; the distance."""
         types = [schema.field(name).type for schema in self.schemas]
         texts = [f"{label}.c{i}" for label in "lr"]
         hashes = [

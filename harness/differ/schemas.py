@@ -1,4 +1,4 @@
-"""How two Arrow schemas differ, and in which of their columns rows can be compared.
+"""The differences of two Arrow schemas, and the columns in which rows can be compared.
 
 Types are compared by what they hold, not by how Arrow lays it out: a large, viewed, dictionary- or run-end-encoded
 string is a string, a decimal has no width, every list is a list, a time zone only says that values are instants.
@@ -21,7 +21,7 @@ _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoa
 """Extension types that other writers leave off; their values are those of the storage."""
 Rules: TypeAlias = frozenset[TypeRule]
 _MOST_DIGITS = 38
-"""Of decimals that every engine holds."""
+"""The most digits of decimals that every engine holds."""
 _EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
@@ -81,7 +81,7 @@ def normal_type(type_: pa.DataType) -> pa.DataType:
 
 
 def is_hugeint(type_: pa.DataType) -> bool:
-    """Whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
+    """Tells whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
     return (
         isinstance(type_, pa.OpaqueType)
         and type_.vendor_name == "DuckDB"
@@ -178,7 +178,7 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterator
 
 
 def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
-    """By which rule values of two normal types are compared by value; None: by none."""
+    """The rule by which values of two normal types are compared by value; None: by none."""
     kind = pa.types
     if kind.is_integer(left) and kind.is_integer(right):
         return TypeRule.INTEGERS
@@ -232,7 +232,7 @@ def _comparable(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def _family(type_: pa.DataType) -> str | None:
-    """What a single value is; values of one family are compared by value. None: like nothing but its own type."""
+    """The family of a type, whose values are compared by value. None: like nothing but its own type."""
     if isinstance(type_, pa.BaseExtensionType):
         return _family(normal_type(type_.storage_type))
     kind = pa.types

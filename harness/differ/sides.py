@@ -1,4 +1,4 @@
-"""What a comparison asks of a side, whatever engine its rows are in.
+"""The side of a comparison, whatever engine its rows are in.
 
 A side shows some of its rows exactly, and summarises all of them by their hashes, inside its engine:
 
@@ -26,16 +26,16 @@ from harness.errors import UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
 
 BITS = 12
-"""Of a hash that number a row's bucket: enough that few rows share a bucket, few enough to fetch all sums."""
+"""The bits of a hash that number a row's bucket: few rows share a bucket, and all sums can be fetched."""
 MOST_REPEATED = 5
 """Repeated keys that an error may name."""
 HASH_PREFIX = "\0"
-"""Before the names of hashes beside the columns of a table."""
+"""The prefix of the names of hashes beside the columns of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hashing:
-    """What is hashed, the same for both sides.
+    """The hashes to make, the same for both sides.
 
     columns: the compared columns. forms: what of each is hashed. keys: some of the columns; with keys, a row's bucket
     is that of its keys, so that both rows of a key are in one.
@@ -107,7 +107,7 @@ class Some:
 
 
 class Side(Protocol):
-    """One side of a comparison. What a method raises as a HarnessError is the side's failure."""
+    """A side of a comparison. A HarnessError that a method raises is the side's failure."""
 
     @property
     def info(self) -> SideInfo:

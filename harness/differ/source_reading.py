@@ -16,14 +16,11 @@ from harness.engines.duckdb.instance import tracked
 from harness.errors import EngineError, MissingFileError, RequestError
 from harness.metadata.catalogs.catalog import parse_name
 
-# Text of a file as values of the other side's types, as DuckDB expressions that round nothing and guess nothing.
-
-
 _INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"
 _FRACTION = r"\.\d{6}\d*[1-9]"
 _MOST_DIGITS = 38
 _SUBTRACTED = 36
-"""Of decimals whose difference is exact within 38 digits, as tolerances want it."""
+"""The digits of decimals whose difference is exact within 38 digits, as tolerances want it."""
 _KEPT = 10
 """Digits after the point that a decimal may have more than the other side's, so that they show as a difference."""
 

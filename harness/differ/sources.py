@@ -18,7 +18,7 @@ from harness.errors import RequestError
 
 
 class SourceKind(enum.Enum):
-    """What holds the rows."""
+    """The kind of file or database that holds the rows."""
 
     CSV = "CSV file"
     JSON = "JSON file"
@@ -31,8 +31,10 @@ class SourceKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where rows are. place: a path, which may be a pattern, or what a database is attached by. table: of a database, a
-    name with dots. query: what to ask in place of the table; of a file, its rows are `t` in it.
+    """The place of rows.
+
+    place: a path, which may be a pattern, or the text that a database is attached by. table: of a database, a name with
+    dots. query: replaces the table; a file's rows are `t` in it.
     """
 
     kind: SourceKind
@@ -42,7 +44,7 @@ class Source:
 
     @staticmethod
     def parse(text: str) -> Source | None:
-        """What a text names; None: none of these, so it may be a lake table.
+        """The source that a text names; None: none of these, so it may be a lake table.
 
         Raises:
             RequestError: a database without a table or query.
@@ -68,12 +70,12 @@ class Source:
 
     @property
     def has_types(self) -> bool:
-        """Whether its columns have types; else they are text, and read as the other side's types."""
+        """Tells whether its columns have types; else they are text, and read as the other side's types."""
         return self.query is not None or self.kind not in (SourceKind.CSV, SourceKind.JSON)
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The name in reports."""
         last = self.place.rstrip("/").rpartition("/")[2]
         if self.kind is SourceKind.POSTGRES:
             last = "postgres"  # its place may hold a password

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 import duckdb
 import numpy as np
@@ -27,21 +28,19 @@ from harness.differ.forms import (
     Number,
     Ticks,
     Whole,
+    carried,
     nanos,
 )
 from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, Lane, Value, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums
-from harness.differ.storage_types import carried
+from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.frames import conform
 from harness.engines.spark.gateway import Gateway, has_gateway
+from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
-
-# Hashes as Spark columns: `harness.differ.hashing` by calls of the Java class `RowHash`.
-
 
 _CLASS = "RowHash"
 _DIGITS = {Digits.NARROW: 0, Digits.WIDE: 1, Digits.SPLIT: 2}
@@ -100,7 +99,7 @@ def _not_null(value: HashedColumn, lane: Lane, gateway: Gateway) -> Column:
 
 
 def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
-    """What the value is, as `RowHash` reads it."""
+    """The description of a value that `RowHash` reads."""
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
@@ -136,7 +135,7 @@ def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
 
 
 def _divisor(stored: spark.DataType, logical: pa.DataType) -> int:
-    """How many of the numbers that Spark holds are one of the logical unit: its own times are nanos always."""
+    """The number of Spark's units in one logical unit: Spark's own times are nanos always."""
     return nanos(logical) if stored.typeName() == "time" else 1
 
 
@@ -152,9 +151,8 @@ def _call(gateway: Gateway, method: str, *arguments: Column) -> Column:
     return gateway.invoke(_CLASS, method, spark.LongType(), *arguments)
 
 
-# Hashes of a frame's rows by DuckDB on the executors: for sessions whose JVM cannot be reached, as with Spark Connect.
-#
-# Slower than calls of Java, several times, and needs harness and DuckDB on the executors.
+# Hashes by DuckDB on the executors, for sessions whose JVM cannot be reached, as with Spark Connect: several times
+# slower than Java, and harness and DuckDB must be on the executors.
 
 
 def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
@@ -184,7 +182,7 @@ def _hasher(
 def _hashes(
     batch: pa.RecordBatch, schema: pa.Schema, hashing: Hashing, connection: duckdb.DuckDBPyConnection
 ) -> list[pa.Array]:
-    """In the order of the rows: DuckDB keeps it in one thread."""
+    """The hashes in the order of the rows: DuckDB keeps it in one thread."""
     rows = carried(pa.Table.from_batches([batch]))
     names = [f"c{i}" for i in range(rows.num_columns)]
     connection.register("batch", rows.rename_columns(names))
@@ -378,3 +376,83 @@ def failing(info: SideInfo) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError, pa.ArrowException) as error:
         raise engine_error(error, info.table).within(format=info.format) from error
+
+
+_PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
+    spark.NullType: pa.null(),
+    spark.BooleanType: pa.bool_(),
+    spark.ByteType: pa.int8(),
+    spark.ShortType: pa.int16(),
+    spark.IntegerType: pa.int32(),
+    spark.LongType: pa.int64(),
+    spark.FloatType: pa.float32(),
+    spark.DoubleType: pa.float64(),
+    spark.StringType: pa.string(),
+    spark.CharType: pa.string(),
+    spark.VarcharType: pa.string(),
+    spark.BinaryType: pa.binary(),
+    spark.DateType: pa.date32(),
+    spark.TimestampType: pa.timestamp("us", "UTC"),
+    spark.TimestampNTZType: pa.timestamp("us"),
+    spark.DayTimeIntervalType: pa.duration("us"),
+}
+
+
+def logical(column: spark.StructField) -> pa.Field:
+    """The column as what it stands for: what harness says of its own columns, else Spark's type.
+
+    Raises:
+        UnsupportedError: its values cannot be compared.
+    """
+    said = (column.metadata or {}).get(ARROW_METADATA)
+    if isinstance(said, str):
+        exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(said))).field(0)
+        if _carries(column.dataType, exact.type):
+            return exact.with_name(column.name)
+    return pa.field(column.name, _type(column.dataType, column.name), column.nullable)
+
+
+def _type(stored: spark.DataType, column: str) -> pa.DataType:
+    match stored:
+        case spark.DecimalType():
+            return pa.decimal128(stored.precision, stored.scale)
+        case spark.ArrayType():
+            element = _type(stored.elementType, column)
+            return pa.list_(pa.field("element", element, stored.containsNull))
+        case spark.MapType():
+            value = pa.field("value", _type(stored.valueType, column), stored.valueContainsNull)
+            return pa.map_(_type(stored.keyType, column), value)
+        case spark.StructType():
+            return pa.struct([pa.field(f.name, _type(f.dataType, column), f.nullable) for f in stored.fields])
+        case _ if type(stored) in _PLAIN:
+            return _PLAIN[type(stored)]
+        case _ if stored.typeName() == "time":
+            precision: Any = getattr(stored, "precision", 6)
+            return pa.time64("us" if precision <= 6 else "ns")
+        case _:
+            raise incomparable(f"Spark's column {column!r}", stored.simpleString(), column=column)
+
+
+def _carries(stored: spark.DataType, exact: pa.DataType) -> bool:
+    """Tells whether the type can be one of harness's: metadata outlives some casts."""
+    kind = pa.types
+    match stored:
+        case spark.ArrayType():
+            return bool(kind.is_list(exact)) and _carries(stored.elementType, exact.value_type)
+        case spark.MapType():
+            parts = (stored.keyType, "key_type"), (stored.valueType, "item_type")
+            return bool(kind.is_map(exact)) and all(_carries(part, getattr(exact, name)) for part, name in parts)
+        case spark.StructType():
+            return (
+                bool(kind.is_struct(exact))
+                and stored.names == [field.name for field in exact]
+                and all(_carries(f.dataType, exact.field(i).type) for i, f in enumerate(stored.fields))
+            )
+        case spark.LongType():
+            return bool(kind.is_int64(exact) or kind.is_time(exact) or kind.is_timestamp(exact))
+        case spark.StringType():
+            return bool(kind.is_string(exact)) or isinstance(exact, pa.UuidType)
+        case spark.BinaryType():
+            return bool(kind.is_binary(exact) or kind.is_fixed_size_binary(exact))
+        case _:
+            return bool(_type(stored, "").equals(exact))

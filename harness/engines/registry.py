@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 from harness.errors import HarnessError, RequestError
 
 if TYPE_CHECKING:
+    import datetime
+
     import duckdb
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from harness.metadata.filters.predicate import Filter
     from harness.metadata.model.schema import Field
     from harness.metadata.plan.scan_plan import ScanPlan
-    from harness.queries.rewritten import Now
 
 
 class Engine(Protocol):
@@ -101,8 +102,8 @@ class DuckDBEngine(Engine, Protocol):
     def release(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take away what reads have left on a user's connection."""
 
-    def moment(self, connection: duckdb.DuckDBPyConnection | None) -> Now:
-        """When a query on a connection, or None for one of its own, is made."""
+    def moment(self, connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
+        """When a query on a connection, or None for one of its own, is made: in UTC, without a zone."""
 
     def zoned(self, filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
         """A filter as planning may use it for a read on a user's connection, or None for one in UTC."""

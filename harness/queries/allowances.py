@@ -31,7 +31,7 @@ from harness.metadata.model.schema import FloatType, Schema
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How far two values of a column may be apart, in units in the last place of the greater one, and why."""
+    """The distance that two values may have, in units in the last place of the greater one, and the reason."""
 
     ulps: int
     reason: str
@@ -45,7 +45,7 @@ CANCELLED = Allowance(1 << 22, "a difference of numbers whose last bits differ")
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """What an expression gives. is_float: maybe a floating-point number; allowance: None if all engines agree on it."""
+    """The result of an expression. is_float: maybe a float; allowance: None if all engines agree on it."""
 
     is_float: bool = False
     allowance: Allowance | None = None
@@ -106,7 +106,7 @@ class _Reading:
     _known: dict[int, list[_Number]] = field(default_factory=dict)
 
     def outputs(self, scope: Scope) -> list[_Number]:
-        """What the columns of a query are, by place."""
+        """The columns of a query, by place."""
         key = id(scope.expression)
         if key not in self._known:
             self._known[key] = []  # for a recursive CTE in itself
@@ -191,7 +191,7 @@ def _is_statistic(node: exp.Expr) -> bool:
 
 
 def _is_mean(node: exp.Expr) -> bool:
-    """Whether it is `avg` by its other name, which sqlglot does not know."""
+    """Tells whether it is `avg` by its other name, which sqlglot does not know."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == "mean"
 
 

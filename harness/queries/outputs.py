@@ -144,7 +144,7 @@ class Outputs:
 
 
 def keeps_rows(query: exp.Query) -> bool:
-    """Whether a row of the result depends on no others than those that pass on the same values to it."""
+    """Tells whether a row of the result depends on no others than those that pass on the same values to it."""
     if any(query.args.get(key) for key in ("limit", "offset", "fetch", "sample", "qualify", "having", "windows")):
         return False
     if not isinstance(query, exp.Select):
@@ -162,15 +162,12 @@ def position_of(names: Sequence[str] | None, column: exp.Column) -> int | None:
 
 
 def is_bare_star(query: exp.Select) -> bool:
-    """Whether a SELECT passes on all columns by a single star, without EXCLUDE, REPLACE or RENAME."""
+    """Tells whether a SELECT passes on all columns by a single star, without EXCLUDE, REPLACE or RENAME."""
     return (
         len(query.expressions) == 1
         and type(query.expressions[0]) is exp.Star
         and not any(query.expressions[0].args.values())
     )
-
-
-# Which source of a SELECT a column is of, and which columns of several sources have one value.
 
 
 _WHOLE_NUMBERS = {
@@ -214,17 +211,17 @@ class SourceColumns:
         return names if all(self._is_merged(i, position, first) for i in others) else None
 
     def _is_merged(self, other: int, position: int, name: str) -> bool:
-        """Whether a name means the column of the earlier source, by the USING of the later one."""
+        """Tells whether a name means the column of the earlier source, by the USING of the later one."""
         is_later = self.columns[other] is not None and other > position
         return is_later and _is_attached_by(self.sources[other], name)
 
     def may_have(self, position: int, name: str) -> bool:
-        """Whether a source has a column of that name, in lower case, or may have one."""
+        """Tells whether a source has a column of that name, in lower case, or may have one."""
         columns = self.columns[position]
         return columns is None or name in columns
 
     def is_column(self, name: str) -> bool:
-        """Whether any source has a column of that name, or may have one."""
+        """Tells whether any source has a column of that name, or may have one."""
         return any(self.may_have(i, name.casefold()) for i in range(len(self.sources)))
 
     def place_of(self, column: exp.Column) -> tuple[int, str] | None:
@@ -246,7 +243,7 @@ class SourceColumns:
 
 
 def _is_attached_by(source: Source, name: str) -> bool:
-    """Whether a source is joined by a USING of which the column on the left is the one that has the name."""
+    """Tells whether a source is joined by a USING of which the column on the left is the one that has the name."""
     return name in source.using and source.join is not None and source.join.side in ("", "LEFT")
 
 
@@ -300,7 +297,7 @@ class EqualColumns:
 
 
 def is_equality(condition: exp.Expr) -> bool:
-    """Whether it says of two columns that they are equal."""
+    """Tells whether it says of two columns that they are equal."""
     columns = (condition.this, condition.expression) if type(condition) is exp.EQ else ()
     return bool(columns) and all(type(column) is exp.Column for column in columns)
 

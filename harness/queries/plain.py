@@ -18,10 +18,56 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from harness.metadata.filters.column_names import quoted
+from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.value_texts import refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
-from harness.queries.rewritten import Rewritten, TableReference
 from harness.storage.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReference:
+    """A place where a query reads a bound table.
+
+    view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
+    aliased: whether an alias follows it, so that a subquery can stand in its place.
+    table: the name of the bound table.
+    metadata: the name of a metadata table of it, which is read in its place; None: it is read itself.
+    where: a filter that the view may apply, for the schema of the table; None: there is none.
+    columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
+    put, original: what stands in the rewritten query, the view with an alias where the user gave none, and what stood
+        in its place.
+    enough: so many rows of the table will do, whichever they are; None: the query needs all.
+    """
+
+    view: str
+    table: str
+    where: Filter | None
+    columns: tuple[str, ...] | None
+    put: str
+    original: str
+    aliased: bool = True
+    metadata: str | None = None
+    enough: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A query that reads views, and the views that it reads, in the order of the text."""
+
+    sql: str
+    references: tuple[TableReference, ...]
+
+    @property
+    def originals(self) -> dict[str, str]:
+        """The texts that were put into the query, and those that stood there."""
+        return {reference.put: reference.original for reference in self.references}
+
+    def as_written(self, text: str) -> str:
+        """A part of the query with what stood there."""
+        for put, original in self.originals.items():
+            text = text.replace(put, original)
+        return text
+
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9]+(?:\.[0-9]+)?(?![\w.]))|('[^'\\]*')|(::|[-+*/%(),.]))")
 _FUNCTIONS = frozenset({"abs", "avg", "count", "length", "lower", "max", "min", "round", "sum", "upper"})
@@ -39,11 +85,11 @@ unique unpack unpivot using values varchar variadic verbose when where window wi
 xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
 """
 KEYWORDS = frozenset(_TAKEN.split())
-"""Of DuckDB (1.5, 2.0), but for those that it takes for any name, as `duckdb_keywords()` lists them."""
+"""DuckDB's keywords (1.5, 2.0) of `duckdb_keywords()`, without those that it takes for any name."""
 
 
 def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> Rewritten | None:
-    """What `harness.queries.rewrite.rewrite` gives for a query in DuckDB's dialect; None: that has to be asked.
+    """The result of `harness.queries.rewrite.rewrite` for a query in DuckDB's dialect; None: ask the rewriter.
 
     tables, prefix: as there.
     """
@@ -59,7 +105,7 @@ def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> R
 
 
 def may_name_moments(query: str) -> bool:
-    """Whether a query may read a table at a moment that it names: `harness.queries.time_travel` has to be asked."""
+    """Tells whether a query may name a moment of a table, for `harness.queries.time_travel`."""
     return _MOMENT.search(query) is not None
 
 
@@ -203,7 +249,7 @@ class _Query:
         self._word(")")
 
     def _is(self, text: str) -> bool:
-        """Whether that comes next, which is then passed."""
+        """Tells whether that comes next, which is then passed."""
         found = self.tokens[self.at].text.lower() == text
         self.at += found
         return found

@@ -20,18 +20,21 @@ positional join, an ASOF join or one by NEAREST, where which rows there are deci
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from harness.errors import UnknownColumnError
+from harness.metadata.filters.conditions import unmoved
+from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.operands import WRITTEN_PERIODS
 from harness.metadata.filters.parse import filter_of
 from harness.metadata.filters.parsed import all_of
 from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
-from harness.metadata.filters.value_texts import whole_number
+from harness.metadata.filters.value_texts import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
-from harness.queries.implied import implied, is_plain
 from harness.queries.outputs import (
     EqualColumns,
     Outputs,
@@ -41,7 +44,6 @@ from harness.queries.outputs import (
     keeps_rows,
     position_of,
 )
-from harness.queries.rewritten import Now
 from harness.queries.sources import (
     conditions,
     conjuncts,
@@ -54,11 +56,220 @@ from harness.queries.sources import (
     without_dropped,
 )
 
-# What all rows of one group of a SELECT have in common.
+# The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time
+# that it runs. So planning takes only that a column is not before the moment, never that it is before.
+
+
+_MARGIN = datetime.timedelta(days=2)
+"""Covers a zone up to a day away, and a clock that is set back."""
+_MOMENTS = {"now", "get_current_timestamp", "transaction_timestamp"}
+
+
+def names_now(tree: exp.Expr) -> bool:
+    """Tells whether a query names its moment."""
+    return any(_is_moment(node) for node in tree.walk())
+
+
+def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
+    """The condition that a column is at a moment or after it, where that holds for each moment from now on."""
+    match condition:
+        case exp.GT() | exp.GTE() | exp.EQ() if names_now(condition.expression):
+            column, moment = condition.this, condition.expression
+        case exp.LT() | exp.LTE() | exp.EQ() if names_now(condition.this):
+            column, moment = condition.expression, condition.this
+        case exp.Between() if not condition.args.get("symmetric"):
+            column, moment = condition.this, condition.args["low"]
+        case _:
+            return None
+    if type(condition) not in (exp.GT, exp.GTE, exp.EQ, exp.LT, exp.LTE, exp.Between):
+        return None
+    earliest = _earliest(moment, now)
+    return None if earliest is None else exp.GTE(this=column.copy(), expression=earliest)
+
+
+def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
+    """The earliest value of an expression of the moment. All that `literal_of` knows of moments grows with them."""
+    holder = exp.Paren(this=moment.copy())
+    found = [node for node in holder.walk() if _is_moment(node)]
+    if len(found) != 1:
+        return None
+    earliest = now - _MARGIN
+    type_ = exp.DType.DATE if type(found[0]) is exp.CurrentDate else exp.DType.TIMESTAMPNTZ
+    found[0].replace(_literal(earliest, type_))
+    literal = literal_of(holder)
+    if literal is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+        return None
+    nanoseconds = literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value
+    moved = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=nanoseconds // 1000)
+    return _literal(moved, exp.DType.TIMESTAMPNTZ)
+
+
+def _literal(moment: datetime.datetime, type_: exp.DType) -> exp.Expr:
+    text = moment.date().isoformat() if type_ is exp.DType.DATE else moment.isoformat(" ")
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=type_, nested=False))
+
+
+def _is_moment(node: exp.Expr) -> bool:
+    match node:
+        case exp.CurrentDate() | exp.CurrentTimestamp() | exp.Localtimestamp():
+            return node.this is None
+        case exp.Anonymous():
+            return node.name.lower() in _MOMENTS and not node.expressions
+        case _:
+            return False
+
+
+Renamed: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
+"""The expression in a column's place; None: it is not known."""
+
+
+def implied(condition: exp.Expr, renamed: Renamed, now: datetime.datetime | None) -> exp.Expr | None:
+    """The part of a condition over columns that `renamed` knows: true wherever the condition is. None: nothing.
+
+    now: as for `since`; None: nothing is known of it.
+    """
+    whole = _whole(condition, renamed)
+    if whole is not None:
+        return whole
+    match condition:
+        case exp.Paren():
+            return implied(condition.this, renamed, now)
+        case exp.And():
+            parts: Iterator[exp.Expr] = condition.flatten()
+            return _all(parts, renamed, now)
+        case exp.Or():
+            alternatives = [implied(part, renamed, now) for part in condition.flatten()]
+            some = [part for part in alternatives if part is not None]
+            return exp.or_(*some, copy=False) if len(some) == len(alternatives) else None
+        case exp.In(this=exp.Tuple()):
+            return _all(_by_column(condition.this, condition.expressions), renamed, now)
+        case exp.EQ(this=exp.Tuple(), expression=exp.Tuple()):
+            return _all(_by_column(condition.this, [condition.expression]), renamed, now)
+        case _:
+            weaker = since(condition, now) if now is not None else None
+            weaker = unmoved(condition) if weaker is None else weaker
+            return None if weaker is None else _whole(weaker, renamed)
+
+
+def _all(parts: Iterator[exp.Expr], renamed: Renamed, now: datetime.datetime | None) -> exp.Expr | None:
+    known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
+    return exp.and_(*known, copy=False) if known else None
+
+
+def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
+    """The conditions of `(a, b) IN ((1, 2), (3, 4))` on each column. Null equals null in a row."""
+    columns = row.expressions
+    if not rows or any(type(other) is not exp.Tuple or len(other.expressions) != len(columns) for other in rows):
+        return
+    for i, column in enumerate(columns):
+        values = [other.expressions[i] for other in rows]
+        kinds = [None if literal is None else literal.kind for literal in map(literal_of, values)]
+        if None in kinds:  # may be null
+            continue
+        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not Kind.NULL]
+        parts: list[exp.Expr] = [exp.In(this=column.copy(), expressions=listed)] if listed else []
+        if Kind.NULL in kinds:
+            parts.append(exp.Is(this=column.copy(), expression=exp.Null()))
+        yield exp.or_(*parts, copy=False)
+
+
+def _whole(condition: exp.Expr, renamed: Renamed) -> exp.Expr | None:
+    names = []
+    for node in condition.walk(prune=_is_literal):
+        name = renamed(node) if isinstance(node, exp.Column) else node
+        if name is None or not _is_plain_node(node):
+            return None
+        if name is not node:
+            names.append(name)
+    holder = exp.Paren(this=condition.copy())
+    for column, name in zip(list(holder.find_all(exp.Column)), names, strict=True):
+        column.replace(name)
+    result: exp.Expr = holder.this
+    return result
+
+
+def is_plain(expression: exp.Expr) -> bool:
+    """Tells whether it means the same however often, and wherever, it is evaluated, and is generated as it was read."""
+    return all(_is_plain_node(node) for node in expression.walk(prune=_is_literal))
+
+
+def _is_plain_node(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _PLAIN_FUNCTIONS
+    if isinstance(node, exp.TimeToStr):
+        return node.args["format"].name in WRITTEN_PERIODS
+    return type(node) in _PLAIN or _is_literal(node) or _is_compared_sum(node)
+
+
+def _is_compared_sum(node: exp.Expr) -> bool:
+    """Tells whether it is a column and a number, compared with a number. DuckDB moves the number, so none overflows."""
+    condition = node.parent
+    if type(node) not in (exp.Add, exp.Sub):
+        return False
+    if not isinstance(condition, exp.EQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+        return False
+    if not any(isinstance(side, exp.Column) for side in (node.this, node.expression)):
+        return False
+    compared = condition.expression if node.arg_key == "this" else condition.this
+    numbers = [literal for side in (node.this, node.expression, compared) if (literal := literal_of(side)) is not None]
+    return len(numbers) == 2 and all(number.kind is Kind.INTEGER for number in numbers)
+
+
+def _is_literal(node: exp.Expr) -> bool:
+    """Tells whether it is made of literals and cannot fail, such as a day and an interval."""
+    return isinstance(node, exp.Binary | exp.DateFromParts) and literal_of(node) is not None
+
+
+_PLAIN = {
+    exp.Column,
+    exp.Dot,
+    exp.Identifier,
+    exp.Literal,
+    exp.Boolean,
+    exp.Null,
+    exp.Neg,
+    exp.Paren,
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Is,
+    exp.In,
+    exp.Between,
+    exp.Like,
+    exp.StartsWith,
+    exp.IsNan,
+    exp.Any,
+    exp.Array,
+    exp.ArrayContains,
+    exp.Case,
+    exp.Cast,
+    exp.Coalesce,
+    exp.DataType,
+    exp.DataTypeParam,
+    exp.Extract,
+    exp.If,
+    exp.Left,
+    exp.Nullif,
+    exp.Substring,
+    exp.TryCast,
+    exp.Year,
+    exp.TimestampTrunc,
+    exp.Var,
+}
+_PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
+"""Functions without a node of sqlglot."""
 
 
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
-    """Whether all rows of a group have one value of an expression; true where nothing is grouped.
+    """Tells whether all rows of a group have one value of an expression; true where nothing is grouped.
 
     is_column: whether a source of the SELECT has a column of that name, or may have: it hides an alias of the name.
     """
@@ -85,7 +296,7 @@ def _keys(select: exp.Select, group: exp.Group, is_column: Callable[[str], bool]
 
 
 def aliased(select: exp.Select, name: str) -> list[exp.Expr]:
-    """What the columns of the result are that are given this name."""
+    """The expressions of the result's columns of this name."""
     return [e.this for e in select.expressions if isinstance(e, exp.Alias) and e.alias.casefold() == name.casefold()]
 
 
@@ -98,7 +309,9 @@ def _is_made_of(expression: exp.Expr, keys: list[exp.Expr]) -> bool:
 class Pushdown:
     """Finds, per reference to a bound table, the conditions that its rows must satisfy to matter at all."""
 
-    def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema], now: Now | None = None) -> None:
+    def __init__(
+        self, statement: exp.Expr, schemas: Mapping[int, Schema], now: datetime.datetime | None = None
+    ) -> None:
         """`schemas`: by the `id` of each reference to a bound table in `statement`. now: None: it is not known."""
         self._schemas = schemas
         self._now = now
@@ -126,7 +339,7 @@ class Pushdown:
         return filter_ if _says_something(filter_.predicate) else None
 
     def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
-        """What rows of a table or subquery in FROM must satisfy to matter, over its columns.
+        """The conditions that rows of a table or subquery in FROM must meet to matter, over its columns.
 
         written: how a path within its columns is written in the condition; None if it cannot be.
         """
@@ -176,7 +389,7 @@ class Pushdown:
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
-        """What must hold of a query's result to matter to what is around the query, over the columns in its FROM."""
+        """The conditions around a query on its result, over the columns in its FROM."""
         use = self._outputs.use_of(query)
         if use is None or not keeps_rows(query):
             return
@@ -192,7 +405,7 @@ class Pushdown:
                 yield from conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
-        """What a column of a query's result is inside of the query; of a set operation, in each of its operands.
+        """The expression of a result's column inside the query; of a set operation, in each of its operands.
 
         names: of the columns of the result, as they are called outside.
         """
@@ -207,7 +420,7 @@ class Pushdown:
         return None if own is None or is_cast else exp.column(exp.to_identifier(own[position], quoted=True))
 
     def _projected(self, query: exp.Select, position: int) -> exp.Expr | None:
-        """What a column of the result is in FROM, by its place; None where it is not plain, or no key of a group."""
+        """The expression of a result's column over FROM, by place; None where it is not plain, or no key of a group."""
         found = query.expressions[position].unalias() if position < len(query.expressions) else None
         scope = self._scope(query)
         if found is None or scope is None or found.is_star or not is_key(query, found, scope.is_column):
@@ -229,7 +442,7 @@ Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]
 
 
 def _alias(column: exp.Column, scope: SourceColumns) -> exp.Expr | None:
-    """What a column of the result is computed from, where nothing but its alias has the name."""
+    """The expression of a column of the result, where nothing but its alias has the name."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None
     found = aliased(scope.select, column.name)
@@ -246,7 +459,7 @@ def _computed(expression: exp.Expr) -> exp.Expr | None:
 
 
 def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
-    """Whether a column of HAVING stands in an expression of which all rows of a group have one value."""
+    """Tells whether a column of HAVING stands in an expression of which all rows of a group have one value."""
     made = _alias(column, scope)
     node: exp.Expr | None = column if made is None else made.unnest()
     while node is not None:
@@ -261,7 +474,7 @@ def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
 
 
 def _is_among(condition: exp.Expr, scope: SourceColumns, sources: frozenset[int]) -> bool:
-    """Whether a condition is about columns of these sources alone."""
+    """Tells whether a condition is about columns of these sources alone."""
     columns = list(condition.find_all(exp.Column))
     return bool(columns) and all(scope.index_of(column) in sources for column in columns)
 
@@ -277,7 +490,7 @@ def _unquoted(names: Sequence[str]) -> exp.Expr | None:
 
 
 def _says_something(predicate: Predicate) -> bool:
-    """Whether planning could ever skip a file for it."""
+    """Tells whether planning could ever skip a file for it."""
     match predicate:
         case And(parts=parts):
             return any(_says_something(p) for p in parts)

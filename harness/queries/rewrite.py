@@ -8,6 +8,7 @@ replaced in it, and those that stand before a column (`harness.queries.statement
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal
@@ -20,14 +21,10 @@ from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.value_texts import whole_number
 from harness.metadata.model.schema import METADATA, Schema
-from harness.queries.implied import names_now
-from harness.queries.pushdown import Pushdown
-from harness.queries.rewritten import Now, Rewritten, TableReference
+from harness.queries.plain import Rewritten, TableReference
+from harness.queries.pushdown import Pushdown, names_now
 from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
 from harness.storage.records import dataclass
-
-# How many rows of a table a query needs at most: `SELECT … FROM orders LIMIT 5` is content with any five.
-
 
 _CLAUSES = frozenset({"expressions", "from_", "limit", "offset"})
 _ROW_BY_ROW = (
@@ -49,11 +46,11 @@ _ROW_BY_ROW = (
     exp.Star,
     exp.Sub,
 )
-"""What gives one row for each row. A function may gather rows, or spread them, and the user may have made it."""
+"""Nodes that give one row for each row. A function may gather rows, or spread them, and the user may have made it."""
 
 
 def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
-    """How many rows of `table`, whichever they are, make the query's result; None: that cannot be told, so all.
+    """The number of rows of `table`, whichever they are, that make the query's result; None: all may be needed.
 
     tree: the whole query. table: the place where it reads the table.
     """
@@ -101,7 +98,7 @@ def rewrite(
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
-    now: Callable[[], Now] | None = None,
+    now: Callable[[], datetime.datetime] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -144,7 +141,7 @@ def rewrite_statement(
     into: Literal["duckdb", "spark"] = "duckdb",
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
-    now: Callable[[], Now] | None = None,
+    now: Callable[[], datetime.datetime] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
@@ -261,7 +258,7 @@ def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str
 
 @dataclass(frozen=True, slots=True)
 class _Mentions:
-    """What a statement names, anywhere in it; gathered once for all of its tables.
+    """The names in a statement, gathered once for all of its tables.
 
     identifiers: all names. bare: columns without a table before them. unnamed: whether something may mean columns
     without naming them.
@@ -302,13 +299,7 @@ class _Mentions:
         return tuple(name for name in known if name.casefold() in self.identifiers)
 
 
-# Putting views in their place.
-
-
-_QUOTES: dict[str, Callable[[str], str]] = {
-    "duckdb": quoted,
-    "spark": lambda name: "`" + name.replace("`", "``") + "`",
-}
+_QUOTES: dict[str, Callable[[str], str]] = {"duckdb": quoted, "spark": lambda name: "`" + name.replace("`", "``") + "`"}
 
 
 def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
@@ -318,7 +309,7 @@ def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """What a table goes by that has no alias of the user's: the last part of its name, or of its location.
+    """The alias of a table without one: the last part of its name, or of its location.
 
     A name's is as it is written.
     """
@@ -331,7 +322,7 @@ def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
 
 
 def _is_bare(reference: Reference, text: str) -> bool:
-    """Whether no alias can follow: `TABLE t`, `DESCRIBE t` and `SUMMARIZE t`, where nothing can refer to one."""
+    """Tells whether no alias can follow: `TABLE t`, `DESCRIBE t` and `SUMMARIZE t`, where nothing can refer to one."""
     is_table = re.search(r"(?<![\w\"'.])TABLE\s*\Z", text[: reference.start], re.IGNORECASE) is not None
     return is_table or isinstance(reference.node.parent, exp.Describe | exp.Summarize)
 

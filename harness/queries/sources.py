@@ -1,4 +1,4 @@
-"""What a SELECT reads, from the left, and which rows of each source its joins and conditions let matter."""
+"""The sources of a SELECT, from the left, and which rows of each its joins and conditions let matter."""
 
 from __future__ import annotations
 
@@ -10,26 +10,11 @@ from sqlglot import exp
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.storage.records import dataclass
 
-# Which rows of nulls a condition drops: those that an outer join puts in place of a row that is missing.
-
-
 _Sources = frozenset[int]
 _NONE: _Sources = frozenset()
 _OF_ONE = {exp.Paren, exp.Cast, exp.TryCast, exp.Neg, exp.Not, exp.Year, exp.TimestampTrunc, exp.IsNan, exp.Between}
 """Null where `this` is."""
-_OF_TWO = {
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.Like,
-    exp.StartsWith,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-}
+_OF_TWO = {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.StartsWith, exp.Add, exp.Sub, exp.Mul}
 """Null where `this` or `expression` is."""
 
 
@@ -74,7 +59,7 @@ def _null_with(node: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table, subquery or function in FROM.
+    """A table, subquery or function in FROM.
 
     join: what attaches it; None for the first.
     side: of which rows the join fills with nulls; LEFT: those of this source. Empty where it fills none, or where a
@@ -87,7 +72,7 @@ class Source:
 
     @property
     def alias(self) -> str:
-        """What it goes by, in lower case."""
+        """The name or alias, in lower case."""
         return str(self.node.alias_or_name).casefold()
 
     @property
@@ -97,7 +82,7 @@ class Source:
 
     @property
     def is_after_comma(self) -> bool:
-        """Whether a comma stands before it, which binds less than JOIN does: `a, b RIGHT JOIN c` fills b with nulls."""
+        """Tells whether a comma stands before it. A comma binds less: `a, b RIGHT JOIN c` fills b with nulls."""
         join = self.join
         return join is not None and not any(join.args.get(key) for key in ("on", "using", "kind", "side", "method"))
 
@@ -126,7 +111,7 @@ def select_of(table: exp.Expr) -> exp.Select | None:
 
 
 def sources_of(select: exp.Select) -> list[Source] | None:
-    """What a SELECT reads, with the sides as they are written; None where conditions cannot be moved."""
+    """The sources of a SELECT, with the sides as they are written; None where conditions cannot be moved."""
     first = select.args.get("from_")
     if first is None or select.args.get("sample") or select.args.get("laterals"):
         return None
@@ -173,7 +158,7 @@ def without_dropped(select: exp.Select, sources: Sequence[Source], index_of: Ind
 
 
 def _kept_side(side: str, is_own_dropped: bool, is_other_dropped: bool) -> str:
-    """Whether rows of nulls cannot be in the result, those in place of the source's own, or of those on its left."""
+    """The side without rows of nulls that are dropped, in place of the source's own rows or of those on its left."""
     fills_own = side in ("LEFT", "FULL") and not is_own_dropped
     fills_others = side in ("RIGHT", "FULL") and not is_other_dropped
     return {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}.get((fills_own, fills_others), "")
@@ -222,14 +207,14 @@ def partners(sources: Sequence[Source], position: int) -> frozenset[int]:
 
 
 def is_preserved(sources: Sequence[Source], position: int, end: int) -> bool:
-    """Whether joining the sources before `end` gives rows of this one only, none filled with nulls in its place."""
+    """Tells whether joining the sources before `end` gives rows of this one only, none filled with nulls."""
     own = sources[position]
     is_visible = own.side in ("", "RIGHT") and own.kind not in ("SEMI", "ANTI")
     return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
 
 
 def holds_of_both(sources: Sequence[Source], index: int, position: int) -> bool:
-    """Whether rows of a source that fail a condition of the ON, or USING, of source `index` cannot matter."""
+    """Tells whether rows of a source that fail a condition of the ON, or USING, of source `index` cannot matter."""
     join = sources[index]
     if position > index or join.side == "FULL":
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.metadata.tables.reading import MetadataTable
-    from harness.queries.rewritten import Now, Rewritten, TableReference
+    from harness.queries.plain import Rewritten, TableReference
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
-"""No query holds the names that are put into it by chance."""
+"""Keeps a query from holding a made-up name by chance."""
 
 
 @overload
@@ -158,7 +159,7 @@ def run_query(
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
-    """As `sql`, of tables with any names: `sql` takes its own options for no table."""
+    """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
     _check_tables(tables)
@@ -176,14 +177,18 @@ def run_query(
         read = _read(rewritten, snapshots, metadata, connection)
         return duckdb_engine().query(rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals)
     from harness.queries.rewrite import rewrite
-    from harness.queries.rewritten import Now
 
     if dialect == "spark":
-        own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=Now)
+        own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=_present)
         rewritten = _certain(own)
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
-    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=Now)
+    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=_present)
     return _transpiled(rewritten, snapshots, spark)
+
+
+def _present() -> datetime.datetime:
+    """The present in UTC, without a zone: no run of a query on Spark has an earlier moment."""
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
@@ -274,7 +279,7 @@ _T = TypeVar("_T")
 
 
 class _OnDemand(Mapping[str, _T]):
-    """What is made when it is first asked for: a query names some of the tables that it is given."""
+    """Values made when they are first asked for: a query names some of the tables that it is given."""
 
     def __init__(self, names: Iterable[str], make: Callable[[str], _T], made: Mapping[str, _T] | None = None) -> None:
         self._make, self._made = make, dict(made or {})
@@ -379,7 +384,7 @@ def _rewritten(
     dialect: str,
     prefix: str,
     metadata: Callable[[str, str], Schema | None],
-    now: Callable[[], Now],
+    now: Callable[[], datetime.datetime],
 ) -> Rewritten:
     if dialect == "duckdb":
         from harness.queries.plain import rewrite_plain
@@ -428,7 +433,8 @@ def _certain(rewritten: Rewritten) -> Rewritten:
 
 def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: SparkSession | None) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
-    from harness.queries.transpile import queries, results
+    from harness.queries.transpile import agreement as results
+    from harness.queries.transpile import queries
 
     plans = _plans(rewritten, snapshots)
     described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)
@@ -448,7 +454,7 @@ def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: 
 
 def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:
     """Raises UnsupportedError: sqlglot, whose reading Spark gets, takes the query for another one than DuckDB."""
-    from harness.queries.syntax import misreading
+    from harness.queries.transpile.agreement import misreading
 
     found = misreading(tree, written_back)
     if found is not None:

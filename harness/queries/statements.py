@@ -1,4 +1,4 @@
-"""One statement as sqlglot reads it, and the tables that it names."""
+"""A statement as sqlglot reads it, and the tables that it names."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Reference:
 
     @property
     def start(self) -> int:
-        """Where the name begins in the statement's text."""
+        """The start of the name in the statement's text."""
         return int(self.node.parts[0].meta["start"])
 
     @property
     def end(self) -> int:
-        """Where it ends: the place behind it."""
+        """The end of the name: the place behind it."""
         return int(self.node.parts[-1].meta["end"]) + 1
 
 
@@ -122,7 +122,7 @@ def _references(tree: exp.Expr) -> Iterator[Reference]:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Whether a WITH clause in reach defines the name: all of one's CTEs for its query, earlier ones for a CTE."""
+    """Tells whether a WITH clause in reach defines the name: all its CTEs for its query, earlier ones for a CTE."""
     name = table.name.casefold()
     child: exp.Expr = table
     parent = table.parent
@@ -147,16 +147,14 @@ def _visible(clause: exp.With, child: exp.Expr, within: exp.Expr | None) -> list
     return ctes[: position + 1] if clause.args.get("recursive") else ctes[:position]
 
 
-# Names with a schema in front, `sales.orders`, and columns behind them, `sales.orders.id`.
-#
-# What stands in a table's place is a subquery, and a subquery's alias has no schema. So it goes by the last part of the
-# name, and so do its columns: `orders.id`. DuckDB tells two tables of one FROM apart by their schemas; where their last
-# parts are alike, the alias is the whole name, in quotes.
+# Names with a schema in front, `sales.orders`, and columns behind them, `sales.orders.id`. The subquery in the table's
+# place has an alias without a schema: the last part of the name, or the whole name in quotes where two tables of one
+# FROM share the last part. Their columns go by the alias too.
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPrefix:
-    """Where a statement has a table's qualified name before a column, and what stands there from now on."""
+    """A table's qualified name before a column, by its place in the statement, and the alias that replaces it."""
 
     start: int
     end: int
@@ -192,7 +190,7 @@ def _is_clashing(table: exp.Table, tree: exp.Expr) -> bool:
 
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
-    """What goes by the same name as the table."""
+    """The other tables and subqueries of the table's name."""
     alike = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
     return [other for other in tree.find_all(*alike) if other is not table and other.alias_or_name.casefold() == name]
@@ -238,14 +236,14 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
 
 
 def _refuse_hidden(column: exp.Column, reference: Reference, between: Sequence[exp.Select]) -> None:
-    """In a subquery that has another table of the same last name, the alias would mean that one."""
+    """Refuses an alias that would mean another table, of the same last name in a subquery."""
     if any(select_of(other) in between for other in _others(reference.node, column.root())):
         name = ".".join(part.name for part in column.parts)
         raise RequestError(f"Column {name} may be of two tables named {reference.name[-1]}: give the tables aliases")
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Whether one is the end of the other: `sales.orders` names `prod.sales.orders`, and the other way round."""
+    """Tells whether one is the end of the other: `sales.orders` names `prod.sales.orders`, and the other way round."""
     folded = tuple(part.casefold() for part in name)
     shared = min(len(qualifier), len(folded))
     return qualifier[-shared:] == folded[-shared:]

@@ -28,7 +28,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a clause asks for.
+    """The version or time that a clause names.
 
     kind: `version`, which is a snapshot id, a version, or the name of a branch or tag; or `timestamp`.
     value: of a timestamp, text, or milliseconds since 1970-01-01 UTC.
@@ -144,7 +144,7 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
             return None
 
 
-# Where a clause stands in the text: the parser keeps no places of it.
+# The place of a clause in the text, which the parser does not keep.
 
 
 def _clause(statement: Statement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
@@ -190,7 +190,7 @@ def _closing(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def _reads_as(statement: Statement, clause: str, moment: Moment) -> bool:
-    """Whether the words alone mean the moment: then they are the whole clause."""
+    """Tells whether the words alone mean the moment: then they are the whole clause."""
     try:
         tree = parse_statement(f"SELECT * FROM t {clause}", statement.dialect).tree
     except RequestError:

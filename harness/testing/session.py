@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.differ.compare import compare
-from harness.differ.query_side import Query
+from harness.differ.opening import Query
 from harness.differ.result import ComparisonResult
 from harness.engines.duckdb.instance import connect
 from harness.queries.sql import run_query

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from harness.differ.batch import BatchOutcome, QueryFile
 from harness.differ.query_batch import QueryRun
+from harness.differ.result import BatchOutcome, QueryFile
 
 
 @pytest.mark.parametrize(("dialect", "outcome"), [("spark", BatchOutcome.EQUAL), ("duckdb", BatchOutcome.DIFFERENT)])

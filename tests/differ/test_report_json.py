@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from comparing import ALL, CUT, EQUAL, FAILED, KEYED, LEFT, OUTCOME, with_value
 
-from harness.differ.reports.json_report import to_json
+from harness.differ.reports.documents import to_json
 
 
 def test_all_that_the_comparison_holds():

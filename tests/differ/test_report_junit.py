@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from comparing import ALL, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
 
-from harness.differ.reports.junit import to_junit
+from harness.differ.reports.documents import to_junit
 from harness.differ.reports.text import to_text
 
 

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 import harness
+from harness.differ.reports.documents import to_json, to_junit
 from harness.differ.reports.html import to_html
-from harness.differ.reports.json_report import to_json
-from harness.differ.reports.junit import to_junit
 from harness.differ.reports.text import to_text
 
 NOON = datetime(2024, 1, 31, 12)

@@ -15,8 +15,9 @@ import typer
 
 from harness.cli.app import application
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
-from harness.queries.transpile.aggregate_entries import SUPPORTED
 from harness.queries.transpile.functions.registry import Function, FunctionKind
+
+SUPPORTED: tuple[Function, ...] = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))["SUPPORTED"]
 
 
 def commands() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.differ.canonical import canonical_values
-from harness.differ.storage_types import carried
+from harness.differ.forms import carried
 from harness.engines.duckdb.relations import conform as duckdb_conform
 from harness.engines.spark.arrow_worker import reshaped
 from harness.engines.spark.frames import conform as spark_conform

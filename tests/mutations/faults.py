@@ -356,7 +356,7 @@ FAULTS = (
     ),
     Fault(
         "parts of a node that nothing looks at are overlooked",
-        "queries/transpile/nodes.py",
+        "queries/transpile/parser.py",
         "if value and name not in known]",
         "if value and name not in known and isinstance(node, exp.Func)]",
         test="tests/queries/test_syntax.py",

@@ -18,7 +18,7 @@ from harness.metadata.filters.predicate import Filter, Undecided
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.queries.rewrite import rewrite
 from harness.queries.transpile import queries as transpile
-from harness.queries.transpile.nodes import check
+from harness.queries.transpile.parser import check
 from harness.testing.oracle.engine.filters import compile_filter
 
 FIELDS = (Field(id=1, name="s", type=StringType()), Field(id=2, name="i", type=IntegerType(32)))

@@ -10,7 +10,6 @@ import pytest
 
 import harness
 from harness.queries.rewrite import rewrite
-from harness.queries.rewritten import Now
 from harness.queries.sql import planned
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -46,7 +45,11 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, harness.Sna
 
 @pytest.mark.parametrize(("query", "files"), PLANNED)
 def test_so_many_files_are_planned(snapshots: dict[str, harness.Snapshot], query: str, files: str) -> None:
-    rewritten = rewrite(query, {name: snapshot.schema for name, snapshot in snapshots.items()}, now=Now)
+    rewritten = rewrite(
+        query,
+        {name: snapshot.schema for name, snapshot in snapshots.items()},
+        now=lambda: datetime.datetime.now(datetime.UTC).replace(tzinfo=None),
+    )
     plans = [planned(reference, snapshots[reference.table]) for reference in rewritten.references]
     assert ", ".join(str(len(plan.files)) for plan in plans) == files
 

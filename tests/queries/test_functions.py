@@ -11,6 +11,7 @@ import everyday
 import hypothesis
 import pyarrow as pa
 import pytest
+from drawn.functions import SUPPORTED
 from drawn.strategies.expressions import EDGES, ORDER, calls, table, with_columns
 from drawn.strategies.expressions import expressions as drawn_expressions
 from test_sql_engines import both
@@ -19,9 +20,8 @@ import harness
 from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
-from harness.queries.syntax import misreading
 from harness.queries.transpile import queries as transpile
-from harness.queries.transpile.aggregate_entries import SUPPORTED
+from harness.queries.transpile.agreement import misreading
 from harness.queries.transpile.functions.registry import FunctionKind
 from harness.queries.transpile.functions.table import NAMES
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -11,7 +11,6 @@ import pytest
 import harness
 from harness.metadata.model.schema import DateType, Field, Schema, TimestampType
 from harness.queries.rewrite import rewrite
-from harness.queries.rewritten import Now
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 TABLES = {
@@ -27,7 +26,7 @@ NOON = datetime.datetime(2024, 3, 17, 12)
 
 
 def where(condition: str) -> str | None:
-    (reference,) = rewrite(f"FROM t WHERE {condition}", TABLES, now=lambda: Now(NOON)).references
+    (reference,) = rewrite(f"FROM t WHERE {condition}", TABLES, now=lambda: NOON).references
     return None if reference.where is None else reference.where.sql
 
 

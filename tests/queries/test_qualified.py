@@ -10,8 +10,8 @@ import pytest
 from harness.errors import RequestError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, IntegerType, Schema, StructType
+from harness.queries.plain import Rewritten
 from harness.queries.rewrite import rewrite_statement
-from harness.queries.rewritten import Rewritten
 from harness.queries.statements import parse_statement
 
 _INT = IntegerType(32)

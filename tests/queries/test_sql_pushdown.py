@@ -14,8 +14,8 @@ from harness.errors import RequestError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field, FloatType, IntegerType, Schema, StringType, StructType
+from harness.queries.plain import TableReference
 from harness.queries.rewrite import rewrite
-from harness.queries.rewritten import TableReference
 
 
 def schema(*names: str) -> Schema:

@@ -8,9 +8,9 @@ import pytest
 import harness
 from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
-from harness.queries import syntax
 from harness.queries.rewrite import rewrite
 from harness.queries.sql import planned
+from harness.queries.transpile import agreement as syntax
 from harness.queries.transpile import queries as transpile
 from harness.queries.transpile.parser import parse
 from harness.testing.writing.iceberg.builder import IcebergTable

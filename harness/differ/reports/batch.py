@@ -4,7 +4,7 @@ format, kind   1, "comparisons"
 title, sides   what was compared
 counts         by outcome: "equal", "allowed difference", "different", "refused", "failed"
 entries        name, outcome, message, left_seconds, right_seconds, comparison: as
-               `harness.differ.reports.json_report` has it, or null
+               `harness.differ.reports.documents` has it, or null
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from harness.differ.batch import Batch, BatchEntry, BatchOutcome
-from harness.differ.reports.junit import document, suite
-from harness.differ.reports.page import asset, escaped
-from harness.differ.reports.page import document as page
+from harness.differ.reports.documents import document, suite
+from harness.differ.reports.html import asset, escaped
+from harness.differ.reports.html import document as page
+from harness.differ.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import json_text, visible
 
 FORMAT = 1

@@ -7,9 +7,12 @@ difference is told by signs and words, never by colour alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import hashlib
+import html
+from collections.abc import Iterable, Iterator
+from importlib import resources
 
-from harness.differ.reports.page import asset, document, escaped
 from harness.differ.reports.text import (
     RowPairing,
     Table,
@@ -20,7 +23,12 @@ from harness.differ.reports.text import (
     relaxation_lines,
     times,
 )
-from harness.differ.reports.verdict import (
+from harness.differ.result import (
+    ComparisonResult,
+    Origin,
+    RowKind,
+    SchemaDifference,
+    SideInfo,
     Verdict,
     counted,
     differing_rows,
@@ -28,7 +36,67 @@ from harness.differ.reports.verdict import (
     shown_rows,
     verdict,
 )
-from harness.differ.result import ComparisonResult, Origin, RowKind, SchemaDifference, SideInfo
+from harness.errors import html_text
+from harness.metadata.model.frames import preformatted
+
+
+def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
+    """A whole page. Its content security policy allows this style and script alone, by their hashes.
+
+    title: any text. body: HTML, a line each.
+    """
+    scripts = "'none'" if script is None else _hash(script)
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; base-uri 'none'; form-action 'none'"
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{escaped(title)}</title>",
+        f"<style>{style}</style>",
+        "</head>",
+        "<body>",
+        *body,
+        *([] if script is None else [f"<script>{script}</script>"]),
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def asset(package: str, name: str) -> str:
+    """A style or script that lies in a package."""
+    return resources.files(package).joinpath(name).read_text("utf-8")
+
+
+def escaped(value: object) -> str:
+    """Any text as HTML text or attribute value."""
+    return html_text(value)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# A report in a notebook: a page in a frame that can reach nothing around it, and the text below. The frame keeps the
+# styles apart. Hosts of code that take frames out of notebooks leave the text.
+
+
+_LEAST, _MOST, _LINE = 320, 760, 22
+"""Pixels: the least and the most height of a frame, and what a line of the text report takes in it."""
+
+
+def framed(page: str, text: str) -> str:
+    """The fragment. page: the HTML report. text: the same for a terminal."""
+    height = min(_MOST, _LEAST + _LINE * text.count("\n"))
+    size = f'width="100%" height="{height}" style="border: 0"'
+    frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" {size}></iframe>'
+    return f"<div>{frame}<details><summary>as text</summary>{preformatted(text)}</details></div>"
+
 
 _TITLES = {
     Verdict.EQUAL: ("=", "No difference"),
@@ -53,10 +121,7 @@ def to_html(comparison: ComparisonResult) -> str:
     `#find=TEXT` in its address set the filter.
     """
     title = f"{_TITLES[verdict(comparison)][1]}: {comparison.left.name} / {comparison.right.name}"
-    totals = (
-        *_totals("columns", column_table(comparison)),
-        *_totals("groups", group_table(comparison)),
-    )
+    totals = (*_totals("columns", column_table(comparison)), *_totals("groups", group_table(comparison)))
     body = [*_summary(comparison), *_schema(comparison), *totals, *_rows(comparison)]
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
@@ -80,7 +145,7 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
 
 
 def _columns(comparison: ComparisonResult) -> Iterator[str]:
-    """What was compared; of a wide table, the names are there to be opened."""
+    """The compared columns; the names of a wide table are there to be opened."""
     names = ", ".join(f"<code>{escaped(name)}</code>" for name in comparison.columns)
     number = f"{counted(len(comparison.columns), 'column')} compared"
     keys = ""

@@ -29,14 +29,21 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.differ.reports.verdict import counted, differing_rows, engine_and_place, sentence, shown_rows, verdict
-from harness.differ.result import ColumnDifference, ComparisonResult, Origin, RowDifference, RowKind, SideInfo
+from harness.differ.result import (
+    ColumnDifference,
+    ComparisonResult,
+    Origin,
+    RowDifference,
+    RowKind,
+    SideInfo,
+    counted,
+    differing_rows,
+    engine_and_place,
+    sentence,
+    shown_rows,
+    verdict,
+)
 from harness.errors import visible
-
-# Which differing rows are shown beside each other, and which of their cells are marked.
-#
-# With keys, the two halves of a changed row face each other. Without keys, partners do: rows that nothing relates but
-# that they are alike. Each row is shown once, and counts are not touched by who faces whom.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +68,7 @@ class RowPairing:
 
     @property
     def label(self) -> str:
-        """What this is, in the words of the reports."""
+        """The kind, in the words of the reports."""
         return "alike, not equal" if self.kind is None else self.kind.value
 
 
@@ -118,9 +125,6 @@ def _alone(row: RowDifference, comparison: ComparisonResult) -> RowPairing:
     )
 
 
-# What is said of all differing rows before any of them is shown: relaxations, columns, groups; as tables of texts.
-
-
 _MOST_EXAMPLES = 2
 
 
@@ -135,7 +139,7 @@ class Table:
 
 
 def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
-    """What was let pass, a line each."""
+    """A line for each thing that was let pass."""
     lines = list(comparison.relaxations)
     if comparison.allowed:
         lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
@@ -339,7 +343,7 @@ def _times(count: int) -> str:
 
 
 def times(row: RowPairing) -> str:
-    """How often a row occurs more on its side, as a phrase to append; empty for once."""
+    """The count of a row on its side, as a phrase to append; empty for once."""
     if row.left_count and row.right_count and row.left_count != row.right_count:
         return f", {row.left_count:,} times on the left, {row.right_count:,} times on the right"
     count = max(row.left_count, row.right_count)
@@ -364,7 +368,7 @@ def _is_cut(row: RowPairing) -> bool:
 
 
 def _agreeing(left: str, right: str) -> int:
-    """How many characters two texts begin with in common."""
+    """The number of characters that two texts begin with in common."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
@@ -384,7 +388,7 @@ def _origins(row: RowPairing) -> Iterator[str]:
 
 
 def origin_text(origin: Origin, other: str) -> str:
-    """Where a row lies and what hides it on the other side, as one phrase."""
+    """A row's place and the deletes that hide it on the other side, as one phrase."""
     hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
     return visible(f"{origin.file}, row {origin.position}{hidden}")
 

@@ -20,7 +20,6 @@ from harness.engines.duckdb.relations import about, lowered
 from harness.engines.sqltext import refuse_same_names
 from harness.errors import HarnessError, UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.queries.rewritten import Now
 
 # What DuckDB says of a query that names a column which is not there.
 #
@@ -271,13 +270,14 @@ def query_text(
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
 
 
-def moment(connection: duckdb.DuckDBPyConnection | None) -> Now:
-    """When a query on a connection, or None for a new one, is made: at the start of its transaction."""
+def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
+    """The start of a connection's transaction, or for None the present, in UTC without a zone."""
+    present = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     if connection is None:
-        return Now()
+        return present
     ((started,),) = connection.execute("SELECT epoch_us(now())").fetchall()
     begun = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=started)
-    return Now(min(begun, Now().earliest))
+    return min(begun, present)
 
 
 def columns_of(

@@ -23,13 +23,13 @@ from harness.metadata.model.schema import (
 )
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
-from harness.queries.transpile.ordering import check_ordered
+from harness.queries.transpile.ordered_aggregates import check_ordered
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
-    from harness.queries.transpile.frames import Exclusion
+    from harness.queries.transpile.windows import Exclusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Aggregate:
 
     @property
     def after(self) -> str:
-        """What follows the call: FILTER and OVER."""
+        """FILTER and OVER, which follow the call."""
         where = f" FILTER (WHERE {' AND '.join(self.conditions)})" if self.conditions else ""
         return where + self.over
 
@@ -185,7 +185,7 @@ def _counted(call: Aggregate, word: str, value: Typed) -> str:
 
 
 _DIGITS_OF_A_SUM = 10
-"""What Spark adds to the digits of decimals: those of 10^10 rows. Up to eight digits are added as 64-bit integers."""
+"""The digits that Spark adds to those of decimals: 10^10 rows. Up to eight digits are added as 64-bit integers."""
 
 
 def _average(call: Aggregate) -> Typed:

@@ -28,9 +28,8 @@ from harness.queries.transpile import spark_text
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import DOUBLE, HUGE, Typed, coerced, type_name
 
-# Texts cast to other types: those that both engines read alike, by a regular expression; others are an error.
-#
-# DuckDB reads `1e3`, `0x10`, `1_000` and `1.5` as an INTEGER, `2024/1/5` as a DATE; Spark reads `1.5d` as a DOUBLE.
+# Casts of texts that both engines read alike, by a regular expression; other texts are an error. DuckDB reads `1e3`,
+# `0x10`, `1_000` and `1.5` as an INTEGER, `2024/1/5` as a DATE; Spark reads `1.5d` as a DOUBLE.
 
 
 _DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
@@ -171,7 +170,7 @@ _TYPES: dict[exp.DType, Type] = {
 
 
 def _rounded(double: str, scale: int, name: str) -> str:
-    """As DuckDB does: times a power of ten, to the nearest whole number; Spark goes by the text of the double."""
+    """A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text."""
     shifted = f"({double} * {10.0**scale!r}D)"
     whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
     return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {name})"

@@ -23,16 +23,14 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import intervals, lists
+from harness.queries.transpile.functions import lists
+from harness.queries.transpile.functions import moments as intervals
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
-
-
-# `x = ANY (…)` and `x > ALL (…)`, over a query or a list: unknown where a null decides.
 
 
 _QUANTIFIERS: dict[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -67,7 +65,7 @@ def _of_list(expressions: Expressions, node: exp.Binary, list_: exp.Expr, *, any
 
 
 def _of_query(expressions: Expressions, node: exp.Binary, query: exp.Query, operator: str, *, any_: bool) -> Typed:
-    """By the least or the greatest value of the query: what holds for that holds for some value, or for all."""
+    """Compares with the least or the greatest value of the query, which stands for some value, or for all."""
     assert expressions.subquery is not None
     subject = expressions.translate(node.this)
     sql, types = expressions.subquery(query)
@@ -163,7 +161,7 @@ def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
 
 
 def _is_computed(value: Typed, node: exp.Expr) -> bool:
-    """Whether the value can be no float as a file has it; then Spark may infer from a comparison what it can."""
+    """Tells whether the value can be no float as a file has it; then Spark may infer from a comparison what it can."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
@@ -252,7 +250,7 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
 
 
 def _is_condition(node: exp.Expr) -> bool:
-    """Whether rows are chosen by it alone, or with AND and OR, so that not to know is as good as false."""
+    """Tells whether rows are chosen by it alone, or with AND and OR, so that not to know is as good as false."""
     parent = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
     while isinstance(parent, exp.Paren | exp.And | exp.Or):
         parent = parent.parent

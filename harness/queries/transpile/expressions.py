@@ -22,7 +22,9 @@ from harness.metadata.model.schema import (
     Type,
 )
 from harness.queries.transpile import aggregates, casts, comparisons, ordered_aggregates, spark_text, windows
-from harness.queries.transpile.functions import folds, intervals, lists, nested, table
+from harness.queries.transpile.functions import lists, nested, table
+from harness.queries.transpile.functions import moments as intervals
+from harness.queries.transpile.functions import nested as folds
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (
@@ -39,11 +41,9 @@ from harness.queries.transpile.values import (
     type_name,
 )
 
-# Arithmetic of decimals and of 128-bit integers, exact as on DuckDB.
-#
-# DuckDB's result has at most 38 digits, all those after the point among them, and a value beyond is an error. Spark
-# keeps # digits after the point only down to six where 38 are not enough; so factors are narrowed first, and a value
-# for which # that is too narrow is an error there.
+# Arithmetic of decimals and of 128-bit integers. DuckDB's result has at most 38 digits, and a value beyond is an error.
+# Spark keeps digits after the point only down to six where 38 are not enough. So factors are narrowed first; a value
+# that does not fit is an error there too.
 
 
 _MOST = 38

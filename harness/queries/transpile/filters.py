@@ -31,11 +31,8 @@ from harness.metadata.filters.predicate import (
 from harness.metadata.model.schema import Field, FloatType, Schema, StructType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.nodes import check
-from harness.queries.transpile.parser import parse_condition
+from harness.queries.transpile.parser import check, parse_condition
 from harness.queries.transpile.values import Typed
-
-# Predicates as conditions in Spark's SQL: exact, because their values are exact.
 
 
 def condition_of(predicate: Predicate, column: Callable[[Field], str]) -> str:
@@ -77,7 +74,7 @@ def _comparison(column: str, op: Op, value: Any, field: Field) -> str:
 
 
 def _misses_rows(op: Op, value: float | None) -> bool:
-    """Whether Parquet's statistics and dictionaries, which know neither NaN nor that -0.0 is 0.0, may lose rows.
+    """Tells whether Parquet's statistics and dictionaries, which know neither NaN nor that -0.0 is 0.0, may lose rows.
 
     Spark pushes comparisons of plain columns only; NANVL gives back its first argument, NaN or not.
     """

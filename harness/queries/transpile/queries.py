@@ -13,31 +13,37 @@ from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
 from harness.metadata.model.schema import IntegerType, Type
 from harness.queries.transpile import spark_text, two_steps
+from harness.queries.transpile.clauses import (
+    Unnests,
+    by_output,
+    group_by,
+    items_of,
+    limits,
+    order_by,
+    output_of,
+    place_of,
+    projected,
+)
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.joins import Sources
-from harness.queries.transpile.nodes import check
-from harness.queries.transpile.order_limit import by_output, items_of, limits, order_by, output_of, place_of
-from harness.queries.transpile.ordering import check_ordered, direction
-from harness.queries.transpile.parser import parse, written_back
-from harness.queries.transpile.pivots import Turned
-from harness.queries.transpile.projection import group_by, projected
+from harness.queries.transpile.joins import Sources, Turned
+from harness.queries.transpile.ordered_aggregates import check_ordered, direction
+from harness.queries.transpile.parser import check, parse, written_back
 from harness.queries.transpile.scopes import Lowered, Output, Scope, Source, as_types, check_parts, renamed
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.unnest import Unnests
 from harness.queries.transpile.values import HUGE, Typed, common_type, type_name
 from harness.queries.transpile.windows import with_windows
 
-# WITH RECURSIVE: a query that goes on from its own rows, on Spark 4.1 and later.
+# WITH RECURSIVE.
 
 
 SINCE = (4, 1)
 """The first version of Spark that has it."""
 LEVELS = 10_000
-"""How often a query may go on from its own rows; more is an error. Spark's own limit is 100."""
+"""The most steps of a recursive query; more is an error. Spark's own limit is 100."""
 
 
 def names_itself(cte: exp.CTE) -> bool:
-    """Whether a query of WITH RECURSIVE is recursive."""
+    """Tells whether a query of WITH RECURSIVE is recursive."""
     return _mentions(cte.this, cte.alias) > 0
 
 
@@ -71,9 +77,6 @@ def recursive(cte: exp.CTE, name: str, around: Scope, query: Callable[[exp.Expr,
             raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
     types = [c.type for c in columns]
     return Lowered(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
-
-
-# UNION, INTERSECT, EXCEPT, by place or by name.
 
 
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
@@ -125,7 +128,7 @@ class Query:
     sql: its columns are called `c0`, `c1`, ...
     names: what DuckDB calls the columns, where the query itself says it; None: DuckDB makes a name from the expression.
     types: what the columns are on DuckDB, which may travel in other types on Spark.
-    written_back: what has been read, as DuckDB's SQL. It must mean there what the text does (`harness.queries.syntax`).
+    written_back: the query as it was read, in DuckDB's SQL; see `harness.queries.transpile.agreement`.
     needs: what of it only later versions of Spark have, with the first of them.
     """
 
@@ -390,7 +393,7 @@ def _is_distinct(node: exp.Select) -> bool:
 
 
 def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
-    """What DISTINCT ON takes one row of each of; None: it does not stand there."""
+    """The keys of DISTINCT ON; None: it does not stand there."""
     distinct = node.args.get("distinct")
     on = None if distinct is None else distinct.args.get("on")
     if on is None:

@@ -1,4 +1,4 @@
-"""What names mean in one SELECT: columns of its sources, its own aliases, and the names of the queries around it."""
+"""The names of one SELECT: columns of its sources, its own aliases, and the names of the queries around it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Source:
     columns: tuple[Output, ...]
 
     def column(self, column: Output) -> Typed:
-        """One of its columns."""
+        """A column of the source."""
         return Typed(f"{self.alias}.{column.sql}", column.type)
 
     def named(self, name: str) -> list[Output]:
@@ -75,7 +75,7 @@ class Scope:
         )
 
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
-        """What a path of names stands for.
+        """The expression that a path of names stands for.
 
         Args:
             lower: lowers an expression of the projection, for an alias.
@@ -105,7 +105,7 @@ class Scope:
         return found[0] if found else None
 
     def shadowed(self, name: str) -> bool:
-        """Whether a name is a column of FROM and of the projection, and not the same one."""
+        """Tells whether a name is a column of FROM and of the projection, and not the same one."""
         alias = self.aliases.get(name.casefold())
         if alias is None or not self._has(name):
             return False
@@ -147,9 +147,6 @@ def _members(base: Typed, names: Sequence[str]) -> Typed:
 def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:
     """The columns of a bound table."""
     return tuple(Output(name, type_, spark_text.name(name)) for name, type_ in fields.items())
-
-
-# Queries in Spark's SQL with the columns that they give.
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,9 +153,6 @@ def type_name(type_: Type) -> str:
             raise UnsupportedError(f"Cannot use values of type {type_} in Spark's SQL")
 
 
-# The one error of this package.
-
-
 _ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from harness.metadata.filters.literals import literal_of
-from harness.queries.transpile import frames, unnest
-from harness.queries.transpile.order_limit import place_of
+from harness.queries.transpile import clauses as unnest
+from harness.queries.transpile import windows as frames
+from harness.queries.transpile.clauses import place_of
 from harness.queries.transpile.scopes import Output, Scope
 from harness.queries.transpile.spark_text import refused
 
@@ -85,14 +86,14 @@ def split(select: exp.Select, scope: Scope) -> Steps | None:
 
 
 def _has(select: exp.Select, wanted: Callable[[exp.Expr], bool]) -> bool:
-    """Whether the projection, QUALIFY or ORDER BY has such a node that is of this SELECT and of no query in it."""
+    """Tells whether the projection, QUALIFY or ORDER BY has such a node of this SELECT, and not of a query in it."""
     parts = [*select.expressions, select.args.get("qualify"), select.args.get("order")]
     nodes = (node for part in parts if part is not None for node in part.walk())
     return any(wanted(node) and node.find_ancestor(exp.Select) is select for node in nodes)
 
 
 def _counts_groups(node: exp.Expr) -> bool:
-    """Whether a node is a window whose frame counts groups."""
+    """Tells whether a node is a window whose frame counts groups."""
     return (
         isinstance(node, exp.Window) and node.args.get("spec") is not None and frames.counts_groups(node.args["spec"])
     )

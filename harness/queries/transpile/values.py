@@ -121,9 +121,6 @@ def _fits(value: int, bits: int) -> bool:
     return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
 
-# One type for several values.
-
-
 def common_type(values: Sequence[Typed], what: str) -> Type:
     """The type that DuckDB gives to values that must share one.
 
@@ -228,9 +225,6 @@ def alike(values: Iterable[Typed], what: str) -> tuple[list[str], Type]:
     listed = list(values)
     type_ = common_type(listed, what)
     return [coerced(v, type_, what) for v in listed], type_
-
-
-# Literals in the type that is asked for.
 
 
 def _written(literal: Literal, type_: Type, what: str) -> str:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from harness.differ.compare import compare
-from harness.differ.reports.verdict import counted, sentence
-from harness.differ.result import ComparisonResult, SchemaDifference, SchemaKind
+from harness.differ.result import ComparisonResult, SchemaDifference, SchemaKind, counted, sentence
 from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children

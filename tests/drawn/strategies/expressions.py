@@ -1,6 +1,6 @@
 """Expressions of DuckDB's SQL over edge values, drawn from the table of functions.
 
-The entries of `harness.queries.transpile.aggregate_entries` hold calls with kinds of values in braces, `lpad({text},
+The entries of `drawn.functions` hold calls with kinds of values in braces, `lpad({text},
 {place}, 'xy')`. `EDGES` has for each kind the columns of a table that are of it, with the values where engines
 differ; `filled` puts columns in, and `expressions` draws calls, some inside of others.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.queries.transpile.aggregate_entries import SUPPORTED
+from drawn.functions import SUPPORTED
 from harness.queries.transpile.functions.registry import Function, FunctionKind
 
 _DAY = 86_400_000_000

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Unpack
+from functools import partial
 
 from sqlglot import exp
 
@@ -20,7 +19,7 @@ from harness.metadata.model.schema import (
     Type,
     UnknownType,
 )
-from harness.queries.transpile.functions.registry import Call, Domain, Function, FunctionKind, clipped, said, whole
+from harness.queries.transpile.functions.registry import Call, Function, FunctionKind, clipped, lowered_by, said, whole
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
 PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
@@ -72,9 +71,6 @@ def made(call: Call) -> Typed:
         raise call.refused("a list without a type")
     texts, type_ = alike([v if isinstance(v.type, UnknownType) else Typed(v.sql, v.type) for v in values], "a list")
     return Typed(f"ARRAY({', '.join(texts)})", list_of(type_))
-
-
-# Looking things up.
 
 
 def contains(call: Call) -> Typed | None:
@@ -173,8 +169,6 @@ def _slice(call: Call) -> Typed | None:
     return sliced(call, the_list(call), call.value(1), call.value(2))
 
 
-# In another order.
-
 _ORDERS = {"ASC": True, "DESC": False, "ASCENDING": True, "DESCENDING": False}
 
 
@@ -261,19 +255,7 @@ def _flattened(call: Call) -> Typed | None:
     return Typed(f"FLATTEN({without_nulls(listed.sql)})", inner)
 
 
-def list_function(
-    names: tuple[str, ...],
-    lowering: Callable[[Call], Typed | None],
-    takes: str,
-    written: str,
-    *draws: str,
-    **domain: Unpack[Domain],
-) -> Function:
-    """An entry of this section."""
-    return Function(
-        names=names, kind=FunctionKind.LISTS, lowering=lowering, takes=takes, written=written, draws=draws, **domain
-    )
-
+list_function = partial(lowered_by, FunctionKind.LISTS)
 
 _NOT_NESTED = "elements that are not nested"
 _CAST = "refused: other types; cast to one"

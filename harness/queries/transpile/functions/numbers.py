@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import Unpack
+from functools import cache, partial
 
 from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.registry import (
     NUMBER,
     Call,
-    Domain,
     Form,
     Function,
     FunctionKind,
@@ -20,15 +18,7 @@ from harness.queries.transpile.functions.registry import (
     is_number,
     whole,
 )
-from harness.queries.transpile.values import (
-    BOOLEAN,
-    DOUBLE,
-    Typed,
-    alike,
-    as_decimal,
-    coerced,
-    type_name,
-)
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, type_name
 
 _TINY = IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)
@@ -56,7 +46,7 @@ def _sign(call: Call) -> Typed | None:
 _ZERO = "WHEN %s IS NOT NULL THEN 0Y END"
 
 
-# Whole numbers near a number. Spark's functions of doubles give a BIGINT, which holds neither NaN nor 1e300 nor -0.0.
+# Spark's functions of doubles give a BIGINT, which holds neither NaN nor 1e300 nor -0.0.
 
 
 def _floor(double: str) -> str:
@@ -122,7 +112,7 @@ def _round(call: Call) -> Typed | None:
 
 
 def _rounded(double: str, places: int, *, given: bool) -> str:
-    """As DuckDB does: the double times a power of ten, to the nearest whole number, and divided again.
+    """A double rounded as on DuckDB: times a power of ten, to the nearest whole number, and divided again.
 
     Up to 2.0.0, DuckDB goes by the double that is nearest to the product, later by the product: 267.5, to which 2.675
     times 100 is rounded up, becomes 267.
@@ -153,9 +143,6 @@ def _asks_exact_products() -> bool:
 
     with duckdb.connect() as connection:
         return connection.execute("SELECT round(2.675::DOUBLE, 2) = 2.67").fetchall() == [(True,)]
-
-
-# Remainders and bits.
 
 
 def _remainder(call: Call) -> Typed | None:
@@ -238,27 +225,7 @@ def _special(condition: str) -> Lowering:
     return lower
 
 
-def _number(
-    names: tuple[str, ...],
-    lowering: Lowering | None = None,
-    *,
-    draws: tuple[str, ...],
-    forms: tuple[Form, ...] = (),
-    takes: str = "",
-    written: str = "",
-    **domain: Unpack[Domain],
-) -> Function:
-    return Function(
-        names=names,
-        kind=FunctionKind.NUMBERS,
-        forms=forms,
-        lowering=lowering,
-        takes=takes,
-        written=written,
-        draws=draws,
-        **domain,
-    )
-
+_number = partial(Function, kind=FunctionKind.NUMBERS)
 
 _ONE, _TWO = ((NUMBER,), (NUMBER, NUMBER))
 
@@ -285,11 +252,7 @@ _LOGARITHM = (
 
 FUNCTIONS = (
     _number(
-        ("abs", "@"),
-        _abs,
-        takes="number",
-        written="ABS(a)",
-        draws=("abs({double})", "abs({decimal})", "abs({small})"),
+        ("abs", "@"), _abs, takes="number", written="ABS(a)", draws=("abs({double})", "abs({decimal})", "abs({small})")
     ),
     _number(
         ("sign",), _sign, takes="number", written="CASE", draws=("sign({double})", "sign({decimal})", "sign({int})")
@@ -320,11 +283,7 @@ FUNCTIONS = (
         written="a % b",
         draws=("({int} % 7)", "mod({double}, {double})", "({decimal} % 3)"),
     ),
-    _number(
-        ("sqrt",),
-        forms=(Form(_ONE, DOUBLE, "SQRT({0})"),),
-        draws=("sqrt({double})",),
-    ),
+    _number(("sqrt",), forms=(Form(_ONE, DOUBLE, "SQRT({0})"),), draws=("sqrt({double})",)),
     _approximate(("pow", "power", "**", "^"), _POWER, _TWO, "pow({double}, {place})"),
     _approximate(("exp",), "EXP({0})", _ONE, "exp({double})"),
     *(
@@ -335,16 +294,8 @@ FUNCTIONS = (
         _approximate((name,), f"{name.upper()}({{0}})", _ONE, f"{name}({{angle}})")
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
     ),
-    _number(
-        ("radians",),
-        forms=(Form(_ONE, DOUBLE, f"({{0}} * {math.pi / 180!r}D)"),),
-        draws=("radians({double})",),
-    ),
-    _number(
-        ("degrees",),
-        forms=(Form(_ONE, DOUBLE, f"({{0}} * {180 / math.pi!r}D)"),),
-        draws=("degrees({double})",),
-    ),
+    _number(("radians",), forms=(Form(_ONE, DOUBLE, f"({{0}} * {math.pi / 180!r}D)"),), draws=("radians({double})",)),
+    _number(("degrees",), forms=(Form(_ONE, DOUBLE, f"({{0}} * {180 / math.pi!r}D)"),), draws=("degrees({double})",)),
     _number(("pi",), forms=(Form((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
     *(
         _number(names, _bits(sign), takes="integer, integer", written=f"a {sign} b", draws=(draw,))

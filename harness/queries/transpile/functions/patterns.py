@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from harness.metadata.model.schema import Field, ListType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.registry import VARCHAR, Call, Function, FunctionKind, Lowering, said, whole
+from harness.queries.transpile.functions.registry import (
+    VARCHAR,
+    Call,
+    Function,
+    FunctionKind,
+    Lowering,
+    lowered_by,
+    said,
+    whole,
+)
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed
 
-# Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike, written so that they do.
-#
-# A pattern is read into its parts and each is written in Java's words: `.` is anything but a line feed, `$` is the very
-# end, `\s` knows no vertical tab, `\b` goes by ASCII. What either reads otherwise, or only one of them has, is refused.
+# Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
+# written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
+# by ASCII. Parts that either reads otherwise, or only one of them has, are refused.
 
 
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r\\x{20}"}
@@ -35,7 +44,7 @@ _MOST_REPEATS = 1000
 
 
 class RegexError(Exception):
-    """What in a pattern is not certain."""
+    """A part of a pattern that is not certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ def parse_regex(pattern: str, options: str = "") -> Regex:
 
 
 def java_replacement(text: str, groups: int, shift: int) -> str:
-    """What replaces a match, in Java's words. shift: how many groups stand before those of the pattern."""
+    """The replacement of a match, in Java's words. shift: how many groups stand before those of the pattern."""
     result, signs = "", iter(text)
     for sign in signs:
         if sign != "\\":
@@ -326,20 +335,12 @@ def _split(call: Call) -> Typed | None:
     return Typed(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 
-def _pattern(
-    names: tuple[str, ...], lowering: Lowering | None, takes: str, written: str, *draws: str, outside: str = ""
-) -> Function:
-    return Function(
-        names=names,
-        kind=FunctionKind.PATTERNS,
-        lowering=lowering,
-        takes=takes,
-        written=written,
-        agree="what RE2 and Java read alike" if lowering is not None else "",
-        outside=outside or "refused: patterns that are no literals, or read otherwise by either",
-        draws=draws,
-    )
-
+_pattern = partial(
+    lowered_by,
+    FunctionKind.PATTERNS,
+    agree="what RE2 and Java read alike",
+    outside="refused: patterns that are no literals, or read otherwise by either",
+)
 
 _LITERAL = "VARCHAR, literal[, literal]"
 
@@ -390,24 +391,6 @@ FUNCTIONS = (
         "VARCHAR, literal",
         "SPLIT",
         "regexp_split_to_array({text}, '[ ,]+')",
-    ),
-    _pattern(
-        ("LIKE",),
-        None,
-        "VARCHAR, literal",
-        "LIKE",
-        "({text} LIKE 'a%')",
-        "({text} NOT LIKE '%$_b%' ESCAPE '$')",
-        outside="refused: patterns that are no literals",
-    ),
-    _pattern(
-        ("ILIKE",),
-        None,
-        "VARCHAR, literal",
-        "LIKE, both in lower case",
-        "({text} ILIKE 'A%')",
-        "({text} NOT ILIKE '_x%')",
-        outside="refused: patterns that are no literals, or have letters beyond ASCII",
     ),
     Function(
         names=("a ~ b",),

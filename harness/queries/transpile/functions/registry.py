@@ -1,11 +1,7 @@
-"""The shape of the table of functions: one entry for each, from which queries are lowered and the docs are written.
+"""The shape of the table of functions, from which calls are lowered and the docs are written.
 
-An entry says what DuckDB calls the function, which arguments it takes, how it is written for Spark, where the engines
-agree, what becomes of the rest, and expressions by which tests draw values for it. A scalar function has `forms`, and
-is found by its name. What is lowered elsewhere, such as an aggregate, has an entry without forms or lowering, with
-`takes` and `written` for the docs: its module gives a tuple of entries,
-`harness.queries.transpile.aggregate_entries` joins them, and the docs (`python tests/docs/refresh.py`) and the tests
-follow.
+An entry says what DuckDB calls a function, which arguments it takes, how it is written for Spark, where the engines
+agree, what becomes of the rest, and expressions by which tests draw values for it.
 """
 
 from __future__ import annotations
@@ -13,8 +9,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from sqlglot import exp
 
@@ -77,7 +73,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What may stand as an argument.
+    """A parameter of a function.
 
     shown: its type, as DuckDB writes it. taken: the argument in Spark's SQL, in that type; None: it is of another type.
     """
@@ -92,7 +88,7 @@ Lowering = Callable[[Call], Typed | None]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One signature.
+    """A signature.
 
     parameters: by place. result: the type of the result on DuckDB. spark: the call in Spark's SQL, with `{0}` for the
     first argument. more: how many of the last parameters may be left out; -1: the last one may be repeated.
@@ -127,34 +123,33 @@ class Form:
 
 
 class Domain(TypedDict, total=False):
-    """Where both engines give the same, as `Function` says: what the makers of entries pass on to it."""
+    """Parts of `Function` that say where both engines give the same."""
 
     agree: str
     outside: str
     allowance: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Function:
     """An entry of the table.
 
     names: what DuckDB calls it, first the usual name; an operator by its sign.
+    lowering: how a call becomes Spark's SQL; None, or a result of None: by the forms.
     forms: its signatures, tried in their order.
-    lowering: how a call becomes Spark's SQL where no form says it.
-    takes: its arguments, for the docs, where there are no forms.
-    written: how it is written for Spark, for the docs, where there are no forms.
+    takes, written: its arguments and how it is written for Spark, for the docs, where there are no forms.
     agree: the domain on which both engines give the same; empty: for all values of its types.
     outside: what becomes of the rest, and what to write instead.
     allowance: how far the results may differ; empty: not at all.
     refused: why all of it is refused, and what to write instead; empty: it is not.
-    draws: DuckDB's SQL with the kinds of `drawn.strategies.expressions` in braces, by which tests
-        draw calls: `lpad({text}, {count}, {text})`.
+    draws: DuckDB's SQL with kinds of values in braces, by which tests draw calls: `lpad({text}, {count}, {text})`.
     """
 
     names: tuple[str, ...]
+    lowering: Lowering | None = None
+    _: KW_ONLY
     kind: FunctionKind
     forms: tuple[Form, ...] = ()
-    lowering: Lowering | None = None
     takes: str = ""
     written: str = ""
     agree: str = ""
@@ -162,11 +157,6 @@ class Function:
     allowance: str = ""
     refused: str = ""
     draws: tuple[str, ...] = ()
-
-    @property
-    def is_lowered_elsewhere(self) -> bool:
-        """Whether the entry is for the docs and the tests alone."""
-        return not self.forms and self.lowering is None and not self.refused
 
     def lower(self, call: Call) -> Typed:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
@@ -184,7 +174,17 @@ class Function:
         raise call.refused(f"{call.name} of {types}" if types else None, self.outside or None)
 
 
-# What may stand as an argument of a function, by its type on DuckDB.
+def lowered_by(
+    kind: FunctionKind,
+    names: tuple[str, ...],
+    lowering: Lowering,
+    takes: str,
+    written: str,
+    *draws: str,
+    **domain: Unpack[Domain],
+) -> Function:
+    """An entry with a lowering and without forms."""
+    return Function(names, lowering, kind=kind, takes=takes, written=written, draws=draws, **domain)
 
 
 def whole(value: Typed) -> int | None:
@@ -213,7 +213,7 @@ def _of(shown: str, type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
 
 
 def is_number(type_: Type) -> bool:
-    """Whether a type is one of numbers."""
+    """Tells whether a type is one of numbers."""
     return isinstance(type_, IntegerType | DecimalType | FloatType) or type_ == HUGE
 
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from harness.metadata.model.schema import ListType, MapType, StructType
-from harness.queries.transpile.functions import date_parts, folds, lists, nested, numbers, patterns, text, times
-from harness.queries.transpile.functions import intervals as series
-from harness.queries.transpile.functions.registry import Call, Domain, Function, FunctionKind
+from harness.queries.transpile.functions import lists, nested, numbers, patterns, text, times
+from harness.queries.transpile.functions import moments as date_parts
+from harness.queries.transpile.functions import moments as series
+from harness.queries.transpile.functions import nested as folds
+from harness.queries.transpile.functions.registry import Call, Function, FunctionKind
 from harness.queries.transpile.values import Typed, alike
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
 
-# Calls in parsed SQL: each by the name that DuckDB knows and its arguments in their order.
-#
-# For sqlglot a function is a class of nodes with named arguments, and some classes stand for functions of other
-# dialects # that mean something else. So what the table of functions knows is parsed as a plain call (`parser`), and
-# this module # makes calls of what SQL has a syntax of its own for: `x ILIKE y`, `EXTRACT(year FROM x)`.
+# Calls in parsed SQL, by the name that DuckDB knows and with arguments in their order. Some of sqlglot's classes stand
+# for functions of other dialects. So the parser keeps calls of the table as plain calls, and this module makes calls of
+# constructs with a syntax of their own: `x ILIKE y`, `EXTRACT(year FROM x)`.
 
 
 Parts = tuple[str, tuple[exp.Expr, ...]]
@@ -97,9 +97,6 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 }
 
 
-# Functions of values of any type: nulls, and the greatest of several.
-
-
 def _first(call: Call) -> Typed:
     return _several(call, "COALESCE")
 
@@ -172,114 +169,6 @@ GENERAL = (
         outside="refused: cast to one type",
         draws=("nullif({int}, {int})", "nullif({text}, '')", "nullif({double}, {double})"),
     ),
-)
-
-
-# Operators and casts, for the docs and the tests: `expressions`, `comparisons` and `casts` lower them.
-
-
-def _operator(names: tuple[str, ...], takes: str, written: str, *draws: str, **domain: Unpack[Domain]) -> Function:
-    return Function(names=names, kind=FunctionKind.OPERATORS, takes=takes, written=written, draws=draws, **domain)
-
-
-_CAST = "refused: cast to one type"
-
-OPERATORS = (
-    _operator(
-        ("+", "-", "*"),
-        "numbers; dates and intervals",
-        "in the type that DuckDB gives",
-        "({count} + {place})",
-        "({double} * {double})",
-        "({decimal} - {decimal})",
-        "({near} + INTERVAL 1 MONTH)",
-        "({near} - INTERVAL '1 day 2 hours')",
-        "({near} + {count} * INTERVAL 1 DAY)",
-        "({date} - {date})",
-        agree="decimals of up to 38 digits",
-        outside="refused: decimals that may need more digits",
-    ),
-    _operator(
-        ("/",),
-        "numbers",
-        "a / b of doubles; by 0 an infinity with the sign of a, or NaN",
-        "({int} / 7)",
-        "({decimal} / 3)",
-        "({double} / {double})",
-        "({int} / {decimal})",
-        outside="refused: 32-bit floats",
-    ),
-    _operator(("//",), "integers", "a DIV b", "({int} // 7)", outside="refused: other numbers"),
-    _operator(
-        ("=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IS DISTINCT FROM"),
-        "any, any",
-        "the same",
-        "({double} < {double})",
-        "({text} IS DISTINCT FROM {text})",
-        "({date} <= {timestamp})",
-        "({int} BETWEEN {int} AND {long})",
-        "(({timestamp} - {timestamp}) > INTERVAL 1 DAY)",
-        "(({int}, {text}) = ({int}, {text}))",
-        agree=f"{_COMMON}, not nested; tuples by = alone",
-        outside=_CAST,
-    ),
-    _operator(
-        ("IN",),
-        "any, values or a list",
-        "IN, ARRAY_CONTAINS",
-        "({int} IN (1, 2, NULL))",
-        "({double} NOT IN (0.5, 'nan'))",
-        "({int} IN {ints})",
-        "(({int}, {text}) IN ((1, 'a'), (0, NULL)))",
-        "({int} IN [1, NULL])",
-        agree=_COMMON,
-        outside=_CAST,
-    ),
-    _operator(
-        ("CASE", "if"),
-        "BOOLEAN, any",
-        "CASE",
-        "CASE WHEN {boolean} THEN {int} ELSE {long} END",
-        "CASE {int} WHEN 1 THEN 'a' WHEN {int} THEN {text} END",
-        "if({boolean}, {double}, 0)",
-        agree=_COMMON,
-        outside=_CAST,
-    ),
-    _operator(
-        ("CAST", "::"),
-        "any",
-        "CAST, with DuckDB's rounding; texts behind a guard",
-        "({decimal}::INT)",
-        "({angle}::DECIMAL(10, 2))",
-        "({date}::VARCHAR)",
-        "({timestamp}::VARCHAR)",
-        "({int}::VARCHAR::INT)",
-        "({date}::VARCHAR::DATE)",
-        "({ints}::BIGINT[])",
-        "({timestamp}::DATE)",
-        agree="numbers, dates and timestamps among each other; texts that both engines read alike, in plain digits",
-        outside="an error for other texts; refused: floats as text, blobs, nested types, time zones",
-    ),
-    _operator(
-        ("TRY_CAST",),
-        "any",
-        "TRY_CAST, with DuckDB's rounding; texts behind a guard",
-        "TRY_CAST({int} AS TINYINT)",
-        "TRY_CAST({double} AS INT)",
-        "TRY_CAST({ascii} AS INT)",
-        "TRY_CAST({ascii} AS DATE)",
-        "TRY_CAST({decimal} AS DECIMAL(3, 1))",
-        agree="as CAST; texts that neither engine reads are null",
-        outside="an error for texts that one of them may read",
-    ),
-    _operator(
-        ("AND", "OR", "NOT", "IS NULL", "IS TRUE"),
-        "BOOLEAN",
-        "the same",
-        "({boolean} AND {int} > 1 OR NOT {boolean})",
-        "({text} IS NULL)",
-        "({boolean} IS NOT TRUE)",
-    ),
     Function(names=("typeof", "pg_typeof"), kind=FunctionKind.OPERATORS, refused="write the type as a text"),
     Function(names=("hash",), kind=FunctionKind.OPERATORS, refused="use md5() of a text"),
 )
@@ -287,24 +176,21 @@ OPERATORS = (
 
 SCALARS: tuple[Function, ...] = (
     *GENERAL,
-    *OPERATORS,
     *text.FUNCTIONS,
     *patterns.FUNCTIONS,
     *numbers.FUNCTIONS,
     *date_parts.FUNCTIONS,
     *times.FUNCTIONS,
     *lists.FUNCTIONS,
-    *folds.FUNCTIONS,
-    *series.FUNCTIONS,
+    *folds.FOLDS,
+    *series.SERIES,
     *nested.FUNCTIONS,
 )
-"""Those that this package lowers, by their names."""
+"""The functions that calls are lowered by."""
 
-_BY_NAME: Mapping[str, Function] = {
-    name.lower(): function for function in SCALARS if not function.is_lowered_elsewhere for name in function.names
-}
+_BY_NAME: Mapping[str, Function] = {name.lower(): function for function in SCALARS for name in function.names}
 NAMES = frozenset(_BY_NAME)
-"""What calls of them are named, in lower case."""
+"""The names of these functions, in lower case."""
 
 
 def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
@@ -314,8 +200,4 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
         return None
     name, arguments = parts
     function = _BY_NAME.get(name.lower())
-    return (
-        None
-        if function is None or function.is_lowered_elsewhere
-        else function.lower(Call(expressions, node, name, arguments))
-    )
+    return None if function is None else function.lower(Call(expressions, node, name, arguments))

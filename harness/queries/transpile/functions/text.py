@@ -27,9 +27,8 @@ from harness.queries.transpile.functions.registry import (
 from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
 
 # The letters whose other case DuckDB (utf8proc) and Java agree on, whatever their version of Unicode and the locale.
-#
-# Left out are those whose other case is several letters or depends on what is beside them (ß, İ, ŉ, ΐ, ΰ, Σ), and
-# scripts # whose cases came late to Unicode. Scripts without case are in it, so that text in them goes through.
+# Letters whose other case is several letters or depends on their neighbours (ß, İ, ŉ, ΐ, ΰ, Σ), and scripts whose cases
+# came late to Unicode, are not among them. Scripts without case are, so that text in them goes through.
 
 
 _RANGES = (
@@ -63,12 +62,12 @@ _RANGES = (
 )
 
 CASED = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in _RANGES)
-"""What stands in brackets in a regular expression of Java for them."""
+"""These letters as Java's regular expressions have them in brackets."""
 
 
 _TEXTS = ListType(Field(id=0, name="element", type=TEXT))
 _SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))))
-"""What DuckDB's trim() takes away: Unicode's spaces (Zs)."""
+"""The characters that DuckDB's trim() takes away: Unicode's spaces (Zs)."""
 
 
 def guarded(condition: str, value: str, message: str) -> str:
@@ -230,11 +229,7 @@ FUNCTIONS = (
         )
         for name in ("lpad", "rpad")
     ),
-    _text(
-        ("repeat",),
-        Form((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"),
-        draws=("repeat({text}, {place})",),
-    ),
+    _text(("repeat",), Form((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"), draws=("repeat({text}, {place})",)),
     _text(
         ("replace",),
         Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "REPLACE({0}, {1}, {2})"),

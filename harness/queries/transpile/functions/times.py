@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from harness.metadata.model.schema import DecimalType, IntegerType, TimestampType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.date_parts import time_function
-from harness.queries.transpile.functions.intervals import amount, is_moment, is_timestamp, micros
+from harness.queries.transpile.functions.moments import amount, is_moment, is_timestamp, micros, time_function
 from harness.queries.transpile.functions.registry import (
     NUMBER,
     PLACE,
@@ -24,9 +23,6 @@ from harness.queries.transpile.functions.registry import (
 )
 from harness.queries.transpile.functions.text import guarded
 from harness.queries.transpile.values import DATE, LONG, TEXT, Typed
-
-# Formats of dates: DuckDB's (strftime) in the words of Java.
-
 
 _JAVA = {
     "%Y": "yyyy",
@@ -93,8 +89,6 @@ def _quoted(text: str) -> str:
 _CLOCK = TimestampType()
 _INSTANT = TimestampType(utc=True)
 
-# Since 1970.
-
 
 def _millis(micros: str) -> str:
     message = "epoch_ms() of a fraction of a millisecond, which DuckDB 2.0 rounds and 1.5 cuts off; use epoch_us()"
@@ -141,9 +135,6 @@ def _made(call: Call) -> Typed | None:
         raise call.refused(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
     first = ", ".join(str(PLACE.taken(v)) for v in values[:5])
     return Typed(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
-
-
-# Texts.
 
 
 def _formatted(call: Call) -> Typed | None:
@@ -201,7 +192,7 @@ def _last_day(call: Call) -> Typed | None:
 
 
 def _at_zone(call: Call) -> Typed | None:
-    """In UTC alone: other zones have rules that change with the releases of either engine."""
+    """AT TIME ZONE, for UTC alone: rules of other zones change with the releases of either engine."""
     zone, value = said(call.value(1)), call.value(0)
     if zone is None or zone.upper() != "UTC" or not is_timestamp(value):
         raise call.refused(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")

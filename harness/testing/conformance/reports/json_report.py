@@ -10,7 +10,7 @@ unused        lines of lists that nothing matches: pattern, reason, file, line
 features      by name, by engine: counts by outcome
 scenarios     name, title, format, clauses, features, file, reads
 cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
-              read, outcome, message, notes, seconds, difference (see `harness.differ.reports.json_report`) or null
+              read, outcome, message, notes, seconds, difference (see `harness.differ.reports.documents`) or null
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections import Counter
 from typing import Any, assert_never
 from xml.etree import ElementTree
 
-from harness.differ.reports.json_report import to_json as difference_to_json
-from harness.differ.reports.junit import document, suite
+from harness.differ.reports.documents import document, suite
+from harness.differ.reports.documents import to_json as difference_to_json
 from harness.errors import json_text, visible
 from harness.testing.conformance.reports.text import headline, lines_of, summary_of
 from harness.testing.conformance.results import Case, Check, EngineInfo, Expected, Outcome, Run, ScenarioInfo

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from harness.differ.reports.text import to_text as comparison_text
-from harness.differ.reports.verdict import counted
+from harness.differ.result import counted
 from harness.errors import visible
 from harness.testing.conformance.results import Case, Check, Outcome, Run
 

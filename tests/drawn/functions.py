@@ -1,4 +1,8 @@
-"""Entries of the table of functions for what `aggregates` and `windows` lower."""
+"""The whole table of functions: scalars, and entries for what is no call or is lowered by a module of its own.
+
+Such entries (operators, casts, LIKE, aggregates, window functions) say what `takes` and `written` say in the docs, and
+hold calls to draw; nothing is lowered by them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,141 @@ from typing import Unpack
 from harness.queries.transpile.functions.registry import Domain, Function, FunctionKind
 from harness.queries.transpile.functions.table import SCALARS
 
+_COMMON = "values that have a type in common without a cast of text"
+_CAST = "refused: cast to one type"
 _LAST_BITS = "the [last bits](allowances.md) may differ"
 _TIES = "rows that tie may come in another order on either engine"
 _NUMBERS = "INTEGER, BIGINT, HUGEINT, DECIMAL, FLOAT, DOUBLE"
 _ORDERED = "any but lists, structs, maps, UUID"
 _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
+
+
+def _operator(names: tuple[str, ...], takes: str, written: str, *draws: str, **domain: Unpack[Domain]) -> Function:
+    return Function(names=names, kind=FunctionKind.OPERATORS, takes=takes, written=written, draws=draws, **domain)
+
+
+OPERATORS = (
+    _operator(
+        ("+", "-", "*"),
+        "numbers; dates and intervals",
+        "in the type that DuckDB gives",
+        "({count} + {place})",
+        "({double} * {double})",
+        "({decimal} - {decimal})",
+        "({near} + INTERVAL 1 MONTH)",
+        "({near} - INTERVAL '1 day 2 hours')",
+        "({near} + {count} * INTERVAL 1 DAY)",
+        "({date} - {date})",
+        agree="decimals of up to 38 digits",
+        outside="refused: decimals that may need more digits",
+    ),
+    _operator(
+        ("/",),
+        "numbers",
+        "a / b of doubles; by 0 an infinity with the sign of a, or NaN",
+        "({int} / 7)",
+        "({decimal} / 3)",
+        "({double} / {double})",
+        "({int} / {decimal})",
+        outside="refused: 32-bit floats",
+    ),
+    _operator(("//",), "integers", "a DIV b", "({int} // 7)", outside="refused: other numbers"),
+    _operator(
+        ("=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IS DISTINCT FROM"),
+        "any, any",
+        "the same",
+        "({double} < {double})",
+        "({text} IS DISTINCT FROM {text})",
+        "({date} <= {timestamp})",
+        "({int} BETWEEN {int} AND {long})",
+        "(({timestamp} - {timestamp}) > INTERVAL 1 DAY)",
+        "(({int}, {text}) = ({int}, {text}))",
+        agree=f"{_COMMON}, not nested; tuples by = alone",
+        outside=_CAST,
+    ),
+    _operator(
+        ("IN",),
+        "any, values or a list",
+        "IN, ARRAY_CONTAINS",
+        "({int} IN (1, 2, NULL))",
+        "({double} NOT IN (0.5, 'nan'))",
+        "({int} IN {ints})",
+        "(({int}, {text}) IN ((1, 'a'), (0, NULL)))",
+        "({int} IN [1, NULL])",
+        agree=_COMMON,
+        outside=_CAST,
+    ),
+    _operator(
+        ("CASE", "if"),
+        "BOOLEAN, any",
+        "CASE",
+        "CASE WHEN {boolean} THEN {int} ELSE {long} END",
+        "CASE {int} WHEN 1 THEN 'a' WHEN {int} THEN {text} END",
+        "if({boolean}, {double}, 0)",
+        agree=_COMMON,
+        outside=_CAST,
+    ),
+    _operator(
+        ("CAST", "::"),
+        "any",
+        "CAST, with DuckDB's rounding; texts behind a guard",
+        "({decimal}::INT)",
+        "({angle}::DECIMAL(10, 2))",
+        "({date}::VARCHAR)",
+        "({timestamp}::VARCHAR)",
+        "({int}::VARCHAR::INT)",
+        "({date}::VARCHAR::DATE)",
+        "({ints}::BIGINT[])",
+        "({timestamp}::DATE)",
+        agree="numbers, dates and timestamps among each other; texts that both engines read alike, in plain digits",
+        outside="an error for other texts; refused: floats as text, blobs, nested types, time zones",
+    ),
+    _operator(
+        ("TRY_CAST",),
+        "any",
+        "TRY_CAST, with DuckDB's rounding; texts behind a guard",
+        "TRY_CAST({int} AS TINYINT)",
+        "TRY_CAST({double} AS INT)",
+        "TRY_CAST({ascii} AS INT)",
+        "TRY_CAST({ascii} AS DATE)",
+        "TRY_CAST({decimal} AS DECIMAL(3, 1))",
+        agree="as CAST; texts that neither engine reads are null",
+        outside="an error for texts that one of them may read",
+    ),
+    _operator(
+        ("AND", "OR", "NOT", "IS NULL", "IS TRUE"),
+        "BOOLEAN",
+        "the same",
+        "({boolean} AND {int} > 1 OR NOT {boolean})",
+        "({text} IS NULL)",
+        "({boolean} IS NOT TRUE)",
+    ),
+)
+
+
+def _like(names: tuple[str, ...], takes: str, written: str, *draws: str, outside: str) -> Function:
+    kind = FunctionKind.PATTERNS
+    return Function(names=names, kind=kind, takes=takes, written=written, draws=draws, outside=outside)
+
+
+LIKES = (
+    _like(
+        ("LIKE",),
+        "VARCHAR, literal",
+        "LIKE",
+        "({text} LIKE 'a%')",
+        "({text} NOT LIKE '%$_b%' ESCAPE '$')",
+        outside="refused: patterns that are no literals",
+    ),
+    _like(
+        ("ILIKE",),
+        "VARCHAR, literal",
+        "LIKE, both in lower case",
+        "({text} ILIKE 'A%')",
+        "({text} NOT ILIKE '_x%')",
+        outside="refused: patterns that are no literals, or have letters beyond ASCII",
+    ),
+)
 
 
 def _aggregate(*names: str, takes: str, written: str, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
@@ -59,7 +193,7 @@ def _statistic(*names: str, written: str) -> Function:
     return _aggregate(*names, takes=_NUMBERS, written=written, allowance=_LAST_BITS, draws=draws)
 
 
-FUNCTIONS = (
+AGGREGATES = (
     _aggregate(
         "count",
         "count_star",
@@ -266,6 +400,4 @@ FUNCTIONS = (
     ),
 )
 
-
-SUPPORTED: tuple[Function, ...] = (*SCALARS, *FUNCTIONS)
-"""All entries of the table of functions, scalar or not, for the docs and the tests."""
+SUPPORTED: tuple[Function, ...] = (*SCALARS, *OPERATORS, *LIKES, *AGGREGATES)

@@ -1,0 +1,413 @@
+"""The items of SELECT: expressions, stars, and UNNEST of structs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from harness.metadata.filters.value_texts import whole_number
+from harness.metadata.model.schema import ListType, StructType, Type
+from harness.queries.transpile import spark_text
+from harness.queries.transpile.expressions import Expressions
+from harness.queries.transpile.ordered_aggregates import ordered
+from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.spark_text import refused
+from harness.queries.transpile.values import Typed, type_name
+
+
+def place_of(node: exp.Expr) -> int | None:
+    """The number that an item of GROUP BY or ORDER BY is."""
+    return whole_number(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
+
+
+def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Expr]:
+    """The items of a query's ORDER BY; ALL is every column of the result, by its number."""
+    items: list[exp.Expr] = [] if order is None else order.expressions
+    if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].name.upper() != "ALL":
+        return items
+    found = []
+    for place in range(1, len(columns) + 1):
+        item = items[0].copy()
+        item.set("this", exp.Literal.number(place))
+        found.append(item)
+    return found
+
+
+def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
+    """The column of the result that an item of ORDER BY is, by its number or its name."""
+    subject = item.this if isinstance(item, exp.Ordered) else item
+    place = place_of(subject)
+    if place is not None:
+        if not 1 <= place <= len(columns):
+            raise refused(item, "a number in ORDER BY")
+        return columns[place - 1]
+    if isinstance(subject, exp.Column) and len(subject.parts) == 1:
+        named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
+        if len(named) > 1:
+            raise refused(item, "an order by one of several columns of a name")
+        return named[0] if named else None
+    return None
+
+
+def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
+    """An item of ORDER BY that is a column of the result. Raises UnsupportedError."""
+    output = output_of(item, columns)
+    if output is None:
+        raise refused(item, "an order by what is no column of the result")
+    return ordered(Expressions(lambda _: Typed(output.sql, output.type)), _with_subject(item))
+
+
+def _with_subject(item: exp.Expr) -> exp.Expr:
+    """The item with a plain column in it, whose name means nothing."""
+    if not isinstance(item, exp.Ordered):
+        return exp.column("c")
+    item = item.copy()
+    item.set("this", exp.column("c"))
+    return item
+
+
+def order_by(items: list[str]) -> str:
+    """The clause for its items; none without."""
+    return f" ORDER BY {', '.join(items)}" if items else ""
+
+
+def limits(node: exp.Expr) -> str:
+    """LIMIT and OFFSET of a query. Raises UnsupportedError."""
+    text = ""
+    for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+        clause = node.args.get(key)
+        if clause is None:
+            continue
+        count = _count(clause)
+        if count is None:
+            raise refused(clause, f"this {word}")
+        text += f" {word} {count}"
+    return text
+
+
+def _count(clause: exp.Expr) -> int | None:
+    """The number of rows that LIMIT, OFFSET or FETCH says; None: the clause says another thing too, or no number."""
+    if isinstance(clause, exp.Fetch):
+        options = clause.args.get("limit_options")
+        more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+        return None if more or clause.args.get("count") is None else place_of(clause.args["count"])
+    more = any(v for k, v in clause.args.items() if k != "expression")
+    return None if more or not isinstance(clause, exp.Limit | exp.Offset) else place_of(clause.expression)
+
+
+# UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
+# go side by side, the shorter ones padded with nulls; a row whose lists are all empty or null gives none. The rows come
+# after those of FROM, and before WHERE has left any out, which reads none of their elements.
+
+
+def is_used(select: exp.Select) -> bool:
+    """Tells whether a SELECT unnests something in its projection."""
+    return any(True for _ in _calls(select))
+
+
+def _calls(select: exp.Select) -> Iterator[exp.Explode]:
+    for item in select.expressions:
+        for call in item.find_all(exp.Explode):
+            if call.find_ancestor(exp.Select) is select:
+                yield call
+
+
+def works_on_results(select: exp.Select) -> bool:
+    """Tells whether UNNEST works on what the groups or windows of the SELECT give, and not on the rows that it reads.
+
+    Raises:
+        UnsupportedError: it works on both.
+    """
+    if not is_used(select):
+        return False
+    windows = (w for item in select.expressions for w in item.find_all(exp.Window))
+    with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
+    group = select.args.get("group")
+    aggregated = any(isinstance(n, exp.AggFunc) for item in select.expressions for n in item.walk())
+    if group is None and not aggregated:
+        return with_windows
+    keys = [] if group is None else [key.sql("duckdb").casefold() for key in group.expressions]
+    are_keys = set()
+    for place, item in enumerate(select.expressions, 1):
+        named = (item.alias.casefold(), item.unalias().sql("duckdb").casefold(), str(place))
+        if item.find(exp.Explode) is not None:
+            are_keys.add(any(name in keys for name in named))
+    if True not in are_keys:
+        return True
+    if with_windows or False in are_keys:
+        raise refused(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
+    return False
+
+
+@dataclass(slots=True)
+class Unnests:
+    """The elements that one SELECT unnests.
+
+    alias: what Spark calls the relation of them. several: whether there may be more than one list.
+    """
+
+    alias: str
+    several: bool
+    lists: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, select: exp.Select, number: int) -> Unnests:
+        """The elements of a SELECT."""
+        return cls(f"u{number}", len({call.this for call in _calls(select)}) > 1)
+
+    def element(self, expressions: Expressions, node: exp.Explode) -> Typed:
+        """The expression of a call. Raises UnsupportedError."""
+        _is_recursive(node)
+        listed = expressions.translate(node.this)
+        if not isinstance(listed.type, ListType):
+            raise refused(node, f"unnest of {listed.type} inside of an expression")
+        if listed.sql not in self.lists:
+            self.lists.append(listed.sql)
+        sql = f"TRY_ELEMENT_AT({listed.sql}, {self.alias}.e)" if self.several else f"{self.alias}.e"
+        return Typed(sql, listed.type.element.type)
+
+    def clause(self, source: str) -> str:
+        """The clause behind FROM and its joins, which are `source`; empty where nothing is unnested."""
+        if not self.lists:
+            return ""
+        call = self.lists[0]
+        if self.several:
+            sizes = [f"COALESCE(SIZE({listed}), 0)" for listed in self.lists]
+            most = sizes[0] if len(sizes) == 1 else f"GREATEST({', '.join(sizes)})"
+            call = f"CASE WHEN {most} > 0 THEN SEQUENCE(1, {most}) END"
+        return f"{' CROSS JOIN LATERAL' if source else ' FROM'} EXPLODE({call}) AS {self.alias}(e)"
+
+
+def columns(expressions: Expressions, node: exp.Explode) -> list[tuple[str | None, Typed]]:
+    """The columns for a call that is an item of the projection. Raises UnsupportedError."""
+    value, recursive = expressions.translate(node.this), _is_recursive(node)
+    is_list = isinstance(value.type, ListType)
+    if is_list:
+        value = expressions.translate(exp.Explode(this=node.this))
+    elif not isinstance(value.type, StructType):
+        raise refused(node, f"unnest of {value.type}")
+    if not isinstance(value.type, StructType) or (is_list and not recursive):
+        if recursive and _holds_list(value.type):
+            raise refused(node, f"a recursive unnest of {value.type}")
+        return [(None, value)]
+    return _fields(value, node, recursive=recursive)
+
+
+def _fields(value: Typed, node: exp.Explode, *, recursive: bool) -> list[tuple[str | None, Typed]]:
+    assert isinstance(value.type, StructType)
+    found: list[tuple[str | None, Typed]] = []
+    for item in value.type.fields:
+        inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
+        if recursive and _holds_list(item.type):
+            raise refused(node, f"a recursive unnest of {value.type}")
+        if recursive and isinstance(item.type, StructType):
+            found += _fields(inner, node, recursive=True)
+        else:
+            found.append((item.name, inner))
+    return found
+
+
+def _holds_list(type_: Type) -> bool:
+    match type_:
+        case ListType():
+            return True
+        case StructType(fields=fields):
+            return any(_holds_list(f.type) for f in fields)
+        case _:
+            return False
+
+
+def _is_recursive(node: exp.Explode) -> bool:
+    """Tells whether the call says `recursive := true`; it may say nothing else."""
+    said = [(item.this.name.lower(), item.expression) for item in node.expressions if isinstance(item, exp.PropertyEQ)]
+    if len(said) < len(node.expressions) or any(
+        name != "recursive" or not isinstance(value, exp.Boolean) for name, value in said
+    ):
+        raise refused(node, "this unnest")
+    return bool(said) and bool(said[0][1].this)
+
+
+Columns = list[tuple[str | None, Typed]]
+"""Columns with their names, None where there is none."""
+
+
+def projected(node: exp.Expr, scope: Scope, expressions: Expressions) -> Columns:
+    """The columns that an item gives. Raises UnsupportedError."""
+    if _is_star(node):
+        return _expanded(node, scope, expressions)
+    if isinstance(node, exp.Like) and _is_star(node.this):
+        return [c for c in _expanded(node.this, scope, expressions) if _is_like(node, c[0] or "")]
+    if isinstance(node, exp.Explode):
+        return columns(expressions, node)
+    if node.find(exp.Columns) is not None:
+        return _of_columns(node, scope, expressions)
+    if isinstance(node, exp.Alias):
+        return [(node.alias, expressions.translate(node.this))]
+    name = node.name if isinstance(node, exp.Column) else None
+    return [(name, expressions.translate(node))]
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
+def _expanded(node: exp.Expr, scope: Scope, expressions: Expressions) -> Columns:
+    """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
+    star = node.this if isinstance(node, exp.Column) else node
+    if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
+        raise refused(node, "this star")
+    if any(isinstance(e, exp.Column) and e.table for e in star.args.get("except_") or ()):
+        raise refused(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
+    left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
+    replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
+    renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
+    if isinstance(node, exp.Column):
+        found = [
+            (c.name, s.column(c))
+            for s in scope.sources
+            if s.name.casefold() == node.table.casefold()
+            for c in s.columns
+        ]
+    else:
+        found = _all(scope)
+    columns: Columns = []
+    for name, value in found:
+        key = (name or "").casefold()
+        if key not in left_out:
+            value = expressions.translate(replaced[key]) if key in replaced else value
+            columns.append((renamed.get(key, name), value))
+    return columns
+
+
+_EACH = "a column of columns"
+
+
+def _of_columns(node: exp.Expr, scope: Scope, expressions: Expressions) -> Columns:
+    """An expression with COLUMNS(…) in it, once for each of them."""
+    calls = list(node.find_all(exp.Columns))
+    if any(call.this != calls[0].this for call in calls):
+        raise refused(node, "several different COLUMNS in one expression")
+    found: Columns = []
+    alias = node.alias if isinstance(node, exp.Alias) else None
+    for name, value in _chosen(calls[0], scope, expressions):
+        item = node.unalias().copy()
+        each = exp.column(exp.to_identifier(_EACH, quoted=True))
+        if isinstance(item, exp.Columns):
+            item = each
+        for call in list(item.find_all(exp.Columns)):
+            call.replace(each.copy())
+        inner = replace(expressions, variables={**expressions.variables, _EACH: value})
+        own = name if alias is None else None if "\\" in alias else alias
+        found.append((own, inner.translate(item)))
+    return found
+
+
+def _chosen(call: exp.Columns, scope: Scope, expressions: Expressions) -> Columns:
+    """The columns that COLUMNS(…) names: a star, a list, a regular expression, a lambda with LIKE."""
+    what = call.this
+    if _is_star(what):
+        return _expanded(what, scope, expressions)
+    every = _all(scope)
+    match what:
+        case exp.Literal() if what.is_string and re.fullmatch(r"[\w .*+?|()^$]*", what.name, re.ASCII):
+            return [c for c in every if re.search(what.name, c[0] or "") is not None]
+        case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in what.expressions):
+            names = [e.name.casefold() for e in what.expressions]
+            return [c for name in names for c in every if (c[0] or "").casefold() == name]
+        case exp.Lambda(this=exp.Like(this=exp.Identifier()) as like):
+            return [c for c in every if _is_like(like, c[0] or "")]
+        case _:
+            raise refused(call, "this choice of columns", "name them in a list, or by a plain regular expression")
+
+
+def _is_like(node: exp.Like, name: str) -> bool:
+    pattern = node.expression
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
+        raise refused(node)
+    parts = {"%": ".*", "_": "."}
+    fits = re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern.name), name, re.DOTALL) is not None
+    return fits is not bool(node.args.get("negate"))
+
+
+def _all(scope: Scope) -> Columns:
+    found: Columns = []
+    seen: set[str] = set()
+    for source in scope.sources:
+        for column in source.columns:
+            key = (column.name or "").casefold()
+            if key not in scope.merged:
+                found.append((column.name, source.column(column)))
+            elif key not in seen:
+                found.append((column.name, scope.merged[key]))
+                seen.add(key)
+    return found
+
+
+_SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
+
+
+def group_by(node: exp.Select, scope: Scope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+    """The clause as text; empty where there is none. Raises UnsupportedError.
+
+    outputs: the projection, for the numbers that stand for its expressions.
+    """
+    group = node.args.get("group")
+    if group is None:
+        return ""
+    if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
+        raise refused(group)
+    if group.args.get("all"):
+        texts = [key.sql for key in _all_keys(node, scope, expressions)]
+    else:
+        texts = [_item(item, expressions, outputs) for item in group.expressions]
+    return f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
+
+
+def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+    """A key, or several sets of keys."""
+    word = _SETS.get(type(node))
+    if word is None:
+        return _key(node, expressions, outputs)
+    items = [_element(inner, expressions, outputs) for inner in node.expressions]
+    return f"{word} ({', '.join(items)})"
+
+
+def _element(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+    if isinstance(node, exp.Tuple):
+        return f"({', '.join(_key(key, expressions, outputs) for key in node.expressions)})"
+    return _item(node, expressions, outputs)
+
+
+def _key(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+    """An expression, or the projection that a number stands for."""
+    place = place_of(node)
+    if place is None:
+        return _no_ordinal(expressions.translate(node))
+    if not 1 <= place <= len(outputs):
+        raise refused(node, "a number in GROUP BY")
+    return _no_ordinal(outputs[place - 1])
+
+
+def _no_ordinal(value: Typed) -> str:
+    """A constant that Spark cannot take for the number of a column."""
+    return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"
+
+
+def _all_keys(node: exp.Select, scope: Scope, expressions: Expressions) -> list[Typed]:
+    """The keys of GROUP BY ALL: every expression of the projection without an aggregate."""
+    keys: list[Typed] = []
+    for item in node.expressions:
+        if item.find(exp.Window, exp.Query) is not None:
+            raise refused(item, "GROUP BY ALL with a window function or a subquery")
+        if not any(_aggregates(item)):
+            keys += [Typed(_no_ordinal(v), v.type) for _, v in projected(item, scope, expressions)]
+    return keys
+
+
+def _aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    for inner in node.walk():
+        if isinstance(inner, exp.AggFunc) or (isinstance(inner, exp.Anonymous) and inner.name.lower() == "count_star"):
+            yield inner
