@@ -7,6 +7,7 @@ into an error that names the file. FileNotFoundError and PermissionError mean wh
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,11 +15,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.errors import StorageError
-from harness.storage import retries
 from harness.storage.listings import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
 from harness.storage.paths import SCHEME, shown
 from harness.storage.records import dataclass
-from harness.storage.retries import MOST_RETRIES, passing
 from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
@@ -46,10 +45,6 @@ class Client(Protocol):
     @property
     def reads_ends(self) -> bool:
         """Whether to read the ends of many files at once by `end`, which tells their status too."""
-
-    @property
-    def most_retries(self) -> int:
-        """How often a request that failed in a way that passes is asked again; the client itself asks once."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""
@@ -114,7 +109,6 @@ class FsspecClient:
     file_system: fsspec.AbstractFileSystem
     protocol: str
     reads_ends: bool = False
-    most_retries: int = MOST_RETRIES
 
     @property
     def identity(self) -> Hashable:
@@ -182,7 +176,7 @@ class FsspecClient:
         except FileNotFoundError as error:
             # That of HTTP says so of any failure (fsspec 2026.9): a file that is there would be taken for absent.
             failure = error.__cause__
-            if failure is not None and (passing(failure) or _is_unanswered(failure)):
+            if failure is not None and (passing_reason(failure) or _is_unanswered(failure)):
                 raise failure from None
             raise
         return info
@@ -268,8 +262,8 @@ TRAFFIC = Traffic()
 
 # What is asked of a store, as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 #
-# A record says what was asked, for which file, what came, and how long it took. A request that failed in a way that
-# passes is asked again here (`harness.storage.retries`), so that each time it is asked shows.
+# A record says what was asked, for which file, what came, and how long it took. A request to a file system of fsspec
+# that failed in a way that passes is asked again here; obstore repeats its own requests, unseen.
 
 
 _Result = TypeVar("_Result")
@@ -290,11 +284,6 @@ class LoggedClient:
     def reads_ends(self) -> bool:
         """As `Client` says."""
         return self.client.reads_ends
-
-    @property
-    def most_retries(self) -> int:
-        """As `Client` says."""
-        return self.client.most_retries
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """As `Client` says."""
@@ -334,14 +323,7 @@ class LoggedClient:
         )
 
     def _asked(self, what: str, path: str, ask: Callable[[], _Result], came: Callable[[_Result], str]) -> _Result:
-        most = self.most_retries
-
-        def tell(found: retries.Passing, wait_s: float, number: int) -> None:
-            TRAFFIC.repeat()
-            told = f"{found.reason}, asked again in {wait_s:.1f} s, {number} of {most}"
-            LOG.info("%s %s: %s", what, shown(path), told)
-
-        return retries.asked(lambda: _told(what, path, ask, came), most, tell)
+        return _repeated(what, path, lambda: _told(what, path, ask, came))
 
 
 def _told(what: str, path: str, ask: Callable[[], _Result], came: Callable[[_Result], str]) -> _Result:
@@ -375,3 +357,63 @@ def _bytes(found: tuple[bytes, FileStatus | None]) -> str:
 
 def _yes_or_no(found: bool) -> str:
     return "there" if found else "not there"
+
+
+# Requests to file systems of fsspec that failed in a way that passes: asked again after a while, each time longer.
+
+
+MOST_RETRIES = 5
+_MOST_SECONDS = 60.0
+_PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_LOST = (TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+# Of aiohttp, requests, urllib3, http.client and botocore, none of which need be installed.
+_LOST_NAMES = frozenset(
+    {
+        *("ServerDisconnectedError", "ServerTimeoutError", "ClientPayloadError", "ClientOSError"),
+        *("ReadTimeout", "ConnectTimeout", "ReadTimeoutError", "ConnectTimeoutError", "ChunkedEncodingError"),
+        *("ProtocolError", "IncompleteRead", "ConnectionClosedError"),
+    }
+)
+
+
+def _repeated(what: str, path: str, ask: Callable[[], _Result]) -> _Result:
+    """The result of a request, or the error of its last repetition."""
+    end = time.monotonic() + _MOST_SECONDS
+    for number in range(1, MOST_RETRIES + 1):
+        try:
+            return ask()
+        except Exception as error:
+            reason = passing_reason(error)
+            wait_s = max(0.1 * 2 ** (number - 1) * random.uniform(0.5, 1), _retry_after(error))
+            if reason is None or time.monotonic() + wait_s > end:
+                raise
+        TRAFFIC.repeat()
+        LOG.info("%s %s: %s, asked again in %.1f s, %d of %d", what, shown(path), reason, wait_s, number, MOST_RETRIES)
+        time.sleep(wait_s)
+    return ask()
+
+
+def passing_reason(error: BaseException) -> str | None:
+    """Why the same request may be answered later, in a few words, nothing secret; None: it would fail again."""
+    status = _http_status(error)
+    if status is not None:
+        return f"HTTP {status}" if status in _PASSING_STATUSES else None
+    name = type(error).__name__
+    return name if isinstance(error, _LOST) or name in _LOST_NAMES else None
+
+
+def _http_status(error: BaseException) -> int | None:
+    """The status of HTTP in an error of aiohttp, requests, urllib, botocore or a client of Google's."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):
+        response = response.get("ResponseMetadata", {})
+        return response.get("HTTPStatusCode") if isinstance(response, dict) else None
+    found = (getattr(error, "status", None), getattr(error, "code", None), getattr(response, "status_code", None))
+    return next((status for status in found if isinstance(status, int)), None)
+
+
+def _retry_after(error: BaseException) -> float:
+    """Seconds that the store asks to wait; 0 where it does not, or names a date."""
+    headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None) or {}
+    text = str(headers.get("Retry-After", "")) if hasattr(headers, "get") else ""
+    return float(text) if text.isascii() and text.isdecimal() else 0.0

@@ -1,4 +1,4 @@
-"""The cache of one opened table: this process's memory, before a directory if the user names one."""
+"""What was decoded of files: in the memory of this process, and in a directory where the user names one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from harness.errors import MissingFileError, RequestError, StorageError
 from harness.storage.listings import FileVersion
@@ -23,22 +23,17 @@ if TYPE_CHECKING:
     from harness.storage.decoded_folder import Entry, Folder
     from harness.storage.stores import Storage
 
-
-# What an entry is called: by what it holds, and of which version of which file.
-
-
 LAYOUT = 2
-"""Of entries, and of how their values came about. Another one has other names, so that no entry is taken for what it is
-not: until 1, bounds of checkpoints were wrong outside the years 1901 to 2262."""
+"""Of entries, and of how their values came about. Entries of another layout have other names and are never used: until
+layout 1, bounds of checkpoints were wrong outside the years 1901 to 2262."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The name of an entry.
+    """The name of what was decoded.
 
     kind: what it holds of the file, such as `manifest`.
-    path: the file's, physical. size: its bytes. token: what its storage says of the version, see
-        `harness.storage.listings.FileVersion`.
+    path: the file's, physical. size: its bytes. token: its version, see `harness.storage.listings.FileVersion`.
     """
 
     kind: str
@@ -48,7 +43,7 @@ class Key:
 
     @property
     def text(self) -> bytes:
-        """All of it in one text that no other key has; it stands in the entry, too. A path may hold a secret."""
+        """The whole key in a text that no other key has. Entries repeat the text. A path may hold a secret."""
         path = hashlib.blake2b(self.path.encode(errors="surrogatepass"), digest_size=32).hexdigest()
         return json.dumps([LAYOUT, self.kind, path, self.size, self.token]).encode()
 
@@ -58,27 +53,90 @@ class Key:
         return hashlib.blake2b(self.text, digest_size=20).hexdigest()
 
 
-DIRECTORY = "HARNESS_CACHE_DIR"
-BYTES = "HARNESS_CACHE_BYTES"
+class Sized(Protocol):
+    """Something that takes memory."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+
+Held = TypeVar("Held", bound=Sized)
+
+
+class Memory:
+    """Decoded values by key, of any kind that knows its size. The least recently used go first. Threads may share it.
+
+    most: bytes that all values together may have.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._values: OrderedDict[Key, Sized] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all values."""
+        return self._size
+
+    def get(self, key: Key, kind: type[Held]) -> Held | None:
+        """The value of that key, if it is of that class."""
+        with self._lock:
+            found = self._values.get(key)
+            if not isinstance(found, kind):
+                return None
+            self._values.move_to_end(key)
+            return found
+
+    def put(self, key: Key, value: Sized) -> None:
+        """Keeps a value in place of those that were not used for longest, unless it is larger than the memory."""
+        with self._lock:
+            self._forget(key)
+            if value.size > self._most:
+                return
+            self._values[key] = value
+            self._size += value.size
+            while self._size > self._most:
+                self._forget(next(iter(self._values)))
+
+    def drop(self, key: Key) -> None:
+        """Forgets a value."""
+        with self._lock:
+            self._forget(key)
+
+    def clear(self) -> None:
+        """Forgets all values."""
+        with self._lock:
+            self._values.clear()
+            self._size = 0
+
+    def _forget(self, key: Key) -> None:
+        gone = self._values.pop(key, None)
+        self._size -= 0 if gone is None else gone.size
+
+
+DECODED: Final = Memory(512 << 20)
+"""The memory of this process. Of a million files, all plans need 15 MB of compressed entries of Iceberg manifests, or
+240 MB of a Delta checkpoint and 40 MB for each column of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """What was decoded of files, by key.
+    """What was decoded for one opened table.
 
     folder: None: nothing is kept on disk.
-    opened: a token of this table as it was opened, for files whose version is not asked for: within it they are taken
-        not to change.
+    opened: the version of files whose version nobody asks for. They are taken not to change while the table is open.
     """
 
     folder: Folder | None = field(default=None, repr=False, compare=False)
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
     def version(self, storage: Storage, path: str) -> FileVersion | None:
-        """Which version of a file there is, as far as that need be asked; None: nothing may be remembered of it.
+        """The version of a file; None: nothing may be remembered of the file.
 
-        A store is asked only where entries are on disk: else a request for the version saves none for the file, and the
-        file is taken not to change while the table is opened.
+        A store is asked only where entries are on disk. Without a directory the question costs what reading does.
 
         Raises:
             OutsideTableError: the table may not read it.
@@ -92,37 +150,50 @@ class Cache:
             return None
 
     def get(self, key: Key) -> Entry | None:
-        """The entry of that key; None: there is none that is sound."""
-        from harness.storage.decoded_folder import StrangeEntryError, decode
+        """The sound entry of that key, if there is one."""
+        from harness.storage.decoded_folder import Entry, StrangeEntryError, decode
 
-        found = SHARED.get(key.name)
-        if found is not None or self.folder is None:
-            return found
-        data = self.folder.get(key.name)
+        found = DECODED.get(key, Entry)
+        data = None if found is not None or self.folder is None else self.folder.get(key.name)
         if data is None:
-            return None
+            return found
         try:
             entry = decode(data, key)
         except StrangeEntryError:
-            self.folder.drop(key.name)
+            self.drop(key)
             return None
-        SHARED.put(key.name, entry)
+        DECODED.put(key, entry)
         return entry
+
+    def columns(self, key: Key, schema: pa.Schema) -> pa.Table | None:
+        """The columns of the sound entry of that key, if there is one."""
+        from harness.storage.decoded_folder import StrangeEntryError
+
+        entry = self.get(key)
+        try:
+            return None if entry is None else entry.columns(schema)
+        except StrangeEntryError:
+            self.drop(key)
+            return None
 
     def put(self, key: Key, table: pa.Table, about: Mapping[bytes, bytes] | None = None) -> None:
         """Keeps columns, and what stands beside them."""
         from harness.storage.decoded_folder import decode, encode
 
         data = encode(key, table, about or {})
-        SHARED.put(key.name, decode(data, key))
+        DECODED.put(key, decode(data, key))
         if self.folder is not None:
             self.folder.put(key.name, data)
 
     def drop(self, key: Key) -> None:
         """Forgets an entry that turned out to be strange."""
-        SHARED.drop(key.name)
+        DECODED.drop(key)
         if self.folder is not None:
             self.folder.drop(key.name)
+
+
+DIRECTORY = "HARNESS_CACHE_DIR"
+BYTES = "HARNESS_CACHE_BYTES"
 
 
 def open_cache(cache_dir: str | None, *, untrusted: bool = False) -> Cache | None:
@@ -156,77 +227,3 @@ def open_folder(directory: str) -> Folder:
     if not (text.isascii() and text.isdecimal()):
         raise RequestError(f"Invalid {BYTES}={text!r}: expected a whole number of bytes")
     return Folder(directory, most=int(text))
-
-
-# Entries that this process has made or read, in its memory: the least recently used go first.
-
-
-MOST_BYTES: Final = 64 << 20
-"""Entries are compressed: what a plan needs of a million files takes 15 MB."""
-
-
-class Sized(Protocol):
-    """Something that takes memory."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-
-
-Held = TypeVar("Held", bound=Sized)
-
-
-class Memory(Generic[Held]):
-    """Entries by name, or others that know their size. Threads may use it at once.
-
-    most: bytes that all entries together may have.
-    """
-
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = most
-        self._size = 0
-        self._entries: OrderedDict[str, Held] = OrderedDict()
-        self._lock = Lock()
-
-    @property
-    def size(self) -> int:
-        """Bytes of all entries."""
-        return self._size
-
-    def get(self, name: str) -> Held | None:
-        """The entry of that name; None: there is none."""
-        with self._lock:
-            found = self._entries.get(name)
-            if found is not None:
-                self._entries.move_to_end(name)
-            return found
-
-    def put(self, name: str, entry: Held) -> None:
-        """Keeps an entry, in place of those that were not used for longest; one that is too large is not kept."""
-        with self._lock:
-            self._forget(name)
-            if entry.size > self._most:
-                return
-            self._entries[name] = entry
-            self._size += entry.size
-            while self._size > self._most:
-                self._forget(next(iter(self._entries)))
-
-    def drop(self, name: str) -> None:
-        """Forgets an entry."""
-        with self._lock:
-            self._forget(name)
-
-    def clear(self) -> None:
-        """Forgets all entries."""
-        with self._lock:
-            self._entries.clear()
-            self._size = 0
-
-    def _forget(self, name: str) -> None:
-        gone = self._entries.pop(name, None)
-        self._size -= 0 if gone is None else gone.size
-
-
-SHARED: Final[Memory[Entry]] = Memory()
-"""The memory of this process."""

@@ -13,14 +13,12 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from harness.errors import RequestError, StorageError
-from harness.storage import retries as object_failures
+from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage.configuration import with_configured
 from harness.storage.listings import Entry, FileStatus, FileVersion, milliseconds
 from harness.storage.object_options import StoreOptions, azure_account, canonical, made_for
 from harness.storage.option_names import Kind
 from harness.storage.paths import SCHEME, place
-from harness.storage.retries import MOST_SECONDS
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), Kind.S3),
@@ -30,8 +28,8 @@ KINDS: dict[str, Kind] = {
 """By scheme, in lower case."""
 _EXTRAS = {Kind.S3: "s3", Kind.AZURE: "azure", Kind.GCS: "gcs"}
 _CLIENTS = 64
-_ONCE = {"max_retries": 0, "retry_timeout": timedelta(seconds=MOST_SECONDS)}
-"""What obstore repeats by itself nobody sees: `harness.storage.retries` does it."""
+_RETRY_TIMEOUT = timedelta(seconds=60)
+"""After that time obstore repeats no request. It waits 0.1 s first, and goes on from where a body broke off."""
 _UNSATISFIABLE = 416
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{1,2})?(?=/|$)")
 
@@ -86,12 +84,11 @@ def _client(kind: Kind, authority: str, options: StoreOptions) -> ObjectClient:
             bucket,
             config=dict(options.config),
             client_options=dict(options.client),
-            retry_config=_ONCE,
+            retry_config={"max_retries": options.most_retries, "retry_timeout": _RETRY_TIMEOUT},
             **({} if options.provider is None else {"credential_provider": options.provider}),
         ),
         kind,
         (kind, authority, options),
-        options.most_retries,
     )
 
 
@@ -102,7 +99,6 @@ class ObjectClient:
     store: Any
     kind: Kind
     identity: Hashable
-    most_retries: int
 
     @property
     def reads_ends(self) -> bool:
@@ -121,7 +117,7 @@ class ObjectClient:
             found = self._get(path, span)
             return bytes(found.bytes()), _status(found.meta)
         except Exception as error:
-            if object_failures.status_of(error) == _UNSATISFIABLE:
+            if _status_of(error) == _UNSATISFIABLE:
                 return b"", None
             if _may_be_empty(error):
                 return self._empty(path)
@@ -157,7 +153,7 @@ class ObjectClient:
         except FileNotFoundError:
             return False
         except StorageError as error:
-            if error.cause != object_failures.DENIED:
+            if error.cause != _DENIED:
                 raise
             return False
         return True
@@ -210,11 +206,11 @@ class ObjectClient:
             raise self._told(error, path) from error
 
     def _told(self, error: Exception, path: str, *, listing: bool = False) -> Exception:
-        return object_failures.told(error, path, self.kind, listing=listing)
+        return told(error, path, self.kind, listing=listing)
 
 
 def _may_be_empty(error: Exception) -> bool:
-    return object_failures.status_of(error) == _UNSATISFIABLE or object_failures.NO_PARTS in str(error)
+    return _status_of(error) == _UNSATISFIABLE or _NO_PARTS in str(error)
 
 
 def _key(path: str) -> str:
@@ -236,3 +232,105 @@ def _key(path: str) -> str:
 
 def _status(meta: Mapping[str, Any]) -> FileStatus:
     return FileStatus(meta["size"], milliseconds(meta["last_modified"]), meta["e_tag"])
+
+
+# Failures of a store, out of the text of obstore's error: one line, and what to set.
+#
+# obstore has few classes of errors. Its message holds the server's answer, beside much that may be secret. So nothing
+# of a message is passed on but the server's status, its code and the kind of a broken connection.
+
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_HOST = re.compile(r"Error performing [A-Z]+ (https?://[^/\s?]+)")
+_METADATA = re.compile(r"Error performing [A-Z]+ https?://[^/\s]+/(?:latest/|computeMetadata/|metadata/identity)")
+"""A request to the service on a machine that knows its role."""
+_BROKEN = re.compile(r"dns error|Connection refused|TimedOut|timed out|certificate|Connection reset|IncompleteMessage")
+_KIND = re.compile(r"HttpError \{\s*kind: (\w+)")
+_BROKEN_KINDS = ("Interrupted", "Request", "Timeout")
+_MISSING = ("NoSuchKey", "BlobNotFound", "ResourceNotFound")
+_KEYS = {
+    Kind.S3: "access_key_id and secret_access_key, profile, or anonymous=true",
+    Kind.AZURE: "account_key, sas_token or connection_string, or anonymous=true",
+    Kind.GCS: "service_account_path or token, or anonymous=true",
+}
+_NO_BUCKET = ("NoSuchBucket", "there is no such bucket; check its name, or set endpoint for another store")
+_ELSEWHERE = ("OtherRegion", "the bucket is in another region or at another endpoint; set region or endpoint")
+_BY_CODE = {
+    "NoSuchBucket": _NO_BUCKET,
+    "ContainerNotFound": _NO_BUCKET,
+    "RequestTimeTooSkewed": ("ClockSkew", "the clock of this machine differs from the store's; set the clock"),
+    "ExpiredToken": ("ExpiredCredentials", "the credentials have expired; get new ones, and set session_token"),
+    "InvalidAccessKeyId": (
+        "Forbidden",
+        "the store does not know the access key; set access_key_id, or endpoint if it is for another store",
+    ),
+    "SignatureDoesNotMatch": ("Forbidden", "the secret does not fit the access key; set secret_access_key"),
+    "AuthorizationHeaderMalformed": _ELSEWHERE,
+    "PermanentRedirect": _ELSEWHERE,
+}
+_THROTTLED = (429, 503)
+_DENIED = "Denied"
+"""The cause where a store does not say whether a file is there, as S3 does to who may not list."""
+
+
+_NO_PARTS = "non-partial response"
+"""In the message of a server that gave all of a file when it was asked for a part, as some do of an empty file."""
+
+
+def _status_of(error: BaseException) -> int | None:
+    """The status that a server answered with; None: it did not answer."""
+    found = _STATUS.search(str(error))
+    return int(found[1]) if found else None
+
+
+def told(error: Exception, path: str, kind: Kind, *, listing: bool = False) -> Exception:
+    """The error to raise in place of obstore's: a FileNotFoundError, or a StorageError that says what to set."""
+    if isinstance(error, HarnessError):
+        return error
+    text, status = str(error), _status_of(error)
+    if _METADATA.search(text):
+        return _no_credentials(path, kind)
+    found = _CODE.search(text)
+    answer = found[1] if found else f"{status or ''}"
+    if answer in _BY_CODE:
+        return _failure(*_BY_CODE[answer], path, answer)
+    if status == 404 and listing:
+        return _failure(*_NO_BUCKET, path, answer)
+    if status == 404 or answer in _MISSING or isinstance(error, FileNotFoundError):
+        return FileNotFoundError(path)
+    if status in (301, 307):
+        return _failure(*_ELSEWHERE, path, answer)
+    if status in (401, 403):
+        is_sure = listing or answer not in ("403", "AccessDenied", "AuthorizationPermissionMismatch")
+        reason = "it is forbidden" if is_sure else "it is forbidden, or not there"
+        return _failure(
+            "Forbidden" if is_sure else _DENIED, f"{reason}, with these credentials; set {_KEYS[kind]}", path, answer
+        )
+    if status in _THROTTLED:
+        return _failure("Throttled", "it is throttled or busy, also when asked again; try later", path, answer)
+    if status is not None:
+        return _failure("Storage", "it answers with an error", path, answer)
+    return _unanswered(text, path, kind)
+
+
+def _no_credentials(path: str, kind: Kind) -> StorageError:
+    """The error for a store that there are no credentials for."""
+    reason = "there are no credentials in options, environment, profiles or a role of this machine"
+    return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
+
+
+def _unanswered(text: str, path: str, kind: Kind) -> StorageError:
+    host = _HOST.search(text)
+    asked = host[1] if host else ""
+    broken = _BROKEN.search(text)
+    broke_off = _KIND.search(text)
+    if broken is None and not host and (broke_off is None or broke_off[1] not in _BROKEN_KINDS):
+        return _failure("Storage", f"its client failed; check credentials and options, such as {_KEYS[kind]}", path, "")
+    reason = broken[0].lower() if broken else "connection failed"
+    return _failure("Unreachable", f"{asked or 'it'} does not answer ({reason}); set endpoint, or try again", path, "")
+
+
+def _failure(cause: str, reason: str, path: str, answer: str) -> StorageError:
+    behind = f" ({answer})" if answer else ""
+    return StorageError(f"Cannot read from the store: {reason}{behind}", cause=cause, file=path)

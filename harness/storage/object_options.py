@@ -17,7 +17,6 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, Kind
-from harness.storage.retries import MOST_RETRIES
 
 # Credentials of AWS from the profiles in its files, and from what runs a machine, when a client wants them.
 
@@ -154,8 +153,8 @@ class StoreOptions:
     """
 
     config: tuple[tuple[str, Any], ...] = field(repr=False)
-    client: tuple[tuple[str, Any], ...] = ()
-    most_retries: int = MOST_RETRIES
+    client: tuple[tuple[str, Any], ...]
+    most_retries: int
     provider: Callable[[], Any] | None = field(default=None, repr=False)
 
 
@@ -296,7 +295,7 @@ for a whole answer would end each try of such a range."""
 def _made(
     config: Mapping[str, Any], client: Mapping[str, Any], found: Mapping[str, str], provider: Any = None
 ) -> StoreOptions:
-    retries = found.get("max_retries", str(MOST_RETRIES))
+    retries = found.get("max_retries", "5")
     if not retries.isdecimal():
         raise RequestError("Invalid storage_options: max_retries is no number", options=("storage_options",))
     return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)

@@ -100,8 +100,8 @@ def test_memory_forgets_what_was_not_used_for_longest():
     memory = Memory(100)
     for name in NAMES[:2]:
         memory.put(name, Sized())
-    memory.get(NAMES[0])
+    memory.get(NAMES[0], Sized)
     memory.put(NAMES[2], Sized())
-    assert [memory.get(name) is not None for name in NAMES[:3]] == [True, False, True]
+    assert [memory.get(name, Sized) is not None for name in NAMES[:3]] == [True, False, True]
     memory.drop(NAMES[0])
     assert memory.size == 40

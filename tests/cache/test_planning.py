@@ -15,7 +15,7 @@ from harness.metadata.iceberg.columns import entries
 from harness.metadata.iceberg.columns import kept as manifests
 from harness.storage import decoded as kept
 from harness.storage import listings
-from harness.storage.decoded import SHARED
+from harness.storage.decoded import DECODED
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -28,7 +28,7 @@ def table(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(listings, "_SETTLED_NS", 0)
     monkeypatch.setattr(manifests, "_FEW", 0)
     monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
-    SHARED.clear()
+    DECODED.clear()
     made = IcebergTable.create(
         tmp_path / "t", {"id": "long", "region": "string"}, partition_spec=[("region", "identity")]
     )
@@ -67,10 +67,10 @@ def manifests_read(monkeypatch) -> list[str]:
 
 def test_the_second_process_reads_no_manifest_and_plans_the_same(table, tmp_path, monkeypatch):
     expected = plans(table, "")
-    SHARED.clear()
+    DECODED.clear()
     directory = str(tmp_path / "cache")
     assert plans(table, directory) == expected
-    SHARED.clear()  # as another process has it
+    DECODED.clear()  # as another process has it
     read = manifests_read(monkeypatch)
     assert (plans(table, directory), read) == (expected, [])
 
@@ -94,7 +94,7 @@ def test_the_same_process_reads_no_manifest_twice(table, monkeypatch):
 def test_bounds_of_another_column_are_added(table, tmp_path, monkeypatch):
     directory = str(tmp_path / "cache")
     harness.open_table(str(table), cache_dir=directory).snapshot().plan()
-    SHARED.clear()
+    DECODED.clear()
     read = manifests_read(monkeypatch)
     for expected in (3, 3):
         plan = harness.open_table(str(table), cache_dir=directory).snapshot().plan(where="id = 17")
@@ -118,9 +118,9 @@ def test_a_damaged_entry_is_read_again_and_replaced(table, tmp_path, damage):
                 path.write_bytes(b"")
             case "other":
                 path.write_bytes(sound[number - 1])
-    SHARED.clear()
+    DECODED.clear()
     assert plans(table, str(tmp_path / "cache")) == expected
-    SHARED.clear()
+    DECODED.clear()
     assert plans(table, str(tmp_path / "cache")) == expected
     assert sorted(path.read_bytes() for path in entries) == sorted(sound)
 
@@ -147,7 +147,7 @@ def test_a_manifest_that_was_replaced_in_place_is_read_again(table, tmp_path):
     assert (first.stat().st_size, first.read_bytes() != content) == (len(content), True)
     after = plans(table, directory)
     assert after != before
-    SHARED.clear()
+    DECODED.clear()
     assert after == plans(table, "")
 
 
@@ -169,7 +169,7 @@ def test_a_file_that_changed_just_now_is_not_remembered(table, tmp_path, monkeyp
 def test_a_table_of_a_strangers_has_no_cache(table, tmp_path, monkeypatch):
     monkeypatch.setenv(kept.DIRECTORY, str(tmp_path / "cache"))
     harness.open_table(str(table), untrusted=True).snapshot().plan()
-    assert (SHARED.size, (tmp_path / "cache").exists()) == (0, False)
+    assert (DECODED.size, (tmp_path / "cache").exists()) == (0, False)
     with pytest.raises(RequestError, match="Cannot keep a cache of an untrusted table"):
         harness.open_table(str(table), untrusted=True, cache_dir=str(tmp_path))
 

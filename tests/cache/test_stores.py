@@ -15,7 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 import harness
 from harness.metadata.iceberg.manifest_entries import ManifestFile
 from harness.metadata.iceberg.source import ScanSource
-from harness.storage.decoded import SHARED
+from harness.storage.decoded import DECODED
 from harness.testing.writing.iceberg import store as store_of_tables
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -70,7 +70,7 @@ def make(folder: Path, ids: tuple[int, ...]) -> IcebergTable:
 
 def asked_for(tmp_path: Path, where: str | None = "id > 1") -> tuple[int, int]:
     """Files of a plan in a process of its own, and the manifests that the store was asked for."""
-    SHARED.clear()
+    DECODED.clear()
     Asked.manifests.clear()
     table = harness.open_table(f"asked://{tmp_path}/t", cache_dir=str(tmp_path / "cache"))
     return table.snapshot().plan(where=where).files.num_rows, len(Asked.manifests)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import harness
-from harness.metadata.delta.bases import CHECKPOINTS
 from harness.storage import listings
+from harness.storage.decoded import DECODED
 from harness.storage.limits import Limits
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
@@ -19,7 +19,7 @@ from harness.testing.writing.delta.builder import DeltaTable
 def made(tmp_path, monkeypatch) -> DeltaTable:
     """A table of three files whose checkpoint, like all its files, counts as settled."""
     monkeypatch.setattr(listings, "_SETTLED_NS", 0)
-    CHECKPOINTS.clear()
+    DECODED.clear()
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for i in range(3):
         table.append(table.write_data([{"id": i}]))
@@ -72,7 +72,7 @@ def test_what_else_it_depends_on_tells_it_apart(made, read, tmp_path, options):
 def test_a_checkpoint_of_a_strangers_is_read_each_time(made, read, tmp_path):
     made.checkpoint()
     for expected in (1, 2):
-        assert (ids(tmp_path, untrusted=True), len(read), CHECKPOINTS.size) == ([3, 0], expected, 0)  # none skipped
+        assert (ids(tmp_path, untrusted=True), len(read), DECODED.size) == ([3, 0], expected, 0)  # none skipped
 
 
 def test_a_checkpoint_with_sidecars_is_read_each_time(made, read, tmp_path):
@@ -82,4 +82,4 @@ def test_a_checkpoint_with_sidecars_is_read_each_time(made, read, tmp_path):
     table.checkpoint("v2-parquet", sidecars=2)
     first = ids(tmp_path / "v2"), len(read)
     assert (first[0], first[1] > 2) == ([2, 1], True)
-    assert (ids(tmp_path / "v2"), len(read), CHECKPOINTS.size) == ([2, 1], 2 * first[1], 0)
+    assert (ids(tmp_path / "v2"), len(read), DECODED.size) == ([2, 1], 2 * first[1], 0)

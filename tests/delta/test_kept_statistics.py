@@ -10,15 +10,12 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.metadata.delta import bases as held_checkpoints
-from harness.metadata.delta import bases as kept_statistics
 from harness.metadata.delta import checkpoint_statistics
-from harness.metadata.delta.bases import KeptStatistics
+from harness.metadata.delta.checkpoint_statistics import KeptStatistics
 from harness.metadata.delta.statistics import Bounds, FileStats, Leaf
 from harness.metadata.model.schema import Field, FloatType, IntegerType, Type
-from harness.storage import decoded as memory
 from harness.storage import listings
-from harness.storage.decoded import Cache, Key
+from harness.storage.decoded import DECODED, Cache, Key
 from harness.testing.writing.delta.builder import DeltaTable
 
 FILTERS = (None, "id = 3", "name = 'n4'", "day < DATE '1970-01-04'", "id = 1 OR name LIKE 'n5%'", "id IS NULL")
@@ -30,7 +27,7 @@ READ: list[int] = []
 def made(tmp_path, monkeypatch) -> DeltaTable:
     """Six files of one row, half of them of each partition, in a settled checkpoint; however few, they are kept."""
     monkeypatch.setattr(listings, "_SETTLED_NS", 0)
-    monkeypatch.setattr(kept_statistics, "FEWEST", 1)
+    monkeypatch.setattr(checkpoint_statistics, "FEWEST", 1)
     real = checkpoint_statistics.CheckpointPart.tables
 
     def counted(self: Any, rows: Any, structs: Any) -> Any:
@@ -51,8 +48,7 @@ def made(tmp_path, monkeypatch) -> DeltaTable:
 
 def forget() -> None:
     """As another process has it."""
-    for shared in (memory.SHARED, held_checkpoints.CHECKPOINTS, kept_statistics.STATISTICS):
-        shared.clear()
+    DECODED.clear()
 
 
 def plans(folder: Path, cache_dir: str = "", filters: tuple[str | None, ...] = FILTERS) -> list[object]:
@@ -169,7 +165,7 @@ def leaf(type_: Type, *path: str) -> Leaf:
     ],
 )
 def test_rows_of_one_column_in_one_type(monkeypatch, asked, rows, known):
-    monkeypatch.setattr(kept_statistics, "FEWEST", 1)
+    monkeypatch.setattr(checkpoint_statistics, "FEWEST", 1)
     forget()
     kept = KeptStatistics(Cache(), Key("checkpoint", "c", 1, "1"))
     column = leaf(IntegerType(64), "x")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
-from harness.storage import retries
+from harness.storage import clients
 
 
 @pytest.fixture(scope="module", autouse=True)
 def at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retries, "WAITING", retries.Waiting(sleep=lambda _: None))
+        patch.setattr(clients, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
         yield

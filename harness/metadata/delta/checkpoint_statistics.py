@@ -25,17 +25,16 @@ from harness.metadata.delta.checkpoint_columns import (
     child,
     children,
 )
-from harness.metadata.delta.statistics import FileStats, Leaf, read_statistics, record_counts
+from harness.metadata.delta.statistics import Bounds, FileStats, Leaf, array_type, read_statistics, record_counts
 from harness.metadata.files.avro_numbers import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import from_numpy, plain, scalar_of, to_numpy
+from harness.storage.decoded import DECODED, Cache, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
-
-    from harness.metadata.delta.bases import KeptStatistics
 
 
 _FEW_ROWS = 8_192
@@ -121,6 +120,100 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
     read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
     found = child(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
     return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
+
+
+# Statistics of checkpoints as columns, once they were read: row counts, and the bounds that filters asked for.
+#
+# Statistics in a checkpoint are mostly JSON, a text a file. To parse the texts takes two thirds of the time in which a
+# filter on a million files is planned.
+
+
+FEWEST = 10_000
+"""Texts of fewer files are parsed in less time than it takes to keep what they say."""
+_COUNTS = pa.schema([pa.field("count", pa.int64())])
+_ROW = pa.field("row", pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of some rows of a checkpoint. rows: ascending."""
+
+    rows: Rows
+    table: pa.Table
+
+    @property
+    def size(self) -> int:
+        return int(self.table.nbytes) + self.rows.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStatistics:
+    """What was read of the statistics of one version of a checkpoint. checkpoint: which one."""
+
+    cache: Cache
+    checkpoint: Key
+
+    def get(self, wanted: Sequence[Leaf], rows: Rows) -> FileStats | None:
+        """The statistics of rows of the checkpoint, in their order; None: not all of them are known."""
+        columns: dict[int, Bounds] = {}
+        for leaf in wanted:
+            schema = _bounds(leaf)
+            found = None if schema is None else self._get(_name(leaf), schema, rows)
+            if found is None:
+                return None
+            columns[leaf.field.id] = Bounds(*(column.combine_chunks() for column in found.columns))
+        counts = self._get("counts", _COUNTS, rows)
+        return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
+
+    def put(self, wanted: Sequence[Leaf], parts: Sequence[tuple[Rows, FileStats]]) -> None:
+        """Keeps statistics of rows of the checkpoint, all in arrays, in place of those that were known; but not few."""
+        if sum(len(rows) for rows, _ in parts) < FEWEST:
+            return
+        rows = np.concatenate([rows for rows, _ in parts])
+        order = np.argsort(rows, kind="stable")
+        tables = {"counts": [pa.table([found.rows], schema=_COUNTS) for _, found in parts]}
+        for leaf in wanted:
+            own = [found.columns[leaf.field.id] for _, found in parts]
+            tables[_name(leaf)] = [pa.table([b.lower, b.upper, b.nulls], schema=_bounds(leaf)) for b in own]
+        for what, pieces in tables.items():
+            if self._get(what, pieces[0].schema, rows) is None:  # else more may be known
+                table = pa.concat_tables(pieces).combine_chunks()
+                self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
+
+    def _get(self, what: str, schema: pa.Schema, rows: Rows) -> pa.Table | None:
+        key = self._key(what)
+        found = DECODED.get(key, _Known)
+        if found is None:
+            table = None if self.cache.folder is None else self.cache.columns(key, schema.append(_ROW))
+            if table is None:
+                return None
+            found = _Known(to_numpy(table.column(_ROW.name)), table.drop_columns([_ROW.name]))
+            DECODED.put(key, found)
+        if not len(found.rows):
+            return None
+        places = np.minimum(np.searchsorted(found.rows, rows), len(found.rows) - 1)
+        if (found.rows[places] != rows).any():
+            return None
+        return found.table if len(rows) == len(found.rows) else found.table.take(from_numpy(places))
+
+    def _put(self, what: str, rows: Rows, table: pa.Table) -> None:
+        key = self._key(what)
+        if self.cache.folder is not None:
+            self.cache.put(key, table.append_column(_ROW, from_numpy(rows)))
+        DECODED.put(key, _Known(rows, table))
+
+    def _key(self, what: str) -> Key:
+        of = self.checkpoint
+        return Key(f"statistics of a checkpoint: {what}", of.path, of.size, of.token)
+
+
+def _name(leaf: Leaf) -> str:
+    return f"bounds of {leaf.path} as {leaf.field.type}"
+
+
+def _bounds(leaf: Leaf) -> pa.Schema | None:
+    type_ = array_type(leaf.field.type)
+    return None if type_ is None else pa.schema([("lower", type_), ("upper", type_), ("nulls", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from harness.metadata.iceberg.manifest_entries import ManifestFile
 from harness.metadata.iceberg.metadata import TableMetadata
 from harness.metadata.plan.read_options import ReadOptions
 from harness.storage.decoded import Cache, Key
-from harness.storage.decoded_folder import StrangeEntryError
 from harness.storage.listings import FileVersion
 from harness.storage.paths import PathMap, is_local
 from harness.storage.records import dataclass
@@ -36,12 +35,9 @@ def kept_bytes(cache: Cache, physical: str, version: FileVersion, read: Callable
     if version.size > MOST_BYTES:
         return read()
     key = Key("manifest bytes", physical, version.size, version.token)
-    entry = cache.get(key)
-    if entry is not None:
-        try:
-            return bytes(entry.columns(_BYTES).column(0)[0].as_py())
-        except (StrangeEntryError, IndexError):
-            cache.drop(key)
+    known = cache.columns(key, _BYTES)
+    if known is not None and known.num_rows:
+        return bytes(known.column(0)[0].as_py())
     data = read()
     if len(data) == version.size:
         cache.put(key, pa.table([pa.array([data], pa.binary())], schema=_BYTES))

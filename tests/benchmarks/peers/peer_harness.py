@@ -51,15 +51,12 @@ def stream(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
 
 def plan(location: str, where: str | None = None) -> Callable[[], list[int]]:
     """The process knows nothing of the table, as when it asks for the first time."""
-    from harness.metadata.delta import bases as held_checkpoints
-    from harness.metadata.delta import bases as kept_statistics
-    from harness.storage import decoded as memory
+    from harness.storage.decoded import DECODED
 
     ask = plan_again(location, where)
 
     def first() -> list[int]:
-        for shared in (memory.SHARED, held_checkpoints.CHECKPOINTS, kept_statistics.STATISTICS):
-            shared.clear()
+        DECODED.clear()
         return ask()
 
     return first

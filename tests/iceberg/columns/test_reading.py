@@ -29,7 +29,7 @@ from harness.metadata.iceberg.manifests import parse_manifest
 from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import Identity
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
-from harness.storage.decoded import SHARED, Cache
+from harness.storage.decoded import DECODED, Cache
 from harness.storage.listings import FileVersion
 
 SPEC = PartitionSpec(
@@ -262,7 +262,7 @@ def test_files_are_those_of_the_entries(drawn, order, sift, folder):
         assert columns_or_error(read, manifests, contents, sift) == expected
         for _ in range(2):  # into the cache, and out of it
             assert columns_or_error(partial(read, kept=KEPT), manifests, contents, sift) == expected
-        SHARED.clear()
+        DECODED.clear()
 
 
 def moved(entry, folder):

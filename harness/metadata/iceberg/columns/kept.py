@@ -49,28 +49,18 @@ class KeptManifests:
     def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, Raw] | None:
         """The header of a manifest and its live entries with the bounds of `fields`; None: not all of it is there."""
         key = self._key(recorded)
-        if key is None:
+        entry = None if key is None else self.cache.get(key)
+        facts = None if key is None else self.cache.columns(key, FACTS)
+        if key is None or entry is None or facts is None:
             return None
-        keys = [key, *(_bounds_key(key, field) for field in fields)]
-        found: list[Entry] = []
-        for each in keys:
-            entry = self.cache.get(each)
-            if entry is None:
+        for field in fields:
+            bounds = self.cache.columns(_bounds_key(key, field), bounds_schema((field,)))
+            if bounds is None or len(bounds) != len(facts):
                 return None
-            found.append(entry)
-        try:
-            facts, *bounds = (
-                entry.columns(schema)
-                for entry, schema in zip(found, [FACTS, *(bounds_schema((field,)) for field in fields)], strict=True)
-            )
-            for part in bounds:
-                for name in part.schema.names:
-                    facts = facts.append_column(part.schema.field(name), part.column(name))
-            return found[0].about[_HEADER], _raw(found[0], facts, tuple(fields), recorded)
-        except (StrangeEntryError, KeyError, pa.ArrowException):
-            for each in keys:
-                self.cache.drop(each)
-            return None
+            for name in bounds.schema.names:
+                facts = facts.append_column(bounds.schema.field(name), bounds.column(name))
+        header = entry.about.get(_HEADER)
+        return None if header is None else (header, _raw(entry, facts, tuple(fields), recorded))
 
     def put(self, recorded: str, header: bytes, raw: Raw, counts: Mapping[str, pa.Array]) -> None:
         """Keeps the live entries of one manifest. counts: the encoded maps.
