@@ -85,17 +85,17 @@ def _same(converter: _PlainFirst) -> _PlainFirst:
 
 
 COMMANDS = {
-    "info": "info:info",
-    "list": "listing:list_",
-    "metadata": "metadata:metadata",
-    "plan": "plan:plan",
+    "info": "describing:info",
+    "list": "describing:list_",
+    "metadata": "query:metadata",
+    "plan": "describing:plan",
     "sql": "query:sql",
     "shell": "shell.command:shell",
     "diff": "diff:diff",
     "pull": "pull:pull",
     "run": "run:run",
-    "build": "build:build",
-    "demo": "demo:demo",
+    "build": "making:build",
+    "demo": "making:demo",
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",

@@ -11,7 +11,7 @@ import typer
 
 from harness.cli import options, results, terminal
 from harness.cli.document import json_document, text_document
-from harness.cli.name_lists import names
+from harness.cli.option_texts import names
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import may_be_name, parse_name, written
 from harness.snapshot import column_names

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from harness.cli.shell.dot_commands import COMMANDS
+from harness.cli.shell.session import COMMANDS
 from harness.cli.writers import RowFormat
 from harness.errors import HarnessError, HarnessWarning
 from harness.metadata.catalogs.catalog import Name

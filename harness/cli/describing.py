@@ -1,4 +1,4 @@
-"""`harness list`: the catalogs that there are, and the namespaces and tables of one."""
+"""`harness info`: what a table's metadata says."""
 
 from __future__ import annotations
 
@@ -8,13 +8,74 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal
+from harness.cli import options, results, terminal, untrusted
 from harness.cli.document import json_document, text_document
-from harness.cli.storage_options import storage_options
-from harness.errors import RequestError, visible
+from harness.cli.option_texts import names, storage_options
+from harness.errors import RequestError, visible, visible_lines
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
 from harness.metadata.catalogs.configuration import configured
 from harness.metadata.catalogs.resolving import no_catalogs, open_catalog
+
+
+@options.grouped
+def info(
+    location: options.Location,
+    format_: options.Format = options.Document.TEXT,
+    *,
+    context: typer.Context,
+    opening: options.Opening,
+    trust: options.Trust,
+) -> None:
+    """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties."""
+    if untrusted.is_for_worker(trust):
+        untrusted.run(context, trust, [location], opening.roots())
+        return
+    with terminal.progress("reading metadata"):
+        content = opening.open(location, trust).describe()
+    match format_:
+        case options.Document.TEXT:
+            results.print_result(*text_document(content))
+        case options.Document.JSON:
+            results.print_result(json_document("info", content))
+
+
+# `harness plan`: which files a read would open, which it skips and why, and the deletes.
+
+
+@options.grouped
+def plan(
+    location: options.Location,
+    where: options.Where = None,
+    columns: options.Columns = None,
+    format_: options.Format = options.Document.TEXT,
+    *,
+    context: typer.Context,
+    selector: options.Selector,
+    opening: options.Opening,
+    reading: options.Reading,
+    trust: options.Trust,
+) -> None:
+    """Show what a read of the table would do, without reading any rows."""
+    if untrusted.is_for_worker(trust):
+        untrusted.run(context, trust, [location], opening.roots())
+        return
+    with terminal.progress("planning"):
+        chosen = selector.select(opening.open(location, trust, reading))
+        scan = chosen.plan(columns=names(columns, "--columns"), where=where)
+        match format_:
+            case options.Document.TEXT:
+                text = explained(scan.explain())
+            case options.Document.JSON:
+                text = json_document("plan", scan.to_dict())
+    results.print_result(text)
+
+
+def explained(text: str) -> str:
+    """`ScanPlan.explain()` for a terminal: paths and values of the table are shown, not obeyed."""
+    return visible_lines(text.rstrip("\n")) + "\n"
+
+
+# `harness list`: the catalogs that there are, and the namespaces and tables of one.
 
 
 def list_(
