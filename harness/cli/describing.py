@@ -1,4 +1,4 @@
-"""`harness info`: what a table's metadata says."""
+"""`harness info`, `plan` and `list`: what a table's metadata says, what a read would open, and what a catalog holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from harness.cli import options, results, terminal, untrusted
-from harness.cli.document import json_document, text_document
+from harness.cli.document import json_document, print_document, text_document
 from harness.cli.option_texts import names, storage_options
 from harness.errors import RequestError, visible, visible_lines
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
@@ -32,14 +32,7 @@ def info(
         return
     with terminal.progress("reading metadata"):
         content = opening.open(location, trust).describe()
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(*text_document(content))
-        case options.Document.JSON:
-            results.print_result(json_document("info", content))
-
-
-# `harness plan`: which files a read would open, which it skips and why, and the deletes.
+    print_document("info", content, format_)
 
 
 @options.grouped
@@ -71,11 +64,8 @@ def plan(
 
 
 def explained(text: str) -> str:
-    """`ScanPlan.explain()` for a terminal: paths and values of the table are shown, not obeyed."""
+    """The text of `ScanPlan.explain()` for a terminal, with the table's control characters escaped."""
     return visible_lines(text.rstrip("\n")) + "\n"
-
-
-# `harness list`: the catalogs that there are, and the namespaces and tables of one.
 
 
 def list_(
@@ -108,14 +98,14 @@ def list_(
 
 
 def _catalogs() -> list[dict[str, Any]]:
-    """Name, type and warehouse of each catalog that is configured; nothing that may be secret."""
+    """The name, type and warehouse of each configured catalog, without anything that may be secret."""
     return [
         {"name": name, "type": each.kind, "warehouse": each.warehouse} for name, each in sorted(configured().items())
     ]
 
 
 def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:
-    """The catalog, and the namespace in it."""
+    """The catalog, and the namespace in the catalog."""
     if catalog is not None:
         return open_catalog(catalog, storage_options=storage), parse_name(name) if name else ()
     assert name is not None
@@ -126,7 +116,7 @@ def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tu
 
 
 def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, Any]:
-    """The names in a namespace, whole.
+    """The full names in a namespace.
 
     Raises:
         TableNotFoundError: there is no such namespace.
@@ -150,7 +140,7 @@ def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, 
 
 
 def _lines(content: dict[str, Any]) -> Iterator[str]:
-    """A name on each line, a namespace with a dot at its end; catalogs as a table."""
+    """A name a line, with a dot behind a namespace; catalogs as a table."""
     if "catalogs" in content:
         if not content["catalogs"]:
             terminal.message(no_catalogs())

@@ -118,16 +118,16 @@ def _below(text: str, catalog: Catalog, inner: Name) -> Namespace | None:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What of a run is done, kept in a file so that another run goes on: a line of JSON for each table.
+    """The finished entries of a run, in a file from which another run goes on: a line of JSON for each table.
 
-    file: None: nothing is kept. asked: what was asked of all, so that another question starts anew.
+    file: None: nothing is kept. asked: the request; another request starts anew.
     """
 
     file: Path | None
     asked: str
 
     def entry(self, name: str, state: str, compare: Callable[[], BatchEntry]) -> BatchEntry:
-        """The entry of a run before, of tables in the same state; else a new one, which is kept.
+        """The entry of an earlier run for tables in the same state, or else a new one, which is kept.
 
         Raises:
             RequestError: the file cannot be written.
@@ -167,7 +167,7 @@ def compare_all(
     compare: Callable[[str, Name, Name], tuple[str, Callable[[], BatchEntry]]],
     progress: Progress,
 ) -> Batch:
-    """The tables of two namespaces by name; one that only one side has is different.
+    """Compares the tables of two namespaces by name. A table of one side only is different.
 
     Args:
         compare: opens both tables of a name; gives their state, and what compares them.
@@ -194,12 +194,7 @@ def finish(batch: Batch, format_: str, output: Path | None) -> None:
     """
     from harness.differ.reports import batch as reports
 
-    writers = {
-        "text": reports.to_text,
-        "json": reports.to_json,
-        "junit": reports.to_junit,
-        "html": reports.to_html,
-    }
+    writers = {"text": reports.to_text, "json": reports.to_json, "junit": reports.to_junit, "html": reports.to_html}
     with results.destination(output) as stream:
         results.write_texts([writers[format_](batch)], stream)
     if batch.count(BatchOutcome.DIFFERENT):
@@ -209,7 +204,7 @@ def finish(batch: Batch, format_: str, output: Path | None) -> None:
 
 
 def bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What names in queries stand for on the left and on the right side; a name given twice is one of each.
+    """The tables of names in queries, on the left and on the right side. A name given twice is one of each.
 
     Raises:
         typer.BadParameter: not NAME=TABLE, or a name three times.
@@ -228,12 +223,6 @@ def bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[dic
         {name: opened[locations[0]] for name, locations in found.items()},
         {name: opened[locations[-1]] for name, locations in found.items()},
     )
-
-
-# Runs `harness diff` of many: query files, and all tables of two namespaces.
-
-
-# Files with queries, and the options that stand in a comment of each.
 
 
 _MARK = "-- harness:"
@@ -321,7 +310,7 @@ def compare_files(
     max_rows: int,
     open_: Callable[[str], Table],
 ) -> Batch:
-    """What the queries of files give on both sides.
+    """Compares the results of query files on both sides.
 
     Raises:
         typer.BadParameter: an option is not for many queries, or not understood.
@@ -348,7 +337,7 @@ def compare_files(
 def compare_namespaces(
     sides: tuple[Namespace, Namespace], request: Request, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
-    """All tables of two namespaces. arguments: for opening tables.
+    """Compares all tables of two namespaces. arguments: for opening tables.
 
     Raises:
         RequestError: what is done cannot be kept.
@@ -371,7 +360,7 @@ def compare_namespaces(
 
 
 def _diff_many_entry(name: str, request: Request, left: Snapshot, right: Snapshot) -> BatchEntry:
-    """A table's entry; what cannot be asked of this table, such as keys that it lacks, is said of it alone."""
+    """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
     try:
         return entry_of(name, request.compare(left, right))
     except HarnessError as error:

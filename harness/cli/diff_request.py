@@ -1,4 +1,4 @@
-"""What a comparison lets pass, as given on the command line."""
+"""A request of `harness diff`: the sides, the engines, and how rows are compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.snapshot import Snapshot, called
 
 
 class Strict(enum.Enum):
-    """What a rule of types may be forbidden by: all of them, or each."""
+    """The rules of types that may be forbidden: all of them, or each."""
 
     TYPES = "types"
     INTEGERS = "integers"
@@ -34,7 +34,7 @@ class Strict(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxing:
-    """What is let pass, and how much is compared."""
+    """Options for differences that pass, and for how much is compared."""
 
     tolerance: Annotated[
         list[str] | None,
@@ -80,7 +80,7 @@ class Relaxing:
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:
-        """What is let pass. is_foreign: a side is a file or another database, so that rules of types hold.
+        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold.
 
         Raises:
             typer.BadParameter: an option is not understood.
@@ -118,16 +118,13 @@ def _split(text: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-# What `harness diff` asks of the comparer: the sides, the engines, and how rows are compared.
-
-
 ENGINES = "duckdb,spark"
 Side: TypeAlias = Snapshot | Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is compared, and how, but for the sides.
+    """The way of a comparison, without the sides.
 
     engines: of the left and of the right side. keys, columns, group_by: None: not given.
     """
@@ -142,15 +139,8 @@ class Request:
     sample_keys: int | None
 
     def compare(self, left: Side, right: Side) -> ComparisonResult:
-        """The rows of two snapshots."""
-        return harness.compare(
-            left,
-            right,
-            engines=self.engines,
-            columns=self.columns,
-            where=self.where,
-            **self._how(),
-        )
+        """Compares the rows of two snapshots."""
+        return harness.compare(left, right, engines=self.engines, columns=self.columns, where=self.where, **self._how())
 
     def _how(self) -> dict[str, Any]:
         return {
@@ -162,7 +152,7 @@ class Request:
         }
 
     def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:
-        """What queries give on the left and on the right side.
+        """Compares the results of queries on the left and on the right side.
 
         Raises:
             RequestError: the query cannot be parsed, or writes.
@@ -194,7 +184,7 @@ def pair_of_engines(text: str) -> tuple[str, str]:
 
 
 def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options.Selector]:
-    """What is read of the left and of the right table.
+    """The snapshots of the left and of the right table.
 
     Raises:
         typer.BadParameter: more than two values, or one that is not understood.
@@ -206,7 +196,7 @@ def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
-    """What is said of the left and of the right side; None: nothing.
+    """The values for the left and for the right side; None: none is given.
 
     Raises:
         typer.BadParameter: more than two values.
@@ -225,7 +215,7 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
 
 
 def start(engines: tuple[str, ...]) -> None:
-    """Make sure that the engines are there, because one that is missing says nothing about the table.
+    """Starts the engines before the comparison: a missing engine says nothing about the table.
 
     Raises:
         RequestError: there is no such engine, or it, or Java, is not installed.

@@ -14,15 +14,9 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import options, results, terminal
-from harness.cli.document import json_document, text_document
-from harness.engines.spark.java_runtime import (
-    OLDEST_JAVA,
-    find_java,
-    java_major,
-    java_version,
-    newer_than_pyspark,
-)
+from harness.cli import options, terminal
+from harness.cli.document import print_document
+from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
 from harness.errors import HarnessError, RequestError
 
 _DUCKDB = "DuckDB reads"
@@ -68,11 +62,7 @@ def doctor(format_: options.Format = options.Document.TEXT) -> None:
     """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work."""
     with terminal.progress("looking around"):
         report = examine()
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(*text_document(report))
-        case options.Document.JSON:
-            results.print_result(json_document("doctor", report))
+    print_document("doctor", report, format_)
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 

@@ -1,4 +1,4 @@
-"""`harness build`: write the tables of scenarios, with the results that reading them must give."""
+"""`harness build` and `harness demo`: the tables of scenarios, and tables with deletes, made and shown."""
 
 from __future__ import annotations
 
@@ -76,9 +76,6 @@ def _is_file(text: str) -> bool:
     return text.endswith((".yaml", ".yml"))
 
 
-# `harness demo`: makes tables with deletes, plans them, queries them and checks the rows: the main job at a glance.
-
-
 _ORDERS_FILTER = "region = 'eu'"
 _ORDERS_QUERY = "SELECT region, count(*) AS orders, sum(total) AS total FROM orders GROUP BY region ORDER BY region"
 _EVENTS_FILTER = "id >= 1500"
@@ -110,7 +107,7 @@ def demo(
 
 
 def show(directory: Path) -> bool:
-    """Make the tables in `directory`, print plans and rows under the commands that give them; whether all is right."""
+    """Makes the tables, prints plans and rows under the commands that give them, and tells whether all is right."""
     from harness.testing.demo import build_demo_tables
 
     with results.made_in(directory), terminal.progress("making tables"):

@@ -1,4 +1,4 @@
-"""Column names on the command line: separated by commas, in quotes where they hold one."""
+"""Texts of options: column names between commas, and `--storage-option KEY=VALUE`."""
 
 from __future__ import annotations
 
@@ -49,29 +49,26 @@ def _quoted(text: str, option: str) -> tuple[str, str, bool]:
     raise typer.BadParameter(f"{option}: the quote in {text!r} is not closed")
 
 
-# `--storage-option KEY=VALUE`: texts of the command line as the typed, nested arguments that file systems want.
-#
-#     true, false, null         as in JSON; `anon=false` as text would count as true
-#     12, 1.5                   a number
-#     {"a": 1}, ["a"]           JSON
-#     "12"                      in double quotes, a JSON string: text, whatever is in it
-#     anything else             text, as it is
-#
-# A dot in the key goes one level down: `client_kwargs.endpoint_url=URL` is `client_kwargs={"endpoint_url": "URL"}`. A key
-# that is a URI is one name: `s3://my.bucket={"key": "…"}`.
-
-
 _OPTION = "--storage-option"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 """Without an exponent: `12e34` is more likely a part of a key than a number."""
 
 
 def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
-    """What fsspec gets, by key.
+    """The arguments of a file system, typed and nested, by key.
+
+        true, false, null         as in JSON; `anon=false` as text would count as true
+        12, 1.5                   a number
+        {"a": 1}, ["a"]           JSON
+        "12"                      in double quotes, a JSON string: text, whatever is in it
+        anything else             text, as it is
+
+    A dot in the key goes one level down: `client_kwargs.endpoint_url=URL` is `client_kwargs={"endpoint_url": "URL"}`.
+    A key that is a URI is one name: `s3://my.bucket={"key": "…"}`.
 
     Raises:
-        typer.BadParameter: a text that is not of the form KEY=VALUE, JSON that is not closed or wrong, or a key that is
-            given twice, or both as a value and with keys below it. The message shows no value: it may be a secret.
+        typer.BadParameter: not of the form KEY=VALUE, wrong JSON, or a key that is given twice or has keys below its
+            value. The message shows no value, which may be a secret.
     """
     options: dict[str, Any] = {}
     for number, text in enumerate(values or (), 1):

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 
-# Options for a catalog's answer about a table that it manages, given by hand.
-
-
 def ratified_commit(text: str) -> Ratified:
     """A commit that a catalog ratified, as `--ratified` names it: by its file, or as VERSION=FILE with its content.
 
@@ -112,8 +109,7 @@ class Reading:
     """What a read may skip, forgive and must refuse, as given on the command line."""
 
     prune: Annotated[
-        Prune | None,
-        typer.Option("--prune", help="Skip nothing, files only, or manifests too (all, the default)."),
+        Prune | None, typer.Option("--prune", help="Skip nothing, files only, or manifests too (all, the default).")
     ] = None
     lenient_delete_partition: Annotated[
         bool,
@@ -170,8 +166,8 @@ class Opening:
         typer.Option(
             "--ratified",
             metavar="NAME",
-            help="With --max-version, a staged commit that the catalog ratified, by the name of its file, or VERSION=FILE "
-            "for one that only the catalog holds, copied to a file. Repeatable.",
+            help="With --max-version, a staged commit that the catalog ratified, by the name of its file, or "
+            "VERSION=FILE for one that only the catalog holds, copied to a file. Repeatable.",
         ),
     ] = None
     published_only: Annotated[

@@ -1,4 +1,4 @@
-"""`harness sql`: a query on tables, run by DuckDB or Spark on the planned files."""
+"""`harness sql` and `harness metadata`: the rows of a query, and of a metadata table."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ def sql(
         tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
-            from harness.cli.spark_query import run_on_spark
-
-            rows = run_on_spark(text, tables, dialect)
+            rows = _run_on_spark(text, tables, dialect)
         elif opening.catalog is None and (tables or engine != "duckdb" or not _names_tables(text, dialect)):
             rows = run(text, tables, dialect, engine)
         else:
@@ -107,8 +105,34 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
         raise failure(error) from error
 
 
+def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
+    """The rows of the query, which has run: Spark's driver hands all of them over at once.
+
+    Raises:
+        UnsupportedError: Spark might answer differently than DuckDB, or a column's type has no equal in Arrow.
+        EngineError: Spark refuses the query, or fails on a row.
+        HarnessError: see `harness.sql`.
+    """
+    import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
+
+    from harness.differ.spark_types import logical
+    from harness.engines.spark.executor_python import engine_error as spark_error
+    from harness.engines.spark.frames import conform
+
+    frame = cast(DataFrame, harness.queries.sql.run_query(query, tables, engine="spark", dialect=dialect))
+    schema = pa.schema([logical(column) for column in frame.schema.fields])
+    try:
+        rows = frame.toArrow()
+    except (PySparkException, Py4JError) as error:
+        raise spark_error(error) from error
+    return Rows.of(conform(rows, schema))
+
+
 def _names_tables(text: str, dialect: str) -> bool:
-    """Whether a query names tables, where nothing was said of any."""
+    """Tells whether a query without --table names tables."""
     from harness.queries.statements import parse_statement, references
 
     return dialect == "duckdb" and bool(references(parse_statement(text)))
@@ -116,9 +140,6 @@ def _names_tables(text: str, dialect: str) -> bool:
 
 def _chosen(table: Table, selector: options.Selector) -> Table | Snapshot:
     return table if selector.is_current() else selector.select(table)
-
-
-# `harness metadata`: a metadata table of a table, such as its snapshots or files.
 
 
 @options.grouped

@@ -250,11 +250,7 @@ def _build_events(location: Path) -> DemoTable:
 def _build_clicks(location: Path) -> DemoTable:
     expected = build_clicks(location)
     return DemoTable(
-        name="clicks",
-        location=location,
-        metadata_path=location / "_delta_log",
-        expected=expected,
-        shows=SHOWS,
+        name="clicks", location=location, metadata_path=location / "_delta_log", expected=expected, shows=SHOWS
     )
 
 

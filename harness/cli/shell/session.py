@@ -1,4 +1,4 @@
-"""The commands of the shell that are no SQL: they begin with a dot, and end with the line."""
+"""A session of the shell: how one input runs, SQL or a command that begins with a dot."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from harness.tools.connections.texts import in_sql, statements
 
 
 class Settings(Protocol):
-    """What commands set: how rows are shown, and whether the person wants to end."""
+    """Settings: how rows are shown, and whether the person wants to end."""
 
     row_format: RowFormat
     max_rows: int | None
     is_over: bool
 
 
-def run(session: Session, line: str) -> None:
+def run_command(session: Session, line: str) -> None:
     """Run a command.
 
     Raises:
@@ -42,7 +42,7 @@ def run(session: Session, line: str) -> None:
 
 
 def set_only(settings: Settings, line: str) -> bool:
-    """Run a command that reads no table; whether it is one. Raises as `run`."""
+    """Run a command that reads no table; whether it is one. Raises as `run_command`."""
     name, argument = _parts(line)
     if name not in _SETTING:
         return False
@@ -117,9 +117,6 @@ COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
 """By name: what runs it, what it takes, and what it does; the last empty for another name of the same."""
 
 
-# A session of the shell: what was set, and how one input is run.
-
-
 _COUNTS = (["Count"], ["Success"])
 """Columns of what DuckDB says of a statement that gives no rows."""
 
@@ -142,7 +139,7 @@ class Session:
     def run(self, text: str) -> None:
         """Run a command, or statements."""
         if text.startswith("."):
-            actions = [partial(run, self, text)]
+            actions = [partial(run_command, self, text)]
         else:
             actions = [partial(self._run, statement) for statement in statements(text)]
         for action in actions:
@@ -160,10 +157,7 @@ class Session:
                 self.connection.release()
 
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
-        with (
-            results.result_stream() as stream,
-            terminal.progress_until_written("running the query", stream) as written,
-        ):
+        with results.result_stream() as stream, terminal.progress_until_written("running the query", stream) as written:
             write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
 
 

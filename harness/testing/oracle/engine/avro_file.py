@@ -199,8 +199,7 @@ class _Names:
         types = [below.parse(f["type"], full.rpartition(".")[0]) for f in fields]
         parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
         return AvroType(
-            Column(name="", id=None, type="struct", parts=parts),
-            lambda stream: tuple(t.decode(stream) for t in types),
+            Column(name="", id=None, type="struct", parts=parts), lambda stream: tuple(t.decode(stream) for t in types)
         )
 
     def array(self, schema: Mapping[str, Any], item: AvroType) -> AvroType:

@@ -54,14 +54,7 @@ _READ = frozenset(
         "varianttype-preview",
     }
 )
-_REFUSED = frozenset(
-    {
-        "adaptivemetadata-preview",
-        "intervaltype",
-        "redirectreaderwriter-preview",
-        "timestampnanos",
-    }
-)
+_REFUSED = frozenset({"adaptivemetadata-preview", "intervaltype", "redirectreaderwriter-preview", "timestampnanos"})
 _PLAIN: dict[str, PrimitiveType] = {
     "byte": IntegerType(8),
     "short": IntegerType(16),

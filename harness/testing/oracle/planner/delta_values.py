@@ -107,11 +107,7 @@ def _timestamp(text: str, *, utc: bool) -> int:
     if not utc and parts["zone"] not in ("", "Z"):
         _no()
     time = time_of_day(
-        int(parts["hour"]),
-        int(parts["minute"]),
-        int(parts["second"] or 0),
-        parts["fraction"],
-        per_second=1_000_000,
+        int(parts["hour"]), int(parts["minute"]), int(parts["second"] or 0), parts["fraction"], per_second=1_000_000
     )
     offset = (int(parts["h"] or 0) * 60 + int(parts["m"] or 0)) * 60 + int(parts["s"] or 0)
     if int(parts["m"] or 0) > 59 or int(parts["s"] or 0) > 59 or offset > 18 * 3600:

@@ -239,11 +239,7 @@ class WrittenCheckpoint:
 
 
 def write_checkpoint(
-    directory: Path,
-    version: int,
-    state: LogState,
-    time_ms: int,
-    options: CheckpointOptions,
+    directory: Path, version: int, state: LogState, time_ms: int, options: CheckpointOptions
 ) -> WrittenCheckpoint:
     """Write a checkpoint of a state into the log directory.
 

@@ -144,10 +144,7 @@ class DeltaDocument:
         return True
 
     def begin(
-        self,
-        mode: MappingMode,
-        field_metadata: Mapping[ColumnPath, Mapping[str, Any]],
-        features: Collection[str],
+        self, mode: MappingMode, field_metadata: Mapping[ColumnPath, Mapping[str, Any]], features: Collection[str]
     ) -> None:
         """Complete a new table's document: column mapping, more field metadata, and the protocol for all of it."""
         if mode != "none":
