@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Report(enum.Enum):
-    """How a comparison is written."""
+    """Forms of a written comparison."""
 
     TEXT = "text"
     JSON = "json"

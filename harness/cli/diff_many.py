@@ -35,7 +35,7 @@ _TABLES = ("metadata", "_delta_log")
 
 
 class QueryDialect(enum.Enum):
-    """Whose SQL the files hold."""
+    """Dialects of SQL in files."""
 
     DUCKDB = "duckdb"
     SPARK = "spark"

@@ -94,7 +94,7 @@ def examine() -> dict[str, Any]:
 
 
 def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
-    """One row of the report; `problem` and `command` are None where all is well."""
+    """A row of the report. `problem` and `command` are None if all is well."""
     supported = f">={'.'.join(map(str, requirement.at_least))}"
     if requirement.below is not None:
         supported += f",<{'.'.join(map(str, requirement.below))}"
@@ -141,7 +141,7 @@ def installed_java() -> tuple[str | None, str | None]:
 
 
 def java_problem(version: str | None, pyspark: str | None) -> str | None:
-    """Why this Java cannot run Spark, None if it can. pyspark: its version."""
+    """The reason why this Java cannot run Spark; None: it can. pyspark: its version."""
     wanted = f"{OLDEST_JAVA} or newer"
     if version is None:
         return f"Java: not found, need {wanted}"
@@ -152,7 +152,7 @@ def java_problem(version: str | None, pyspark: str | None) -> str | None:
 
 
 def java_command() -> str:
-    """How Java is usually installed here."""
+    """The usual command that installs Java here."""
     match sys.platform:
         case "darwin":
             return "brew install openjdk@21"
@@ -163,7 +163,7 @@ def java_command() -> str:
 
 
 def try_duckdb() -> str | None:
-    """Why DuckDB cannot read a Parquet file that pyarrow wrote, None if it can."""
+    """The reason why DuckDB cannot read a Parquet file of pyarrow; None: it can."""
     try:
         import duckdb
         import pyarrow as pa
@@ -180,7 +180,7 @@ def try_duckdb() -> str | None:
 
 
 def try_worker() -> str | None:
-    """Which limits of `--untrusted` the system cannot enforce, None if it can all of them."""
+    """The limits of `--untrusted` that the system cannot enforce; None: it enforces all."""
     from harness.tools.contained.bounds import Bounds
     from harness.tools.contained.launching import run
 

@@ -51,7 +51,7 @@ def _quoted(text: str, option: str) -> tuple[str, str, bool]:
 
 _OPTION = "--storage-option"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-"""Without an exponent: `12e34` is more likely a part of a key than a number."""
+"""A number without an exponent: `12e34` is more likely a part of a key."""
 
 
 def storage_options(values: Sequence[str] | None) -> dict[str, Any]:

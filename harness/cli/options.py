@@ -46,14 +46,14 @@ _NAMED = inspect.Parameter.KEYWORD_ONLY
 
 
 class Document(enum.Enum):
-    """How a description is printed."""
+    """Forms of a printed description."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class TableFormat(enum.Enum):
-    """What a table is."""
+    """Formats of tables."""
 
     ICEBERG = "iceberg"
     DELTA = "delta"
@@ -106,7 +106,7 @@ Where: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a read may skip, forgive and must refuse, as given on the command line."""
+    """Options for what a read skips, forgives and refuses."""
 
     prune: Annotated[
         Prune | None, typer.Option("--prune", help="Skip nothing, files only, or manifests too (all, the default).")
@@ -130,7 +130,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How tables are opened, as given on the command line."""
+    """Options for opening tables."""
 
     catalog: CatalogName = None
     path_map: PathMap = None
@@ -207,7 +207,7 @@ class Opening:
         return harness.open_table(location, catalog=self.catalog, **self.arguments(trust, reading))
 
     def arguments(self, trust: Trust, reading: Reading | None = None) -> dict[str, Any]:
-        """What tables are opened with, but the catalog. Raises as `open`."""
+        """Arguments of `open_table` without the catalog. Raises as `open`."""
         reading = reading or Reading()
         return {
             "path_map": pairs(self.path_map, "--path-map") or None,
@@ -230,7 +230,7 @@ class Opening:
         }
 
     def roots(self) -> list[str]:
-        """What tables may be read from besides their own locations.
+        """The places that tables may read besides their own locations.
 
         Raises:
             typer.BadParameter: a pair is not of the form OLD=NEW.
@@ -240,7 +240,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Whether tables are a stranger's, and what the process may use that reads them, as given on the command line."""
+    """Options for strangers' tables, and for the process that reads them."""
 
     untrusted: Annotated[
         bool,
@@ -274,7 +274,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Which snapshot is read, as given on the command line; at most one is not None."""
+    """Options for the snapshot; at most one is not None."""
 
     snapshot: Annotated[
         int | None,
@@ -299,7 +299,7 @@ class Selector:
             timestamp_ms(point_in_time(self.timestamp))
 
     def is_current(self) -> bool:
-        """Whether nothing was asked, so that the current snapshot is meant."""
+        """Tells whether the current snapshot is meant."""
         return self.snapshot is None and self.timestamp is None and self.ref is None
 
     def select(self, table: Table) -> Snapshot:
@@ -385,7 +385,7 @@ def spelled(name: str, value: str | None) -> str:
 
 
 def moment(text: str) -> Selector:
-    """What `--at` names: an id or version (digits), a time (ISO 8601), or else a branch or tag.
+    """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag.
 
     A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
 

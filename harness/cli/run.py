@@ -27,7 +27,7 @@ ALL = "all"
 
 
 class Report(enum.Enum):
-    """How a run is written."""
+    """Forms of a written run."""
 
     TEXT = "text"
     JSON = "json"
@@ -202,7 +202,7 @@ class Opened:
 
     @classmethod
     def of(cls, names: Sequence[str] | None, places: Places, resources: ExitStack) -> Opened:
-        """Those asked for, or those of harness's own that can run.
+        """Opens the requested engines, or harness's own that can run.
 
         Raises:
             RequestError: one that was asked for by name does not exist or is not installed; or none can run.

@@ -114,7 +114,7 @@ COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
     ".plan": (_plan, "[QUERY]", "which files a query reads and skips, and why; of the last one, if none is said"),
     **_SETTING,
 }
-"""By name: what runs it, what it takes, and what it does; the last empty for another name of the same."""
+"""By name: the function, the argument, and the help text, which is empty for a second name."""
 
 
 _COUNTS = (["Count"], ["Success"])
@@ -187,7 +187,7 @@ def guarded(action: Callable[[], None]) -> bool:
 
 
 class ApartSession:
-    """As `harness.cli.shell.session.Session`, for inputs that run in workers. What only sets something is done here.
+    """A session whose inputs run in workers. Commands that only set something run here.
 
     run_apart: runs an input in a worker, given how rows are shown there; tells whether all of it could be done.
     """
