@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from harness.errors import RequestError
-
 
 def rows_without_columns(count: int) -> pa.Table:
     """A table of `count` rows and no column."""
@@ -97,17 +95,3 @@ def _varint(number: int) -> bytes:
         content.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes([*content, number])
-
-
-# What is written stays inside one directory, whatever paths are given: scenario files may come from strangers.
-
-
-def inside(directory: Path, path: Path) -> Path:
-    """`path`, if it is in the directory once links and `..` are followed.
-
-    Raises:
-        RequestError: it is not.
-    """
-    if not path.resolve().is_relative_to(directory.resolve()):
-        raise RequestError(f"Cannot write {path}: it is outside of {directory}, in which the table is built")
-    return path

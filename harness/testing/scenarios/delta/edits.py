@@ -13,10 +13,8 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.testing.scenarios.arguments import Arguments
-from harness.testing.writing.columnless_files import inside
-from harness.testing.writing.delta.files import copy_with_time, set_time
 from harness.testing.writing.delta.values import json_text
-from harness.testing.writing.iceberg.files import corrupt, enclose, truncate
+from harness.testing.writing.places import copy_with_time, corrupt, enclose, inside, set_time, truncate
 
 
 def edit(document: Any, changes: Mapping[str, Any], removals: Sequence[str], place: str) -> None:

@@ -45,11 +45,10 @@ from harness.testing.scenarios.arguments import (
 from harness.testing.scenarios.delta.edits import damage, edit, edit_lines, targets
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
-from harness.testing.writing.columnless_files import inside
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text
-from harness.testing.writing.delta.files import set_time
 from harness.testing.writing.delta.types import Json
+from harness.testing.writing.places import inside, set_time
 
 # What a scenario knows of the catalog that manages its table, as arguments of a read.
 

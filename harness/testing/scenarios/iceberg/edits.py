@@ -27,11 +27,10 @@ from typing import Any
 from harness.errors import RequestError
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
 from harness.testing.scenarios.delta.edits import edit
-from harness.testing.writing.columnless_files import inside
 from harness.testing.writing.iceberg.avro import AvroDocument
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
 from harness.testing.writing.iceberg.commit import entry_key
-from harness.testing.writing.iceberg.files import enclose
+from harness.testing.writing.places import enclose, inside
 
 _IDS = ("field-id", "element-id", "key-id", "value-id")
 

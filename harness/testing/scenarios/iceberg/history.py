@@ -46,9 +46,9 @@ from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
 from harness.testing.scenarios.model import ResolvedSelector, Selector
 from harness.testing.scenarios.values import named, stored_value
-from harness.testing.writing.columnless_files import inside
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.iceberg.types import parse_type
+from harness.testing.writing.places import inside
 
 _CREATE = (
     ("format-version", int),

@@ -27,7 +27,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from harness.metadata.model.schema import Field, Schema
-from harness.testing.writing.columnless_files import inside
 from harness.testing.writing.delta.checkpoint import (
     CheckpointKind,
     CheckpointOptions,
@@ -46,7 +45,7 @@ from harness.testing.writing.delta.files import (
     table_statistics,
     write_parquet,
 )
-from harness.testing.writing.delta.log import FIRST_TIMESTAMP_MS, Change, DeltaLog, commit_actions, vector_id
+from harness.testing.writing.delta.log import Change, DeltaLog, commit_actions, vector_id
 from harness.testing.writing.delta.types import Json, SchemaText
 from harness.testing.writing.delta.values import (
     encoded_path,
@@ -59,8 +58,7 @@ from harness.testing.writing.delta.values import (
 )
 from harness.testing.writing.delta.vectors import BitmapFormat, Storage, write_vectors
 from harness.testing.writing.iceberg.evolution import find_field
-from harness.testing.writing.iceberg.files import corrupt, truncate
-from harness.testing.writing.iceberg.store import counted_uuid
+from harness.testing.writing.places import FIRST_TIMESTAMP_MS, corrupt, counted_uuid, inside, truncate
 
 __all__ = ["DataFileHandle", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
 

@@ -34,11 +34,10 @@ from harness.metadata.model.schema import (
     arrow_type,
 )
 from harness.testing.writing.delta.document import MAPPING_MODE
-from harness.testing.writing.delta.files import set_time
 from harness.testing.writing.delta.log import LogState
 from harness.testing.writing.delta.types import Json, schema_of
 from harness.testing.writing.delta.values import fields_of, json_text, partition_value, statistics_value
-from harness.testing.writing.iceberg.store import counted_uuid
+from harness.testing.writing.places import counted_uuid, set_time
 
 # The columns of a Parquet checkpoint as Arrow types, and JSON actions as rows of them.
 #

@@ -26,7 +26,7 @@ from harness.testing.writing.delta.types import (
     type_names,
 )
 from harness.testing.writing.delta.values import json_text
-from harness.testing.writing.iceberg.store import counted_uuid
+from harness.testing.writing.places import counted_uuid
 
 MappingMode: TypeAlias = Literal["none", "name", "id"]
 ColumnPath: TypeAlias = str | tuple[str, ...]

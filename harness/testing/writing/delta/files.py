@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +27,7 @@ from harness.testing.writing.delta.types import Json
 from harness.testing.writing.delta.values import json_text, statistics_text
 from harness.testing.writing.iceberg.arrow import arrow_table
 from harness.testing.writing.iceberg.types import stored
+from harness.testing.writing.places import set_time
 
 # Statistics of a data file as the `add` action carries them: the number of rows, bounds and null counts.
 #
@@ -236,18 +235,6 @@ def table_statistics(
     wanted = None if options.statistics == "all" else set(options.statistics)
     chosen = [p for f, p in zip(logical, physical, strict=True) if wanted is None or f.name in wanted]
     return statistics_of(table, chosen, options.bounds_length)
-
-
-def set_time(path: Path, time_ms: int) -> None:
-    """Set access and modification time of a file, in milliseconds since 1970."""
-    os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
-
-
-def copy_with_time(path: Path, target: Path) -> None:
-    """A copy of a file, of the same times. Not `shutil.copy2`: a worker may set times, but no permissions."""
-    shutil.copyfile(path, target)
-    found = path.stat()
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def _physical(f: Field, names: Mapping[int, str]) -> Field:

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias
 from pyroaring import BitMap, BitMap64
 
 from harness.errors import RequestError
-from harness.testing.writing.delta.files import set_time
 from harness.testing.writing.delta.values import encoded_path
+from harness.testing.writing.places import set_time
 
 Storage: TypeAlias = Literal["u", "i", "p"]
 BitmapFormat: TypeAlias = Literal["portable", "native"]

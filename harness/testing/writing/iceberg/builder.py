@@ -37,14 +37,13 @@ from harness.testing.writing.iceberg.files import (
     FileFormat,
     FileOptions,
     bare_data_file,
-    corrupt,
     stored_rows,
-    truncate,
     write_file,
 )
 from harness.testing.writing.iceberg.partitions import grouped, partition_directory, partition_of
-from harness.testing.writing.iceberg.store import MetadataCodec, MetadataNames, TableStore, counted_uuid
+from harness.testing.writing.iceberg.store import MetadataCodec, MetadataNames, TableStore
 from harness.testing.writing.iceberg.types import default_json, parse_type, schema_of, stored, with_fresh_ids
+from harness.testing.writing.places import corrupt, counted_uuid, truncate
 
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
 

@@ -337,23 +337,3 @@ def bare_data_file(content: int, path: str, partition: Mapping[str, Any]) -> dic
         "block_size_in_bytes": 67_108_864,  # v1 requires it, readers ignore it
         "sort_order_id": 0 if content == 0 else None,
     }
-
-
-def corrupt(path: Path, offset: int, xor: int = 0xFF) -> None:
-    """Flip the bits `xor` of the byte at `offset`; a negative offset counts from the end."""
-    content = bytearray(path.read_bytes())
-    content[offset] ^= xor
-    path.write_bytes(content)
-
-
-def truncate(path: Path, size: int) -> None:
-    """Keep the first `size` bytes of the file; a negative size says how many bytes to cut off its end."""
-    content = path.read_bytes()
-    path.write_bytes(content[:size])
-
-
-def enclose(path: Path) -> None:
-    """Put a directory of the file's name in its place, and the file into it."""
-    aside = path.rename(path.with_name(f"{path.name}.aside"))
-    path.mkdir()
-    aside.rename(path / path.name)

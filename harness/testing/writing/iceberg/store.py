@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from harness.testing.writing.columnless_files import inside
 from harness.testing.writing.iceberg.avro import AvroDocument
+from harness.testing.writing.places import FIRST_TIMESTAMP_MS, counted_uuid, inside
 
 MetadataNames: TypeAlias = Literal["version", "uuid"]
 MetadataCodec: TypeAlias = Literal["none", "gzip"]
-FIRST_TIMESTAMP_MS = 1_700_000_000_000
 
 
 class TableStore:
@@ -97,8 +95,3 @@ class TableStore:
         path = self.recorded(f"metadata/{name}")
         self._avro[path] = document
         return path, document.write(self.file_of(path))
-
-
-def counted_uuid(text: str) -> uuid.UUID:
-    """The UUID that stands for a text: the same one in every run."""
-    return uuid.uuid5(uuid.NAMESPACE_URL, f"https://harness.invalid/{text}")
