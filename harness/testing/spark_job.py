@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from harness.metadata.catalogs.catalog import parse_name
 from harness.testing.jobs.job import SparkJob, open_job
-from harness.testing.jobs.writes import Write
+from harness.testing.jobs.tables import Write
 from harness.testing.lake import make_table, scenario_of
 from harness.testing.literals import Format, Kind, Row, SameRows, types_of
 from harness.testing.scenarios.model import Scenario

@@ -34,8 +34,7 @@ from harness.metadata.model.schema import (
     UuidType,
 )
 from harness.storage.stores import Storage
-from harness.testing.oracle.engine.avro_blocks import UnsupportedAvroError
-from harness.testing.oracle.engine.avro_file import open_avro
+from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
 from harness.testing.oracle.engine.stored import Column, Row, StoredFile, rows_of
 
 # ORC files through pyarrow, whose Arrow fields carry the attributes of ORC types (iceberg 7.4).

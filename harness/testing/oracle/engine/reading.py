@@ -31,10 +31,9 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.columns import FileColumns, Reader, refuse_opaque
-from harness.testing.oracle.engine.equality import EqualityDeletes, Key, RowKey, key_reader
+from harness.testing.oracle.engine.deletes import EqualityDeletes, Key, RowKey, deleted_positions, key_reader
 from harness.testing.oracle.engine.files import open_file, shown, wrong_count
 from harness.testing.oracle.engine.filters import Condition, compile_filter
-from harness.testing.oracle.engine.positions import deleted_positions
 from harness.testing.oracle.engine.stored import Row
 
 __all__ = ["name", "to_arrow", "version"]

@@ -36,14 +36,17 @@ from harness.testing.writing.delta.checkpoint import (
 )
 from harness.testing.writing.delta.document import ColumnPath, DeltaDocument, MappingMode, edited_schema, named_protocol
 from harness.testing.writing.delta.files import (
+    BitmapFormat,
     DataFileHandle,
     FileOptions,
+    Storage,
     add_action,
     file_table,
     physical_fields,
     stored_rows,
     table_statistics,
     write_parquet,
+    write_vectors,
 )
 from harness.testing.writing.delta.log import Change, DeltaLog, commit_actions, vector_id
 from harness.testing.writing.delta.types import Json, SchemaText
@@ -56,7 +59,6 @@ from harness.testing.writing.delta.values import (
     json_text,
     shared_values,
 )
-from harness.testing.writing.delta.vectors import BitmapFormat, Storage, write_vectors
 from harness.testing.writing.iceberg.evolution import find_field
 from harness.testing.writing.places import FIRST_TIMESTAMP_MS, corrupt, counted_uuid, inside, truncate
 

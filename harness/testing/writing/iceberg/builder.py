@@ -29,8 +29,9 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.testing.writing.iceberg import commit as commits
-from harness.testing.writing.iceberg import deletes, evolution
-from harness.testing.writing.iceberg.avro import AvroDocument
+from harness.testing.writing.iceberg import evolution
+from harness.testing.writing.iceberg import files as deletes
+from harness.testing.writing.iceberg.avro import AvroDocument, MetadataCodec, MetadataNames, TableStore
 from harness.testing.writing.iceberg.document import SpecEntry, TableDocument, empty_document
 from harness.testing.writing.iceberg.files import (
     DataFileHandle,
@@ -41,7 +42,6 @@ from harness.testing.writing.iceberg.files import (
     write_file,
 )
 from harness.testing.writing.iceberg.partitions import grouped, partition_directory, partition_of
-from harness.testing.writing.iceberg.store import MetadataCodec, MetadataNames, TableStore
 from harness.testing.writing.iceberg.types import default_json, parse_type, schema_of, stored, with_fresh_ids
 from harness.testing.writing.places import corrupt, counted_uuid, truncate
 
