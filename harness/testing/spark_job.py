@@ -90,9 +90,6 @@ class SparkJobTest:
         return source if make is None else make(self._directory / folder)
 
 
-# What a test may leave behind in a shared Spark session, and its removal: temporary views, current database, cache.
-
-
 @dataclass(frozen=True, slots=True)
 class SparkState:
     """What a session had before a test."""

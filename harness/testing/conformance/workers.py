@@ -26,9 +26,6 @@ import pyarrow as pa
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.conformance.own import TableAt
 
-# A child process that answers lines with lines, within a time limit.
-
-
 _TAIL_BYTES = 4000
 _TAIL_LINES = 3
 _GRACE_S = 5.0

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
 
-# The JVM's side of sessions under test: classes, data sources, rules and the parser, each given once.
-
-
 PACKAGE = "harness.testing.jobs"
 _SERVICES = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}

@@ -100,12 +100,6 @@ def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
     return writes[starts[-1] :] if starts else writes
 
 
-# The tables that a job under test sees: by name and by path, to read as they are, and to write apart from them.
-
-
-# Metadata tables of a source, as rows of a job.
-
-
 DESCRIBE = "describe "
 """Before the names of what Delta's statements read: no metadata table's name has a blank."""
 _MS = pa.timestamp("ms", "UTC")
@@ -161,9 +155,6 @@ def _arrow_rows(name: str, rows: pa.Table) -> FrameRows:
     schema = from_arrow_schema(rows.schema)
     assert isinstance(schema, StructType)
     return FrameRows(name=name, schema=schema, make=lambda spark: spark.createDataFrame(rows, schema))
-
-
-# How a source is partitioned, in the words of Spark.
 
 
 _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}

@@ -243,12 +243,6 @@ def _escaped(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-# Scenario files: found, read and written.
-#
-# Strict: a key that nobody knows, a value of the wrong type, a feature that does not exist is a RequestError that names
-# the file and the key. Operations are checked when they run, see `iceberg_history` and `delta_history`.
-
-
 _SELECTORS: dict[SelectorKind, tuple[type, ...]] = {
     "snapshot": (str, int),
     "ref": (str,),

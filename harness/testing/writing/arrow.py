@@ -34,11 +34,6 @@ from harness.metadata.model.schema import (
     children,
 )
 
-# Parquet and ORC files that have rows and no column: what is written where no column is stored.
-#
-# pyarrow writes such a Parquet file with a footer that counts no rows, and crashes on such an ORC file. So their few
-# bytes are put together here.
-
 
 def rows_without_columns(count: int) -> pa.Table:
     """A table of `count` rows and no column."""

@@ -183,9 +183,6 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-# Avro types: how each is decoded, and which stored column it is.
-
-
 @dataclass(frozen=True, slots=True)
 class AvroType:
     """A type of a writer's schema.
@@ -429,9 +426,6 @@ def _with_keys(pairs: list[Any]) -> list[Any]:
 
 def _full(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-# Avro data files, decoded byte by byte: the container, its schema, and its records (iceberg 7.3).
 
 
 def open_avro(data: bytes) -> StoredFile:

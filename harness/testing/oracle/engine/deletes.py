@@ -125,9 +125,9 @@ def _check_key(plan: ScanPlan, delete: EqualityDelete, columns: FileColumns, roo
 
 # Deleted positions: a set of row numbers per data file, read from the delete files that the plan names.
 #
-# What the plan does not carry, vectors inside Delta's log and the difference of two vectors in a change feed, comes from
-# `ScanPlan.load_positions`. It is asked first in any case, for its refusals: which deletes contradict the table is a
-# question of planning (iceberg 4.3, 4.4, 4.21), and not decided here again.
+# `ScanPlan.load_positions` is asked first in any case, for its refusals: which deletes contradict the table is a
+# question of planning (iceberg 4.3, 4.4, 4.21). It also gives what the plan does not carry: vectors inside Delta's log,
+# and the difference of two vectors in a change feed.
 #
 # Spec: Iceberg, "Position Delete Files" and "Deletion Vectors"; Delta, "Deletion Vectors".
 

@@ -124,9 +124,6 @@ class PartitionCheck:
                 )
 
 
-# Metadata columns: where a row is, and which id it has (iceberg 5.17, 5.18; delta W2, W3).
-
-
 def metadata_reader(
     plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Field, columns: FileColumns
 ) -> Callable[[Row, int], Any]:
@@ -168,9 +165,6 @@ def metadata_reader(
             return lambda row, _position: own(row, version)
         case other:
             raise AssertionError(f"no metadata column is called {other}")
-
-
-# Rows as internal values as an Arrow table in the exact types of a plan's columns.
 
 
 def table_of(rows: Sequence[Sequence[Any]], columns: Sequence[Field]) -> pa.Table:

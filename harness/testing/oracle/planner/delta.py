@@ -35,8 +35,6 @@ from harness.testing.oracle.planner.delta_schema import (
 from harness.testing.oracle.planner.documents import Request
 from harness.testing.oracle.planner.vectors import Target, Vectors, vector_path
 
-# When the versions of a Delta table were committed (delta L33 to L36).
-
 
 def version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> int:
     """The last version that was there at a time, inclusive.
@@ -108,9 +106,6 @@ def _in_commit(log: Log, version: int, storage: Storage) -> int:
         path = log.path(log.commits[version].name)
         raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
     return time
-
-
-# Which commits are of a table that its catalog manages, and which version is its latest (delta L31, frontier F4).
 
 
 _STAGED = "_staged_commits"

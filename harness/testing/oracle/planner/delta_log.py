@@ -109,9 +109,6 @@ def _remote(uri: str) -> str:
 # checkpoints are read only where nothing else remains, compacted commits and `_last_checkpoint` never.
 
 
-# Actions of a Delta log, checked one by one (delta L24, L25, D1).
-
-
 Action: TypeAlias = tuple[str, dict[str, Any]]
 """The name of an action, and what it says."""
 
@@ -215,9 +212,6 @@ def _delta_actions_check(name: str, body: Any, file: str) -> None:
 
 def _corrupt(reason: str, file: str) -> CorruptFileError:
     return CorruptFileError(f"Cannot read the log: {reason}", cause="LogCorrupt", file=file, rule="delta L24")
-
-
-# Checkpoints of a Delta table as the actions that they stand for (delta L12 to L20).
 
 
 _COLUMNS = {

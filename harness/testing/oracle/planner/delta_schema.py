@@ -297,9 +297,6 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
     return columns
 
 
-# Partition values of a Delta log: text to internal values (delta V2 to V7).
-
-
 _EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _DATE = re.compile(r"([+-]?[0-9]{1,7})-([0-9]{1,2})-([0-9]{1,2})")

@@ -37,9 +37,6 @@ from harness.testing.oracle.planner.iceberg_manifests import (
 )
 from harness.testing.oracle.planner.iceberg_metadata import Metadata, read_metadata, read_with, select
 
-# Where an Iceberg table's current metadata is, and where its recorded paths are now (iceberg 1.1 to 1.14).
-
-
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
 _LEFT_OVER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _SUFFIX, re.IGNORECASE)

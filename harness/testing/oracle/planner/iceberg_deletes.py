@@ -187,9 +187,6 @@ def _unknown(reason: str, delete: LiveFile) -> InvalidTableError:
     return InvalidTableError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
 
 
-# Deleted row positions of an Iceberg table, read from delete files and deletion vectors (iceberg 4.11 to 4.22).
-
-
 _PATH, _POSITION = (2147483546, "file_path"), (2147483545, "pos")
 _MAGIC = b"\xd1\xd3\x39\x64"
 

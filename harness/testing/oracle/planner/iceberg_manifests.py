@@ -171,9 +171,6 @@ def partition_fields(metadata: Metadata) -> tuple[Field, ...]:
     return tuple(found[id_] for id_ in sorted(found))
 
 
-# The live files of an Iceberg snapshot, from its manifests, all of which are read (iceberg section 2).
-
-
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 _DELETED = 2
 

@@ -138,9 +138,6 @@ def _values(source: _Bytes, cardinality: int, base: int) -> BitMap64:
     return BitMap64((values.astype(np.uint64) + np.uint64(base)).tolist())
 
 
-# Deletion vectors of a Delta table (delta section 7).
-
-
 _PORTABLE, _NATIVE = 1681511377, 1681511376
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 

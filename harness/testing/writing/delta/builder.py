@@ -43,7 +43,6 @@ from harness.testing.writing.delta.files import (
     add_action,
     file_table,
     physical_fields,
-    stored_rows,
     table_statistics,
     write_parquet,
     write_vectors,
@@ -60,12 +59,10 @@ from harness.testing.writing.delta.values import (
     shared_values,
 )
 from harness.testing.writing.iceberg.evolution import find_field
+from harness.testing.writing.iceberg.files import stored_rows
 from harness.testing.writing.places import FIRST_TIMESTAMP_MS, corrupt, counted_uuid, inside, truncate
 
 __all__ = ["DataFileHandle", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
-
-
-# Writing one data file: which columns under which names, where it goes, and how the log names it.
 
 
 Addressing: TypeAlias = Literal["relative", "/", "file:/", "file:///", "file://localhost/"]

@@ -21,7 +21,6 @@ from harness.metadata.model.schema import (
     FloatType,
     ListType,
     MapType,
-    Schema,
     StructType,
     UnknownType,
     VariantType,
@@ -32,11 +31,6 @@ from harness.testing.writing.delta.types import Json
 from harness.testing.writing.delta.values import encoded_path, json_text, statistics_text
 from harness.testing.writing.iceberg.types import stored
 from harness.testing.writing.places import set_time
-
-# Statistics of a data file as the `add` action carries them: the number of rows, bounds and null counts.
-#
-# Spec: Delta, "Per-file Statistics".
-
 
 _ASCII_FILLER = "\x7f"
 _FILLER = "\U0010ffff"
@@ -164,12 +158,6 @@ class FileOptions:
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def stored_rows(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
-    """Natural rows by name as stored rows by field id."""
-    struct = StructType(schema.fields)
-    return [stored(struct, row) for row in rows]
-
-
 def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
     """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
     return tuple(_physical(f, names) for f in fields)
@@ -284,11 +272,6 @@ def _with_inner_ids(kind: pa.DataType, f: Field) -> pa.DataType:
             return pa.map_(*(pa.field(p.name, _with_inner_ids(p.type, c), p.nullable) for p, c in pairs))
         case _:
             return kind
-
-
-# Deletion vectors: bitmaps, their descriptors, the files that hold them, and Z85, in which the log spells bytes.
-#
-# Spec: Delta, "Deletion Vector Format", "Deletion Vector Descriptor Schema".
 
 
 Storage: TypeAlias = Literal["u", "i", "p"]

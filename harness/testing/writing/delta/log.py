@@ -207,11 +207,6 @@ def _checksum(state: LogState) -> Json:
     }
 
 
-# The actions of a commit: commitInfo, removals, change files, row ids.
-#
-# Spec: Delta, "Actions", "Row Tracking", "In-Commit Timestamps".
-
-
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview"})
 """Features of tables whose commits must name their transaction (frontier F4.1)."""

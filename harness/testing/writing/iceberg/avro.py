@@ -284,9 +284,6 @@ def _without_ids(schema: Any) -> Any:
             return schema
 
 
-# Where a table that is being built lives: its directory, its recorded location, and the metadata files in it.
-
-
 MetadataNames: TypeAlias = Literal["version", "uuid"]
 MetadataCodec: TypeAlias = Literal["none", "gzip"]
 

@@ -132,11 +132,6 @@ def _calendar(name: str, days: int) -> int:
     return months if name == "month" else months // 12
 
 
-# The table metadata document while a table is being built: schemas, specs, snapshots, refs, and their JSON.
-#
-# Spec: Iceberg, "Table Metadata".
-
-
 SpecEntry: TypeAlias = tuple[str, str] | tuple[str, str, str]
 FIRST_PARTITION_ID = 1000
 _SUFFIXES = {"bucket": "_bucket", "truncate": "_trunc", "void": "_null", "identity": ""}

@@ -42,8 +42,6 @@ from harness.testing.writing.iceberg.document import TableDocument
 from harness.testing.writing.iceberg.evolution import find_field, pruned
 from harness.testing.writing.iceberg.types import bound_bytes, stored
 
-# Column statistics of a data file: value, null and NaN counts and bounds by field id, as manifests carry them.
-
 
 @dataclass(slots=True)
 class Statistics:
@@ -349,14 +347,6 @@ def bare_data_file(content: int, path: str, partition: Mapping[str, Any]) -> dic
         "block_size_in_bytes": 67_108_864,  # v1 requires it, readers ignore it
         "sort_order_id": 0 if content == 0 else None,
     }
-
-
-# What stands in delete files: their columns and rows, before they are written like data files.
-#
-# Spec: Iceberg, "Position Delete Files", "Equality Delete Files".
-
-
-# Puffin files with deletion vectors (Puffin spec, blob type `deletion-vector-v1`).
 
 
 MAGIC = b"PFA1"
