@@ -226,7 +226,7 @@ _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "mark
 def matrix(session: nox.Session) -> None:
     """Every scenario on every reader that can be installed: what reads what, in build/matrix and docs/matrix.md."""
     _install(session)
-    make = ["python", "-m", "harness.testing.conformance.environments", ".nox/readers"]
+    make = ["python", "-m", "harness.testing.conformance.readers", ".nox/readers"]
     lines = str(session.run(*make, silent=True, stderr=None)).splitlines()
     pythons = [word for line in lines if "=" in line for word in ("--python", line)]
     known = ["--xfails", "tests/conformance/expected-failures.txt"]
@@ -320,7 +320,7 @@ def tests_on_oracle(session: nox.Session) -> None:
 @nox.parametrize("format", ["iceberg", "delta"])
 def reference(session: nox.Session, format: str) -> None:
     """Both ways between harness and the reference implementations, whose jars come from Maven Central."""
-    pinned = json.loads(Path("harness/testing/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
+    pinned = json.loads(Path("harness/testing/conformance/reference.json").read_text(encoding="utf-8"))[format]
     _install(session)
     files = sorted(map(str, Path("tests/reference").glob(f"test_{format}_*.py")))
     path = _beside(session, f"pyspark=={pinned['pyspark']}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DONE, DIFFERENT, FAILED, INTERRUPTED = 0, 1, 2, 130
 
 _LEAST_BYTES, _SPARED_BYTES = 512 << 20, 8 << 30
-"""Of address space: the libraries take 460 MiB where they spare it, and 2.2 GiB where they do not."""
+"""Bytes of address space. The libraries take 460 MiB if they spare it, else 2.2 GiB."""
 _SPARING = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
@@ -35,7 +35,7 @@ _SPARING = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 _ARENA_MAX = -8
-"""Of the C library's `mallopt`."""
+"""A parameter of the C library's `mallopt`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _lacking_memory() -> str | None:
-    """Why the process has too little address space, None: it has enough.
+    """The lack of address space as a message; None: there is enough.
 
     Libraries end a process that lacks it, while they are loaded and later, and no error comes of it. Where there is
     little, as under `ulimit -v`, they are told to take none in advance.

@@ -41,7 +41,7 @@ def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None
 
 
 class _PlainFirst:
-    """What converts the values of one parameter, as Typer calls it.
+    """Converts the values of one parameter, as Typer calls it.
 
     Args:
         annotation: the type of the parameter, without None.
@@ -85,22 +85,22 @@ def _same(converter: _PlainFirst) -> _PlainFirst:
 
 
 COMMANDS = {
-    "info": "info:info",
-    "list": "listing:list_",
-    "metadata": "metadata:metadata",
-    "plan": "plan:plan",
+    "info": "describing:info",
+    "list": "describing:list_",
+    "metadata": "query:metadata",
+    "plan": "describing:plan",
     "sql": "query:sql",
     "shell": "shell.command:shell",
     "diff": "diff:diff",
     "pull": "pull:pull",
     "run": "run:run",
-    "build": "build:build",
-    "demo": "demo:demo",
+    "build": "making:build",
+    "demo": "making:demo",
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
 }
-"""By name of a command: its module in this package, and the function."""
+"""The module in this package and the function, by name of the command."""
 
 
 def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:
@@ -133,7 +133,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _completed_words() -> list[str]:
-    """What is typed so far behind `harness`, where a shell asks for completion; Typer's scripts tell it so."""
+    """The words behind `harness` for which a shell asks completion, as Typer's scripts hand them over."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     return line.split()[1:] if "_HARNESS_COMPLETE" in os.environ else []
 

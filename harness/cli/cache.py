@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options, results
-from harness.cli.document import json_document, text_document
+from harness.cli import options
+from harness.cli.document import print_document
 from harness.errors import RequestError
 from harness.storage.decoded import DIRECTORY, open_folder
 
@@ -35,8 +35,4 @@ def cache(
     folder = open_folder(directory)
     usage = folder.usage() if action is Action.INFO else folder.clear()
     content = asdict(usage)
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(*text_document(content))
-        case options.Document.JSON:
-            results.print_result(json_document("cache", content))
+    print_document("cache", content, format_)

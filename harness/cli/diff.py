@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
-from harness.cli.diff_batch import Many, QueryDialect, finish, namespace
-from harness.cli.diff_many import compare_files, compare_namespaces
-from harness.cli.diff_request import ENGINES, Request, Side, pair, pair_of_engines, pair_of_moments, start
-from harness.cli.name_lists import names
-from harness.cli.relaxing import Relaxing
+from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
+from harness.cli.diff_request import ENGINES, Relaxing, Request, Side, pair, pair_of_engines, pair_of_moments, start
+from harness.cli.option_texts import names
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import Source
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Report(enum.Enum):
-    """How a comparison is written."""
+    """Forms of a written comparison."""
 
     TEXT = "text"
     JSON = "json"

@@ -1,32 +1,228 @@
-"""Runs `harness diff` of many: query files, and all tables of two namespaces."""
+"""`harness diff` of many: query files, or all tables of two namespaces."""
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import glob
+import json
+import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import harness
-from harness.cli import options, terminal
-from harness.cli.diff_batch import Many, Namespace, Progress, bound_tables, compare_all
-from harness.cli.diff_request import ENGINES, Request, pair_of_engines, start
-from harness.cli.name_lists import names
-from harness.cli.relaxing import Relaxing
+from harness.cli import DIFFERENT, FAILED, options, results, terminal
+from harness.cli.diff_request import ENGINES, Relaxing, Request, pair_of_engines, start
+from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
-from harness.errors import HarnessError
-from harness.metadata.catalogs.catalog import Name, written
+from harness.errors import HarnessError, RequestError
+from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
+from harness.metadata.catalogs.configuration import configured
+from harness.metadata.catalogs.resolving import open_catalog
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
     from harness.table import Table
 
 
-# Files with queries, and the options that stand in a comment of each.
+_TABLES = ("metadata", "_delta_log")
+
+
+class QueryDialect(enum.Enum):
+    """Dialects of SQL in files."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Many:
+    """Options of comparisons of many queries or tables."""
+
+    sql_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sql-file",
+            metavar="FILE",
+            help="Compare what the queries of files give, one report for all; further files and patterns may follow.",
+        ),
+    ] = None
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table",
+            metavar="NAME=TABLE",
+            help="What a name in the queries of files stands for; twice, on the left and on the right. Repeatable.",
+        ),
+    ] = None
+    dialect: Annotated[
+        QueryDialect,
+        typer.Option(
+            "--dialect",
+            help="Whose SQL the files hold. Spark's runs on DuckDB only where it is certain what it means there.",
+        ),
+    ] = QueryDialect.DUCKDB
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="FILE",
+            help="Where all tables of a namespace are compared: keep here what is done, and go on from there.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The tables that a name or directory stands for. label: what the user called it. tables: by name below it."""
+
+    label: str
+    catalog: Catalog
+    tables: dict[str, Name]
+
+
+def namespace(text: str) -> Namespace | None:
+    """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table.
+
+    Raises:
+        StorageError: the catalog does not answer.
+    """
+    if os.path.isdir(text):
+        if any(os.path.isdir(os.path.join(text, name)) for name in _TABLES):
+            return None
+        return _below(text, open_catalog(text), ())
+    if "://" in text or "/" in text or os.path.exists(text):
+        return None
+    try:
+        first, *rest = parse_name(text)
+    except RequestError:
+        return None
+    if first.lower() not in configured():
+        return None
+    catalog, inner = open_catalog(first), tuple(rest)
+    if inner and inner in catalog.tables(inner[:-1]):
+        return None
+    return _below(text, catalog, inner)
+
+
+def _below(text: str, catalog: Catalog, inner: Name) -> Namespace | None:
+    tables = {written(name[len(inner) :]): name for name in walk(catalog, inner)}
+    return Namespace(text, catalog, tables) if tables else None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The finished entries of a run, in a file from which another run goes on: a line of JSON for each table.
+
+    file: None: nothing is kept. asked: the request; another request starts anew.
+    """
+
+    file: Path | None
+    asked: str
+
+    def entry(self, name: str, state: str, compare: Callable[[], BatchEntry]) -> BatchEntry:
+        """The entry of an earlier run for tables in the same state, or else a new one, which is kept.
+
+        Raises:
+            RequestError: the file cannot be written.
+        """
+        for line in self._lines():
+            if (line.get("name"), line.get("state"), line.get("asked")) == (name, state, self.asked):
+                return _entry(line["entry"])
+        entry = compare()
+        if self.file is not None and entry.outcome is not BatchOutcome.FAILED:
+            kept = {"name": name, "state": state, "asked": self.asked, "entry": dataclasses.asdict(entry)}
+            try:
+                with self.file.open("a", encoding="utf-8") as stream:
+                    stream.write(json.dumps(kept, default=lambda each: each.value) + "\n")
+            except OSError as error:
+                raise RequestError(f"Cannot write --resume {str(self.file)!r}: {error}") from None
+        return entry
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        if self.file is None or not self.file.exists():
+            return
+        for line in self.file.read_text("utf-8").splitlines():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue  # the last line of a run that was ended
+            if isinstance(found, dict) and isinstance(found.get("entry"), dict):
+                yield found
+
+
+def _entry(fields: dict[str, Any]) -> BatchEntry:
+    return BatchEntry(**{**fields, "outcome": BatchOutcome(fields["outcome"])})
+
+
+def compare_all(
+    left: Namespace,
+    right: Namespace,
+    compare: Callable[[str, Name, Name], tuple[str, Callable[[], BatchEntry]]],
+    progress: Progress,
+) -> Batch:
+    """Compares the tables of two namespaces by name. A table of one side only is different.
+
+    Args:
+        compare: opens both tables of a name; gives their state, and what compares them.
+    """
+    entries = []
+    for name in sorted(left.tables.keys() | right.tables.keys()):
+        lacking = [side.label for side in (left, right) if name not in side.tables]
+        if lacking:
+            entries.append(
+                BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
+            )
+            continue
+        with terminal.progress(f"comparing {name}"):
+            state, run = compare(name, left.tables[name], right.tables[name])
+            entries.append(progress.entry(name, state, run))
+    return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
+
+
+def finish(batch: Batch, format_: str, output: Path | None) -> None:
+    """Write the report, and end: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
+
+    Raises:
+        typer.Exit: not all are equal.
+    """
+    from harness.differ.reports import batch as reports
+
+    writers = {"text": reports.to_text, "json": reports.to_json, "junit": reports.to_junit, "html": reports.to_html}
+    with results.destination(output) as stream:
+        results.write_texts([writers[format_](batch)], stream)
+    if batch.count(BatchOutcome.DIFFERENT):
+        raise typer.Exit(DIFFERENT)
+    if not batch.equal:
+        raise typer.Exit(FAILED)
+
+
+def bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables of names in queries, on the left and on the right side. A name given twice is one of each.
+
+    Raises:
+        typer.BadParameter: not NAME=TABLE, or a name three times.
+    """
+    found: dict[str, list[str]] = {}
+    for pair in pairs:
+        name, separator, location = pair.partition("=")
+        if not (separator and name.isidentifier() and location):
+            raise typer.BadParameter(f"--table {pair!r}: expected NAME=TABLE")
+        found.setdefault(name, []).append(location)
+    for name, locations in found.items():
+        if len(locations) > 2:
+            raise typer.BadParameter(f"--table {name} is given {len(locations)} times: twice is one for each side")
+    opened = {location: open_(location) for locations in found.values() for location in dict.fromkeys(locations)}
+    return (
+        {name: opened[locations[0]] for name, locations in found.items()},
+        {name: opened[locations[-1]] for name, locations in found.items()},
+    )
 
 
 _MARK = "-- harness:"
@@ -114,7 +310,7 @@ def compare_files(
     max_rows: int,
     open_: Callable[[str], Table],
 ) -> Batch:
-    """What the queries of files give on both sides.
+    """Compares the results of query files on both sides.
 
     Raises:
         typer.BadParameter: an option is not for many queries, or not understood.
@@ -141,7 +337,7 @@ def compare_files(
 def compare_namespaces(
     sides: tuple[Namespace, Namespace], request: Request, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
-    """All tables of two namespaces. arguments: for opening tables.
+    """Compares all tables of two namespaces. arguments: for opening tables.
 
     Raises:
         RequestError: what is done cannot be kept.
@@ -158,13 +354,13 @@ def compare_namespaces(
             failed = BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
             return "", lambda: failed
         state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
-        return state, lambda: _entry(name, request, *tables)
+        return state, lambda: _diff_many_entry(name, request, *tables)
 
     return compare_all(*sides, compare, Progress(resume, repr(request)))
 
 
-def _entry(name: str, request: Request, left: Snapshot, right: Snapshot) -> BatchEntry:
-    """A table's entry; what cannot be asked of this table, such as keys that it lacks, is said of it alone."""
+def _diff_many_entry(name: str, request: Request, left: Snapshot, right: Snapshot) -> BatchEntry:
+    """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
     try:
         return entry_of(name, request.compare(left, right))
     except HarnessError as error:

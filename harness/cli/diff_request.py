@@ -1,19 +1,122 @@
-"""What `harness diff` asks of the comparer: the sides, the engines, and how rows are compared."""
+"""A request of `harness diff`: the sides, the engines, and how rows are compared."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 import harness
 from harness.cli import options
-from harness.differ.relaxations import Relaxations
+from harness.cli.option_texts import names
+from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import Source
 from harness.engines.registry import find_engine
+from harness.errors import RequestError
 from harness.snapshot import Snapshot, called
+
+
+class Strict(enum.Enum):
+    """The rules of types that may be forbidden: all of them, or each."""
+
+    TYPES = "types"
+    INTEGERS = "integers"
+    DECIMALS = "decimals"
+    FLOATS = "floats"
+    ROUNDING = "rounding"
+    TRUTH = "truth"
+    ZONES = "zones"
+    UNITS = "units"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxing:
+    """Options for differences that pass, and for how much is compared."""
+
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tolerance",
+            metavar="COLUMN=AMOUNT",
+            help="Let values of a column lie so far apart: 0.01, 0.1%, '1e-9 relative', '4 ulps', '500 ms'; behind "
+            "it, if you like, ' because REASON'. Needs --keys. Repeatable.",
+        ),
+    ] = None
+    exclude: Annotated[
+        str | None, typer.Option("--exclude", metavar="A,B", help="Leave these columns out, on both sides.")
+    ] = None
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename", metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."
+        ),
+    ] = None
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Compare text without regard to case.")] = False
+    trim: Annotated[bool, typer.Option("--trim", help="Compare text without spaces around it.")] = False
+    null_as: Annotated[
+        str | None, typer.Option("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
+    ] = None
+    strict: Annotated[
+        list[Strict] | None,
+        typer.Option(
+            "--strict",
+            help="Beside a file or database, let no difference of types pass, or none of this kind. Repeatable.",
+        ),
+    ] = None
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            "--group-by",
+            metavar="A,B",
+            help="Count differing rows by these columns. [default: a table's partition columns]",
+        ),
+    ] = None
+    sample_keys: Annotated[
+        int | None,
+        typer.Option("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
+    ] = None
+
+    def relaxations(self, *, is_foreign: bool) -> Relaxations:
+        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold.
+
+        Raises:
+            typer.BadParameter: an option is not understood.
+        """
+        return Relaxations(
+            tolerances=dict(map(_tolerance, self.tolerance or ())),
+            exclude=tuple(names(self.exclude, "--exclude") or ()),
+            rename=dict(_split(text, "--rename") for text in self.rename or ()),
+            ignore_case=self.ignore_case,
+            trim=self.trim,
+            null_as=self.null_as,
+            types=self._types() if is_foreign else None,
+        )
+
+    def _types(self) -> frozenset[TypeRule]:
+        """The rules of types that are not forbidden."""
+        forbidden = set(self.strict or ())
+        if Strict.TYPES in forbidden:
+            return frozenset()
+        return frozenset(rule for rule in TypeRule if Strict[rule.name] not in forbidden)
+
+
+def _tolerance(text: str) -> tuple[str, Tolerance]:
+    column, amount = _split(text, "--tolerance")
+    try:
+        return column, Tolerance.parse(amount)
+    except RequestError as error:
+        raise typer.BadParameter(f"--tolerance {text!r}: {error.message}") from None
+
+
+def _split(text: str, option: str) -> tuple[str, str]:
+    first, separator, second = text.rpartition("=") if option == "--rename" else text.partition("=")
+    if not (separator and first and second):
+        raise typer.BadParameter(f"{option} {text!r}: expected two parts with = between them")
+    return first, second
+
 
 ENGINES = "duckdb,spark"
 Side: TypeAlias = Snapshot | Source
@@ -21,7 +124,7 @@ Side: TypeAlias = Snapshot | Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is compared, and how, but for the sides.
+    """The way of a comparison, without the sides.
 
     engines: of the left and of the right side. keys, columns, group_by: None: not given.
     """
@@ -36,15 +139,8 @@ class Request:
     sample_keys: int | None
 
     def compare(self, left: Side, right: Side) -> ComparisonResult:
-        """The rows of two snapshots."""
-        return harness.compare(
-            left,
-            right,
-            engines=self.engines,
-            columns=self.columns,
-            where=self.where,
-            **self._how(),
-        )
+        """Compares the rows of two snapshots."""
+        return harness.compare(left, right, engines=self.engines, columns=self.columns, where=self.where, **self._how())
 
     def _how(self) -> dict[str, Any]:
         return {
@@ -56,7 +152,7 @@ class Request:
         }
 
     def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:
-        """What queries give on the left and on the right side.
+        """Compares the results of queries on the left and on the right side.
 
         Raises:
             RequestError: the query cannot be parsed, or writes.
@@ -88,7 +184,7 @@ def pair_of_engines(text: str) -> tuple[str, str]:
 
 
 def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options.Selector]:
-    """What is read of the left and of the right table.
+    """The snapshots of the left and of the right table.
 
     Raises:
         typer.BadParameter: more than two values, or one that is not understood.
@@ -100,7 +196,7 @@ def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
-    """What is said of the left and of the right side; None: nothing.
+    """The values for the left and for the right side; None: none is given.
 
     Raises:
         typer.BadParameter: more than two values.
@@ -119,7 +215,7 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
 
 
 def start(engines: tuple[str, ...]) -> None:
-    """Make sure that the engines are there, because one that is missing says nothing about the table.
+    """Starts the engines before the comparison: a missing engine says nothing about the table.
 
     Raises:
         RequestError: there is no such engine, or it, or Java, is not installed.

@@ -14,15 +14,9 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import options, results, terminal
-from harness.cli.document import json_document, text_document
-from harness.engines.spark.java_runtime import (
-    OLDEST_JAVA,
-    find_java,
-    java_major,
-    java_version,
-    newer_than_pyspark,
-)
+from harness.cli import options, terminal
+from harness.cli.document import print_document
+from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
 from harness.errors import HarnessError, RequestError
 
 _DUCKDB = "DuckDB reads"
@@ -68,11 +62,7 @@ def doctor(format_: options.Format = options.Document.TEXT) -> None:
     """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work."""
     with terminal.progress("looking around"):
         report = examine()
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(*text_document(report))
-        case options.Document.JSON:
-            results.print_result(json_document("doctor", report))
+    print_document("doctor", report, format_)
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 
@@ -104,7 +94,7 @@ def examine() -> dict[str, Any]:
 
 
 def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
-    """One row of the report; `problem` and `command` are None where all is well."""
+    """A row of the report. `problem` and `command` are None if all is well."""
     supported = f">={'.'.join(map(str, requirement.at_least))}"
     if requirement.below is not None:
         supported += f",<{'.'.join(map(str, requirement.below))}"
@@ -151,7 +141,7 @@ def installed_java() -> tuple[str | None, str | None]:
 
 
 def java_problem(version: str | None, pyspark: str | None) -> str | None:
-    """Why this Java cannot run Spark, None if it can. pyspark: its version."""
+    """The reason why this Java cannot run Spark; None: it can. pyspark: its version."""
     wanted = f"{OLDEST_JAVA} or newer"
     if version is None:
         return f"Java: not found, need {wanted}"
@@ -162,7 +152,7 @@ def java_problem(version: str | None, pyspark: str | None) -> str | None:
 
 
 def java_command() -> str:
-    """How Java is usually installed here."""
+    """The usual command that installs Java here."""
     match sys.platform:
         case "darwin":
             return "brew install openjdk@21"
@@ -173,7 +163,7 @@ def java_command() -> str:
 
 
 def try_duckdb() -> str | None:
-    """Why DuckDB cannot read a Parquet file that pyarrow wrote, None if it can."""
+    """The reason why DuckDB cannot read a Parquet file of pyarrow; None: it can."""
     try:
         import duckdb
         import pyarrow as pa
@@ -190,7 +180,7 @@ def try_duckdb() -> str | None:
 
 
 def try_worker() -> str | None:
-    """Which limits of `--untrusted` the system cannot enforce, None if it can all of them."""
+    """The limits of `--untrusted` that the system cannot enforce; None: it enforces all."""
     from harness.tools.contained.bounds import Bounds
     from harness.tools.contained.launching import run
 

@@ -1,4 +1,4 @@
-"""Descriptions (nested mappings and lists) as one JSON document, or as indented text."""
+"""Descriptions, which are nested mappings and lists, printed as one JSON document or as indented text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from typing import Any
 import numpy as np
 from rich.cells import cell_len
 
+from harness.cli import results
+from harness.cli.options import Document
 from harness.cli.values import plain, text_of
 from harness.errors import json_text, visible
 
 FORMAT = 1
-"""Of all documents of this module; it changes when a key changes its meaning or goes."""
+"""The number of these documents. It changes when a key changes its meaning or goes."""
+
+
+def print_document(kind: str, content: Mapping[str, Any], format_: Document) -> None:
+    """Prints a description in the chosen format."""
+    match format_:
+        case Document.TEXT:
+            results.print_result(*text_document(content))
+        case Document.JSON:
+            results.print_result(json_document(kind, content))
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:
-    """`content` with `format` and `kind` in front; values as described in `harness.cli.values`.
+    """`content` behind `format` and `kind`; values as `harness.cli.values` says.
 
-    `format` is a number, that of the document. The format of a table, which `content` may hold under the same key, is
-    its `table_format`.
+    `format` is the number of the document. A table's format in `content` becomes `table_format`.
     """
     values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
     document = {"format": FORMAT, "kind": kind, **values}
@@ -52,7 +62,7 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
 
 
 def _list(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
-    """Rows as a table, without the columns that are empty in all; a row's own tables stand under it."""
+    """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if any(not _is_empty(row.get(name)) for row in rows) and not _is_nested(rows, name)]
     lines = [[_label(name) for name in shown], *([_cell(name, row.get(name)) for name in shown] for row in rows)]

@@ -24,14 +24,14 @@ _AGAIN_S = 0.05
 _SECOND_S = 1.0
 """Some programs hand on a signal that the terminal has sent already: that close together, two are one."""
 _LAST_S = 1.0
-"""How long the end of the command waits for Spark to answer."""
+"""Seconds that the end of the command waits for Spark."""
 _CALL_S = 0.5
-"""How long the main thread waits for the other one to call to all queries, which takes no time but with Spark."""
+"""Seconds that the main thread waits until queries are told to end. Only Spark takes time."""
 _END = 0
 
 
 class Interruption:
-    """Whether somebody asked for an end; true from the moment of the signal on."""
+    """An asked-for end: true from the moment of the signal on."""
 
     def __init__(self) -> None:
         self._asked, self._called, self._dropped = threading.Event(), threading.Event(), threading.Event()
@@ -47,7 +47,7 @@ class Interruption:
         self._asked.set()
 
     def was_dropped(self) -> bool:
-        """Whether what was raised for it came to nothing; says so once."""
+        """Tells, once, whether the raised KeyboardInterrupt was dropped."""
         dropped = self._dropped.is_set()
         self._dropped.clear()
         return dropped
@@ -126,7 +126,7 @@ class Interruption:
 
 
 def let_end() -> None:
-    """For a process whose command is over: Ctrl-C breaks off nothing that cleans up, and a second one ends it."""
+    """Lets a finished command clean up undisturbed by Ctrl-C; a second Ctrl-C ends the process."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, lambda number, _: signal.signal(number, signal.SIG_DFL))
 

@@ -15,7 +15,7 @@ import typer
 
 import harness
 from harness.cli import terminal
-from harness.cli.storage_options import storage_options
+from harness.cli.option_texts import storage_options
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import Prune, Ratified
 from harness.storage.limits import parse_limits
@@ -25,35 +25,6 @@ from harness.storage.roots import Outside
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
     from harness.table import Table
-
-
-# Options for a catalog's answer about a table that it manages, given by hand.
-
-
-MaxVersion: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--max-version",
-        metavar="N",
-        help="The latest version of a Delta table, as the catalog says that manages it.",
-    ),
-]
-RatifiedCommits: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ratified",
-        metavar="NAME",
-        help="With --max-version, a staged commit that the catalog ratified, by the name of its file, or VERSION=FILE "
-        "for one that only the catalog holds, copied to a file. Repeatable.",
-    ),
-]
-PublishedOnly: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--published-only",
-        help="Read a Delta table that a catalog manages as far as it is published, which may be older.",
-    ),
-]
 
 
 def ratified_commit(text: str) -> Ratified:
@@ -75,14 +46,14 @@ _NAMED = inspect.Parameter.KEYWORD_ONLY
 
 
 class Document(enum.Enum):
-    """How a description is printed."""
+    """Forms of a printed description."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class TableFormat(enum.Enum):
-    """What a table is."""
+    """Formats of tables."""
 
     ICEBERG = "iceberg"
     DELTA = "delta"
@@ -104,14 +75,6 @@ PathMap: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
 ]
-AllowRoot: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
-]
-OutsideFiles: TypeAlias = Annotated[
-    Outside,
-    typer.Option("--outside", help="Files that a table names outside of it: read them with a warning, or refuse."),
-]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -120,64 +83,6 @@ StorageOption: TypeAlias = Annotated[
         help="Option for the file system (fsspec). true, false, null, numbers and JSON objects or lists are taken as "
         "such, all else as text; in double quotes it is always text: 'secret=\"123\"'. A dot goes into an object: "
         "client_kwargs.endpoint_url=URL. For another store than the table's: s3://bucket={...}. Repeatable.",
-    ),
-]
-AllowVersionGuess: TypeAlias = Annotated[
-    bool,
-    typer.Option("--allow-version-guess", help="In a directory without a version hint, take the highest version."),
-]
-PruneLevel: TypeAlias = Annotated[
-    Prune | None,
-    typer.Option("--prune", help="Skip nothing, files only, or manifests too (all, the default)."),
-]
-LenientDeletePartition: TypeAlias = Annotated[
-    bool,
-    typer.Option("--lenient-delete-partition", help="Deletes by position hit files of any partition, by their path."),
-]
-AllowDuplicateFiles: TypeAlias = Annotated[
-    bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
-]
-AllowCheckpointOnly: TypeAlias = Annotated[
-    bool,
-    typer.Option("--allow-checkpoint-only", help="Read a Delta table whose newest checkpoint lacks its own commit."),
-]
-EnforceRetention: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--enforce-retention", help="Refuse versions of a Delta table older than the table keeps deleted files."
-    ),
-]
-LimitPairs: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--limit",
-        metavar="NAME=VALUE",
-        help="How much the metadata may ask for, such as document_bytes=1_000_000_000, for tables that you trust. "
-        "Repeatable.",
-    ),
-]
-Untrusted: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--untrusted",
-        help="Somebody else wrote the tables: read them in a process without a network, other files or secrets, "
-        "within bounds.",
-    ),
-]
-BoundPairs: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--bound",
-        metavar="NAME=VALUE",
-        help="With --untrusted, how much that process may use, such as memory_bytes=8_000_000_000. Repeatable.",
-    ),
-]
-Waive: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--waive",
-        metavar="NAME",
-        help="With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
     ),
 ]
 CacheDir: TypeAlias = Annotated[
@@ -191,58 +96,99 @@ CacheDir: TypeAlias = Annotated[
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="Say on standard error what is asked of stores, and which files are skipped.")
 ]
-FormatHint: TypeAlias = Annotated[
-    TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
-]
-SnapshotId: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--snapshot", metavar="ID", help="Read this snapshot (Delta: version) instead of the current one."),
-]
-Timestamp: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--timestamp",
-        metavar="TIME",
-        help="Read what was current at this time: ISO 8601 (UTC if without an offset) or milliseconds since 1970.",
-    ),
-]
 Columns: TypeAlias = Annotated[
     str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, separated by commas.")
 ]
 Where: TypeAlias = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Only rows for which this condition holds.")
 ]
-Ref: TypeAlias = Annotated[
-    str | None, typer.Option("--ref", metavar="NAME", help="Read the snapshot of this branch or tag.")
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a read may skip, forgive and must refuse, as given on the command line."""
+    """Options for what a read skips, forgives and refuses."""
 
-    prune: PruneLevel = None
-    lenient_delete_partition: LenientDeletePartition = False
-    allow_duplicate_files: AllowDuplicateFiles = False
-    enforce_retention: EnforceRetention = False
+    prune: Annotated[
+        Prune | None, typer.Option("--prune", help="Skip nothing, files only, or manifests too (all, the default).")
+    ] = None
+    lenient_delete_partition: Annotated[
+        bool,
+        typer.Option(
+            "--lenient-delete-partition", help="Deletes by position hit files of any partition, by their path."
+        ),
+    ] = False
+    allow_duplicate_files: Annotated[
+        bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
+    ] = False
+    enforce_retention: Annotated[
+        bool,
+        typer.Option(
+            "--enforce-retention", help="Refuse versions of a Delta table older than the table keeps deleted files."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How tables are opened, as given on the command line."""
+    """Options for opening tables."""
 
     catalog: CatalogName = None
     path_map: PathMap = None
-    allowed_roots: AllowRoot = None
-    outside: OutsideFiles = Outside.WARN
+    allowed_roots: Annotated[
+        list[str] | None,
+        typer.Option("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
+    ] = None
+    outside: Annotated[
+        Outside,
+        typer.Option("--outside", help="Files that a table names outside of it: read them with a warning, or refuse."),
+    ] = Outside.WARN
     storage_option: StorageOption = None
-    allow_version_guess: AllowVersionGuess = False
-    allow_checkpoint_only: AllowCheckpointOnly = False
-    max_version: MaxVersion = None
-    ratified: RatifiedCommits = None
-    published_only: PublishedOnly = False
-    format_hint: FormatHint = None
-    limit: LimitPairs = None
+    allow_version_guess: Annotated[
+        bool,
+        typer.Option("--allow-version-guess", help="In a directory without a version hint, take the highest version."),
+    ] = False
+    allow_checkpoint_only: Annotated[
+        bool,
+        typer.Option(
+            "--allow-checkpoint-only", help="Read a Delta table whose newest checkpoint lacks its own commit."
+        ),
+    ] = False
+    max_version: Annotated[
+        int | None,
+        typer.Option(
+            "--max-version",
+            metavar="N",
+            help="The latest version of a Delta table, as the catalog says that manages it.",
+        ),
+    ] = None
+    ratified: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ratified",
+            metavar="NAME",
+            help="With --max-version, a staged commit that the catalog ratified, by the name of its file, or "
+            "VERSION=FILE for one that only the catalog holds, copied to a file. Repeatable.",
+        ),
+    ] = None
+    published_only: Annotated[
+        bool,
+        typer.Option(
+            "--published-only",
+            help="Read a Delta table that a catalog manages as far as it is published, which may be older.",
+        ),
+    ] = False
+    format_hint: Annotated[
+        TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
+    ] = None
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="NAME=VALUE",
+            help="How much the metadata may ask for, such as document_bytes=1_000_000_000, for tables that you trust. "
+            "Repeatable.",
+        ),
+    ] = None
     cache_dir: CacheDir = None
     verbose: Verbose = False
 
@@ -261,7 +207,7 @@ class Opening:
         return harness.open_table(location, catalog=self.catalog, **self.arguments(trust, reading))
 
     def arguments(self, trust: Trust, reading: Reading | None = None) -> dict[str, Any]:
-        """What tables are opened with, but the catalog. Raises as `open`."""
+        """Arguments of `open_table` without the catalog. Raises as `open`."""
         reading = reading or Reading()
         return {
             "path_map": pairs(self.path_map, "--path-map") or None,
@@ -284,7 +230,7 @@ class Opening:
         }
 
     def roots(self) -> list[str]:
-        """What tables may be read from besides their own locations.
+        """The places that tables may read besides their own locations.
 
         Raises:
             typer.BadParameter: a pair is not of the form OLD=NEW.
@@ -294,11 +240,32 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Whether tables are a stranger's, and what the process may use that reads them, as given on the command line."""
+    """Options for strangers' tables, and for the process that reads them."""
 
-    untrusted: Untrusted = False
-    bound: BoundPairs = None
-    waive: Waive = None
+    untrusted: Annotated[
+        bool,
+        typer.Option(
+            "--untrusted",
+            help="Somebody else wrote the tables: read them in a process without a network, other files or secrets, "
+            "within bounds.",
+        ),
+    ] = False
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bound",
+            metavar="NAME=VALUE",
+            help="With --untrusted, how much that process may use, such as memory_bytes=8_000_000_000. Repeatable.",
+        ),
+    ] = None
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--waive",
+            metavar="NAME",
+            help="With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if not self.untrusted and (self.bound or self.waive):
@@ -307,18 +274,32 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Which snapshot is read, as given on the command line; at most one is not None."""
+    """Options for the snapshot; at most one is not None."""
 
-    snapshot: SnapshotId = None
-    timestamp: Timestamp = None
-    ref: Ref = None
+    snapshot: Annotated[
+        int | None,
+        typer.Option(
+            "--snapshot", metavar="ID", help="Read this snapshot (Delta: version) instead of the current one."
+        ),
+    ] = None
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            "--timestamp",
+            metavar="TIME",
+            help="Read what was current at this time: ISO 8601 (UTC if without an offset) or milliseconds since 1970.",
+        ),
+    ] = None
+    ref: Annotated[
+        str | None, typer.Option("--ref", metavar="NAME", help="Read the snapshot of this branch or tag.")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.timestamp is not None:
             timestamp_ms(point_in_time(self.timestamp))
 
     def is_current(self) -> bool:
-        """Whether nothing was asked, so that the current snapshot is meant."""
+        """Tells whether the current snapshot is meant."""
         return self.snapshot is None and self.timestamp is None and self.ref is None
 
     def select(self, table: Table) -> Snapshot:
@@ -404,7 +385,7 @@ def spelled(name: str, value: str | None) -> str:
 
 
 def moment(text: str) -> Selector:
-    """What `--at` names: an id or version (digits), a time (ISO 8601), or else a branch or tag.
+    """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag.
 
     A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
 

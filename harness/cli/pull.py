@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal
-from harness.cli.document import json_document, text_document
-from harness.cli.name_lists import names
+from harness.cli import options, terminal
+from harness.cli.document import print_document
+from harness.cli.option_texts import names
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import parse_name, written
 from harness.snapshot import column_names
@@ -140,15 +140,11 @@ def pull(
         else:
             with reading_of(snapshot.source, snapshot.selection.snapshot):
                 content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(*text_document(content))
-        case options.Document.JSON:
-            results.print_result(json_document("pulls" if follow else "pull", content))
+    print_document("pulls" if follow else "pull", content, format_)
 
 
 def _key(key: str | None, file: Path | None, context: typer.Context) -> str:
-    """What chooses the values."""
+    """The key of the values."""
     if file is None:
         return secrets.token_hex() if key is None else key
     if _is_given(context, "key"):
@@ -166,7 +162,7 @@ def _refuse_keys(context: typer.Context) -> None:
 
 
 def _around(location: str, opening: options.Opening, follow: list[str]) -> tuple[str, dict[str, str]]:
-    """The table's own name, and where those are that the steps name: beside it, in its directory or namespace."""
+    """The table's own name, and the places of the other tables in its directory or namespace, by name."""
     from harness.tools.slices.following import Step
 
     named = [name for step in map(Step.of, follow) for name in (step.table, step.to_table)]
@@ -184,13 +180,13 @@ _OF_A_SLICE = (
 
 
 def _refuse_others(context: typer.Context, option: str) -> None:
-    """What a slice holds is in its note."""
+    """Refuses options that the note of the slice holds already."""
     for name in _OF_A_SLICE:
         if _is_given(context, name):
             raise typer.BadParameter(f"{option} excludes --{name.replace('_', '-')}: the slice is as it was pulled")
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Whether the option is in the command, not in the environment."""
+    """Tells whether the option is in the command, not in the environment."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""`harness sql`: a query on tables, run by DuckDB or Spark on the planned files."""
+"""`harness sql` and `harness metadata`: the rows of a query, and of a metadata table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 import harness.queries.sql
 from harness.cli import options, results, terminal, untrusted
 from harness.cli import writers as row_options
+from harness.cli.option_texts import names
 from harness.cli.rows import Rows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
@@ -65,9 +66,7 @@ def sql(
         tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
-            from harness.cli.spark_query import run_on_spark
-
-            rows = run_on_spark(text, tables, dialect)
+            rows = _run_on_spark(text, tables, dialect)
         elif opening.catalog is None and (tables or engine != "duckdb" or not _names_tables(text, dialect)):
             rows = run(text, tables, dialect, engine)
         else:
@@ -106,8 +105,34 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
         raise failure(error) from error
 
 
+def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
+    """The rows of the query, which has run: Spark's driver hands all of them over at once.
+
+    Raises:
+        UnsupportedError: Spark might answer differently than DuckDB, or a column's type has no equal in Arrow.
+        EngineError: Spark refuses the query, or fails on a row.
+        HarnessError: see `harness.sql`.
+    """
+    import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
+
+    from harness.differ.spark_side import logical
+    from harness.engines.spark.executor_python import engine_error as spark_error
+    from harness.engines.spark.frames import conform
+
+    frame = cast(DataFrame, harness.queries.sql.run_query(query, tables, engine="spark", dialect=dialect))
+    schema = pa.schema([logical(column) for column in frame.schema.fields])
+    try:
+        rows = frame.toArrow()
+    except (PySparkException, Py4JError) as error:
+        raise spark_error(error) from error
+    return Rows.of(conform(rows, schema))
+
+
 def _names_tables(text: str, dialect: str) -> bool:
-    """Whether a query names tables, where nothing was said of any."""
+    """Tells whether a query without --table names tables."""
     from harness.queries.statements import parse_statement, references
 
     return dialect == "duckdb" and bool(references(parse_statement(text)))
@@ -115,3 +140,45 @@ def _names_tables(text: str, dialect: str) -> bool:
 
 def _chosen(table: Table, selector: options.Selector) -> Table | Snapshot:
     return table if selector.is_current() else selector.select(table)
+
+
+@options.grouped
+def metadata(
+    location: options.Location,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Iceberg: snapshots, history, refs, manifests, files, data_files, delete_files, entries, partitions. "
+            "Delta: versions, history, files, partitions.",
+        ),
+    ],
+    columns: options.Columns = None,
+    format_: row_options.Format = RowFormat.TEXT,
+    output_file: row_options.OutputFile = None,
+    max_rows: row_options.MaxRows = str(MAX_ROWS),
+    *,
+    context: typer.Context,
+    selector: options.Selector,
+    opening: options.Opening,
+    trust: options.Trust,
+) -> None:
+    """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME."""
+    row_options.check_place(format_, output_file)
+    shown = row_options.number_of_rows(max_rows)
+    if untrusted.is_for_worker(trust):
+        untrusted.run(
+            context,
+            trust,
+            [location],
+            opening.roots(),
+            output=output_file,
+            binary=format_.is_binary(),
+            instead={"output_file": None},
+        )
+        return
+    with terminal.progress("reading metadata"):
+        snapshot = selector.select(opening.open(location, trust))
+        found = Rows.of(snapshot.metadata(name, names(columns, "--columns")))
+    with results.destination(output_file) as stream:
+        write_rows(found, format_, stream, max_rows=shown)

@@ -1,4 +1,4 @@
-"""Where results go: standard output, or a file that is there with all its content or not at all.
+"""Places of results: standard output, or a file with all its content or none.
 
 A file is written beside its place and takes it when it is whole, with the permissions of the one before. Only a regular
 file is ever replaced: no link is followed, and no device or directory touched.
@@ -36,7 +36,7 @@ _FILE = "the output file"
 
 
 class ByteStream(Protocol):
-    """What results are written to."""
+    """A stream for results."""
 
     def write(self, data: Any, /) -> Any:
         """Write all of the bytes."""
@@ -45,7 +45,7 @@ class ByteStream(Protocol):
         """Hand on what was written."""
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Tells whether the stream is a terminal."""
 
 
 class _Checked:
@@ -132,7 +132,7 @@ def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
 
 
 def is_terminal_output() -> bool:
-    """Whether stdout is a terminal."""
+    """Tells whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
@@ -174,7 +174,7 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
 
 
 def _regular(path: Path) -> os.stat_result | None:
-    """What is there already, None if nothing is.
+    """The state of the existing file; None: there is no file.
 
     Raises:
         OSError: it may not be written.

@@ -1,4 +1,4 @@
-"""What a query gave, as the command line takes it: not run yet, and read batch by batch."""
+"""Rows of a query that has not run yet, read batch by batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BATCH_ROWS = 8_192
 
 
 def engine_error(error: Exception) -> HarnessError:
-    """What a failure of DuckDB means where nobody knows more about it."""
+    """A failure of DuckDB as an error, if nothing more is known."""
     return EngineError(f"DuckDB cannot run the query: {error}")
 
 

@@ -26,7 +26,7 @@ from harness.errors import RequestError
 
 
 PAGES = ("iceberg", "delta", "frontier")
-"""One page each, in this order; the first word of a rule's name."""
+"""The pages in order, each the first word of its rules' names."""
 
 _HEADING = re.compile(r'### <a id="(?P<anchor>[^"]+)"></a>(?P<name>[^:]+): (?P<title>.+)\n')
 _PARTS = re.compile(r"(?P<section>\D*(?:\d+\.)?)(?P<number>\d+)")
@@ -35,7 +35,7 @@ _NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One numbered rule.
+    """A numbered rule.
 
     name: as errors cite it, such as `iceberg 4.7`, `delta L38` or `delta trap 9`.
     title: a few words.
@@ -52,7 +52,7 @@ class Rule:
 
     @property
     def page(self) -> str:
-        """Where the rule stands in the repository."""
+        """The place of the rule in the repository."""
         return f"docs/rules/{self.name.split()[0]}.md#{self.anchor}"
 
 
@@ -90,7 +90,7 @@ def parse_page(text: str) -> tuple[Rule, ...]:
 
 
 def pages_directory() -> Path:
-    """Where the pages are: inside the package in an installed wheel, beside it in a checkout.
+    """The folder of the pages: in the package of an installed wheel, beside it in a checkout.
 
     Raises:
         RequestError: there are none; then the installation is not whole.

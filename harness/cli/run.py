@@ -27,7 +27,7 @@ ALL = "all"
 
 
 class Report(enum.Enum):
-    """How a run is written."""
+    """Forms of a written run."""
 
     TEXT = "text"
     JSON = "json"
@@ -46,68 +46,57 @@ Engines: TypeAlias = Annotated[
         "Else those of duckdb, spark and oracle that can run.",
     ),
 ]
-Scenarios: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--scenario", metavar="GLOB", help="Only scenarios of such a name (iceberg/*); or a FILE.yaml. Repeatable."
-    ),
-]
-Features: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--feature", metavar="NAME", help="Only scenarios with this feature. Repeatable: any of them."),
-]
-Skips: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option("--skips", metavar="FILE", help="What is not run: lines of ENGINE::SCENARIO # reason."),
-]
-Xfails: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option("--xfails", metavar="FILE", help="What is expected to fail, in lines as for --skips."),
-]
-Formats: TypeAlias = Annotated[
-    list[Report] | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
-    ),
-]
-Outputs: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output. Repeatable."),
-]
-Pythons: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--python", metavar="NAME=PATH", help="The interpreter that has an engine. Repeatable."),
-]
-TimeLimit: TypeAlias = Annotated[
-    float, typer.Option("--time-limit", metavar="S", min=0.1, help="Seconds for one read of a foreign engine.")
-]
-Keep: TypeAlias = Annotated[
-    Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
-]
-Strict: TypeAlias = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1 for an ERROR, and for what passes against --xfails, too.")
-]
-ExitZero: TypeAlias = Annotated[
-    bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, as long as the suite ran.")
-]
 
 
 @options.grouped
 def run(
     engine: Engines = None,
-    scenario: Scenarios = None,
-    feature: Features = None,
-    skips: Skips = None,
-    xfails: Xfails = None,
-    format_: Formats = None,
-    output: Outputs = None,
-    python: Pythons = None,
-    time_limit: TimeLimit = 60.0,
-    keep: Keep = None,
-    strict: Strict = False,
-    exit_zero: ExitZero = False,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scenario", metavar="GLOB", help="Only scenarios of such a name (iceberg/*); or a FILE.yaml. Repeatable."
+        ),
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option("--feature", metavar="NAME", help="Only scenarios with this feature. Repeatable: any of them."),
+    ] = None,
+    skips: Annotated[
+        list[Path] | None,
+        typer.Option("--skips", metavar="FILE", help="What is not run: lines of ENGINE::SCENARIO # reason."),
+    ] = None,
+    xfails: Annotated[
+        list[Path] | None,
+        typer.Option("--xfails", metavar="FILE", help="What is expected to fail, in lines as for --skips."),
+    ] = None,
+    format_: Annotated[
+        list[Report] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
+        ),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output. Repeatable."),
+    ] = None,
+    python: Annotated[
+        list[str] | None,
+        typer.Option("--python", metavar="NAME=PATH", help="The interpreter that has an engine. Repeatable."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="S", min=0.1, help="Seconds for one read of a foreign engine.")
+    ] = 60.0,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 for an ERROR, and for what passes against --xfails, too.")
+    ] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, as long as the suite ran.")
+    ] = False,
     *,
     context: typer.Context,
     trust: options.Trust,
@@ -213,7 +202,7 @@ class Opened:
 
     @classmethod
     def of(cls, names: Sequence[str] | None, places: Places, resources: ExitStack) -> Opened:
-        """Those asked for, or those of harness's own that can run.
+        """Opens the requested engines, or harness's own that can run.
 
         Raises:
             RequestError: one that was asked for by name does not exist or is not installed; or none can run.

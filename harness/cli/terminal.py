@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _USAGE_ERRORS = typer.BadParameter.__bases__
-"""What Typer raises about arguments; it exports no name of the class that they have in common."""
+"""Typer's errors about arguments, whose common class has no exported name."""
 
 
 def _console() -> Console:
@@ -50,7 +50,7 @@ def error(text: str) -> None:
 
 
 def failure(problem: Exception) -> None:
-    """What Typer says of wrong arguments, on stderr; of any other exception the traceback, as it is harness's fault."""
+    """Prints on stderr what Typer says of wrong arguments, or the traceback of a fault of harness."""
     if isinstance(problem, _USAGE_ERRORS):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
@@ -67,7 +67,7 @@ _MEMORY_SIGNS = ("failed to map segment", "cannot allocate", "can't start new th
 
 
 def _is_want_of_memory(problem: Exception) -> bool:
-    """Whether it is no fault of harness. Whatever asks for memory, the import of a library too, says it its own way."""
+    """Tells whether memory ran out. Each library, even while imported, says so in its own way."""
     said = str(problem).lower()
     if isinstance(problem, OSError):
         return problem.errno == errno.ENOMEM
@@ -193,7 +193,7 @@ def _terminal() -> Console | None:
 
 @dataclass(slots=True)
 class _Reading:
-    """What is done, and how much of stores was read for it so far: asked for each time that it is shown."""
+    """A step, and the amount read of stores so far, which is asked at each showing."""
 
     text: str
     _before: str = field(default_factory=lambda: _read_so_far())  # noqa: PLW0108 (it is defined below)

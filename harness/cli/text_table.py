@@ -12,7 +12,7 @@ from harness.errors import visible
 from harness.storage.records import dataclass
 
 MAX_ROWS = 40
-"""Of a query, where nobody asks for another number."""
+"""Rows of a query that are shown by default."""
 _NARROWEST = 8
 """No column is cut to fewer cells than that, but left out."""
 _GAP = "  "
@@ -79,7 +79,7 @@ def _lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch], width: int | No
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """How a column is shown. width: in cells."""
+    """The layout of a column. width: in cells."""
 
     width: int
     to_right: bool

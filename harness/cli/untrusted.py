@@ -23,13 +23,13 @@ from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
 
 ENGINES = ("duckdb", "oracle")
-"""Those that run in a worker: neither starts a process of its own."""
+"""Engines that run in a worker: neither starts a process of its own."""
 
 _PART = 1 << 20
 
 
 def is_for_worker(trust: options.Trust) -> bool:
-    """Whether the command is to run in a worker, and this is none."""
+    """Tells whether the command must run in a worker, and this process is none."""
     return trust.untrusted and not is_confined()
 
 
@@ -121,7 +121,7 @@ def _finished(
     directories: Sequence[str],
     calls: Sequence[str] = (),
 ) -> Finished:
-    """What a worker gave back; what it said is on stderr already."""
+    """The result of a worker, whose messages are printed on stderr."""
     if context.params.get("storage_option"):
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
@@ -157,7 +157,7 @@ def serve(request: Any, output: BinaryIO) -> int:
 
 
 def serve_input(request: Any, output: BinaryIO) -> int:
-    """As `serve`, with a text as standard input."""
+    """Serves as `serve`, with a text as standard input."""
     sys.stdin = io.StringIO(str(request["input"]))
     return serve(request["words"], output)
 

@@ -97,7 +97,7 @@ def text_of(value: Any) -> str | None:
 
 
 def infinite_moment(unit: Any, sign: str) -> str:
-    """What Arrow takes an infinite date or timestamp of DuckDB for, as text without a zone.
+    """The text, without a zone, of what Arrow takes an infinite moment of DuckDB for.
 
     Args:
         unit: as NumPy calls it; days for dates.

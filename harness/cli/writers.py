@@ -40,7 +40,7 @@ from harness.storage.records import dataclass
 
 
 _SPACES = r"\x09-\x0d\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
-"""What Python takes for white space, of which a reader of CSV may strip some."""
+"""Python's white space, which a reader of CSV may strip."""
 _QUOTED = sqltext.text(rf'[,"\r\n]|^[{_SPACES}]|[{_SPACES}]$|^$')
 
 _WHOLE = {"tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
@@ -244,11 +244,11 @@ def _moment(value: str, text: str, type_: Any) -> str:
 
 
 FORMAT = 1
-"""Of the JSON document; it changes when a key changes its meaning or goes."""
+"""The number of the JSON document. It changes when a key changes its meaning or goes."""
 
 
 def write_csv(rows: Rows, stream: ByteStream) -> None:
-    """A header and a line per row."""
+    """Writes a header and a line a row."""
     types = [type_ for _, type_ in rows.columns]
     cells = rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1)))
     quoted = [csv_quoted(f"#{place}", type_) for place, type_ in enumerate(types, 1)]
@@ -261,7 +261,7 @@ def write_csv(rows: Rows, stream: ByteStream) -> None:
 
 
 def write_json(rows: Rows, stream: ByteStream) -> None:
-    """One JSON document, a row per line."""
+    """Writes a JSON document, a row a line."""
     columns = [{"name": field.name, "type": str(field.type)} for field in rows.schema()]
     values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
     separated = ", ', ', ".join(values)
@@ -276,7 +276,7 @@ def write_json(rows: Rows, stream: ByteStream) -> None:
 
 
 def write_jsonl(rows: Rows, stream: ByteStream) -> None:
-    """One JSON object per row.
+    """Writes a JSON object a row.
 
     Raises:
         RequestError: two columns have the same name.
@@ -325,9 +325,9 @@ def _write_json(text: memoryview, stream: ByteStream) -> None:
 
 
 _ROW_GROUP = 122_880
-"""As many rows as DuckDB's own writer puts into one."""
+"""The size of a row group of DuckDB's own writer."""
 _DICTIONARY_BYTES = 128 * 1024
-"""Of a column in a row group at most. Arrow's own megabyte holds all values of a group, and each once more as an index:
+"""The limit of a dictionary. Arrow's own megabyte holds all values of a group, and each once more as an index:
 of 5 M rows with mostly different values, writing takes twice the time and the file twice the room."""
 
 
@@ -335,7 +335,7 @@ _EXPLAINED = ["explain_key", "explain_value"]
 
 
 class RowFormat(enum.Enum):
-    """How rows are written."""
+    """Forms of written rows."""
 
     TEXT = "text"
     CSV = "csv"
@@ -345,7 +345,7 @@ class RowFormat(enum.Enum):
     ARROW = "arrow"
 
     def is_binary(self) -> bool:
-        """Whether the format is unfit for a terminal."""
+        """Tells whether the format is unfit for a terminal."""
         return self in (RowFormat.PARQUET, RowFormat.ARROW)
 
 
@@ -385,7 +385,7 @@ def write_rows(
 
 
 def _explained(rows: Rows) -> Iterator[str]:
-    """What EXPLAIN gives, which has lines of its own."""
+    """The text of EXPLAIN, which has lines of its own."""
     for batch in rows.batches():
         yield from (visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist())
 
@@ -433,7 +433,7 @@ def _check_parquet(field: pa.Field) -> None:
 
 
 class _Sink:
-    """What Arrow needs of an output: writes counted, because a pipe cannot tell its position."""
+    """An output for Arrow that counts its writes, because a pipe cannot tell its position."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -492,7 +492,7 @@ def number_of_rows(text: str) -> int | None:
 
 
 def check_place(row_format: RowFormat, output_file: Path | None) -> None:
-    """Raises typer.BadParameter: a binary format would be written to a terminal."""
+    """Refuses to write a binary format to a terminal."""
     if row_format.is_binary() and output_file is None and results.is_terminal_output():
         raise typer.BadParameter(
             f"--format {row_format.value} is binary: use --output-file, or redirect standard output"

@@ -16,9 +16,6 @@ from typing import Any, TypeAlias
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-# The Delta demo table: what a reader must not skip, and the rows that it must give, kept in plain Python beside it.
-
-
 Row: TypeAlias = dict[str, Any]
 
 COUNTRIES = ("de", "fr", "São Tomé 50%/#1", None)
@@ -250,11 +247,7 @@ def _build_events(location: Path) -> DemoTable:
 def _build_clicks(location: Path) -> DemoTable:
     expected = build_clicks(location)
     return DemoTable(
-        name="clicks",
-        location=location,
-        metadata_path=location / "_delta_log",
-        expected=expected,
-        shows=SHOWS,
+        name="clicks", location=location, metadata_path=location / "_delta_log", expected=expected, shows=SHOWS
     )
 
 

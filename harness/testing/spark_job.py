@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from harness.metadata.catalogs.catalog import parse_name
 from harness.testing.jobs.job import SparkJob, open_job
-from harness.testing.jobs.writes import Write
+from harness.testing.jobs.tables import Write
 from harness.testing.lake import make_table, scenario_of
 from harness.testing.literals import Format, Kind, Row, SameRows, types_of
 from harness.testing.scenarios.model import Scenario
@@ -88,9 +88,6 @@ class SparkJobTest:
             return make_table(scenario_of(source, folder), self._directory, name=folder)
         make: Callable[[Path], object] | None = getattr(source, "make", None)
         return source if make is None else make(self._directory / folder)
-
-
-# What a test may leave behind in a shared Spark session, and its removal: temporary views, current database, cache.
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,11 +127,7 @@ class UnityServer:
                 if entry.format != "DELTA":
                     return _error(400, "UnsupportedTableFormatException", f"format {entry.format}")
                 metadata = {"table-type": entry.kind, "location": entry.location, "properties": dict(entry.properties)}
-                return 200, {
-                    "metadata": metadata,
-                    "commits": entry.commits("-"),
-                    "latest-table-version": entry.latest,
-                }
+                return 200, {"metadata": metadata, "commits": entry.commits("-"), "latest-table-version": entry.latest}
             case _:
                 return _error(404, "NotFoundException", "no such call")
 

@@ -36,7 +36,7 @@ from bench_scales import FULL, SMALL, Scale
 from bench_scanned import scanned
 from bench_small import small
 
-from harness.testing.conformance.environments import interpreters
+from harness.testing.conformance.readers import interpreters
 
 ROOT = Path(__file__).parents[2]
 HISTORY = ROOT / "docs/bench/history.jsonl"

@@ -18,8 +18,7 @@ from typing import Any, Self
 
 from bench_records import Sample
 
-from harness.testing.conformance.readers import READERS
-from harness.testing.conformance.workers import WorkerScript
+from harness.testing.conformance.readers import READERS, OtherReader
 
 _ANSWERING = Path(__file__).with_name("bench_answering.py")
 _ROOT = Path(__file__).parents[2]
@@ -37,7 +36,7 @@ ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
     "spark-delta": ("spark_delta",),
 }
 """The peers that each environment serves; those that are not here run in harness's own interpreter."""
-SCRIPTS: Mapping[str, WorkerScript] = {
+SCRIPTS: Mapping[str, OtherReader] = {
     "readers": _READERS,
     "duckdb-extensions": _EXTENSIONS,
     "spark-iceberg": READERS["spark-iceberg"],

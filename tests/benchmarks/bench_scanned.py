@@ -18,8 +18,14 @@ from bench_scales import Scale
 
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.deletes import equality_columns, position_columns
-from harness.testing.writing.iceberg.files import DataFileHandle, FileOptions, bare_data_file, write_file
+from harness.testing.writing.iceberg.files import (
+    DataFileHandle,
+    FileOptions,
+    bare_data_file,
+    equality_columns,
+    position_columns,
+    write_file,
+)
 
 Shape: TypeAlias = Literal["scattered", "clustered"]
 Positions: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"

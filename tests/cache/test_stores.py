@@ -16,7 +16,7 @@ import harness
 from harness.metadata.iceberg.manifest_entries import ManifestFile
 from harness.metadata.iceberg.source import ScanSource
 from harness.storage.decoded import DECODED
-from harness.testing.writing.iceberg import store as store_of_tables
+from harness.testing.writing.iceberg import avro as store_of_tables
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 

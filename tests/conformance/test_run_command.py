@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from harness.cli import main
-from harness.testing.conformance.workers import WorkerScript
+from harness.testing.conformance.readers import OtherReader
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +51,7 @@ expect: {error: CorruptFileError}
 """
 VACUOUS = PLAIN.replace("features: []", "features: [deletion-vector]")
 UNBUILDABLE = PLAIN.replace("{data: a, rows: [[1], [2]]}", "{data: a, rows: [[1, 2, 3]]}")
-ABSENT = WorkerScript(name="absent", script=Path("x.py"), modules=("no_such_module",), install="nosuch")
+ABSENT = OtherReader(name="absent", modules=("no_such_module",), install="nosuch")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,14 +12,13 @@ import pytest
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.conformance.finding import Places, open_engine
 from harness.testing.conformance.own import At, TableAt
+from harness.testing.conformance.readers import OtherReader, interpreter_of
 from harness.testing.conformance.workers import (
     CRASHED,
     NONSENSE,
     NOT_INSTALLED,
     TIMED_OUT,
     Worker,
-    WorkerScript,
-    interpreter_of,
 )
 
 pytestmark = pytest.mark.slow
@@ -180,8 +178,8 @@ def test_an_interpreter_that_is_not_there(tmp_path):
 
 
 class TestInterpreter:
-    PRESENT = WorkerScript(name="two-words", script=Path("x.py"), modules=("pyarrow",), install="pyarrow")
-    ABSENT = WorkerScript(name="absent", script=Path("x.py"), modules=("pyarrow", "no_such"), install="nosuch")
+    PRESENT = OtherReader(name="two-words", modules=("pyarrow",), install="pyarrow")
+    ABSENT = OtherReader(name="absent", modules=("pyarrow", "no_such"), install="nosuch")
 
     def test_is_this_one_where_the_modules_are(self, monkeypatch):
         monkeypatch.delenv("HARNESS_PYTHON_TWO_WORDS", raising=False)

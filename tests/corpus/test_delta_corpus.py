@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from canonical import SEPARATOR, CanonicalTable
+from delta_bases import content, states_by_base
 from test_iceberg_corpus import CORPUS, Case, check, read
 
 import harness
 from harness.metadata.files.variant import variant_to_json
-from harness.testing.delta_bases import content, states_by_base
 
 pytestmark = pytest.mark.corpus
 

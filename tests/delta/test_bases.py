@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from delta_bases import content, states_by_base
 
 import harness
 from harness.errors import HarnessWarning
-from harness.testing.delta_bases import content, states_by_base
 from harness.testing.writing.delta.builder import DeltaTable
 
 SCHEMA = {"id": "long", "part": "string"}

@@ -18,8 +18,8 @@ from harness.metadata.delta.deletion_vectors import DeletedFile, decode_inline, 
 from harness.metadata.delta.paths import TableRoot
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.vectors import bitmap_bytes, vector_file_bytes
-from harness.testing.writing.delta.vectors import z85 as encode_z85
+from harness.testing.writing.delta.files import bitmap_bytes, vector_file_bytes
+from harness.testing.writing.delta.files import z85 as encode_z85
 
 PORTABLE, NATIVE = 1681511377, 1681511376
 

@@ -14,7 +14,7 @@ import harness
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.scans import counted
 from harness.engines.registry import find_engine
-from harness.testing.writing.columnless_files import group_sizes
+from harness.testing.writing.arrow import group_sizes
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 

@@ -14,7 +14,7 @@ from pyroaring import BitMap, BitMap64
 from harness.errors import HarnessError
 from harness.table import open_table
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.testing.writing.iceberg.deletes import Blob, write_puffin
+from harness.testing.writing.iceberg.files import Blob, write_puffin
 
 MAGIC = b"\xd1\xd3\x39\x64"
 

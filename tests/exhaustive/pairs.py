@@ -14,7 +14,7 @@ from harness.testing.scenarios.iceberg.history import IcebergHistory
 from harness.testing.scenarios.model import Expectation, Scenario
 from harness.testing.writing.iceberg.avro import AvroDocument
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.testing.writing.iceberg.deletes import PATH_ID
+from harness.testing.writing.iceberg.files import PATH_ID
 
 COLUMNS = {"r": "int", "k": "int", "m": "int", "o": "int", "p": "string", "q": "string"}
 _TABLE = {"schema": COLUMNS, "format-version": 2, "metadata-names": "uuid"}

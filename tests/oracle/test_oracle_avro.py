@@ -10,8 +10,7 @@ import fastavro
 import pytest
 
 from harness.metadata.model.schema import DecimalType, IntegerType, StringType, TimestampType, UuidType
-from harness.testing.oracle.engine.avro_blocks import UnsupportedAvroError
-from harness.testing.oracle.engine.avro_file import open_avro
+from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
 
 
 def container(fields: list[Any], rows: list[Any], codec: str = "null", **more: Any) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 from pyroaring import BitMap, BitMap64
 
-from harness.testing.oracle.engine.positions import decode_delta_vector, decode_puffin_vector
+from harness.testing.oracle.engine.deletes import decode_delta_vector, decode_puffin_vector
 
 MAGIC = b"\xd1\xd3\x39\x64"
 

@@ -21,9 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from drawn.account import Account
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))  # as pytest has it
+
+from drawn.account import Account  # noqa: E402
+
 ROUNDS = 1_000_000
 
 

@@ -26,7 +26,7 @@ from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpect
 class Reference:
     """A reference implementation, and what is known of it.
 
-    reader: a `Reader` of `harness.testing.conformance.readers.spark_reference_reader`. declines: what it raises when
+    reader: a `SparkReference` of `harness.testing.conformance.other_readers`. declines: what it raises when
     it has no
         way to ask.
     feed: reads the changes of a table from a version to another; None: it has none.

@@ -27,7 +27,7 @@ NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
 @pytest.fixture(scope="module")
 def delta(delta_spark: Any) -> Reference:
     """The suite's reader of Delta Lake, in a session beside the tests' own."""
-    from harness.testing.conformance.readers import spark_reference_reader as readers
+    from harness.testing.conformance import other_readers as readers
 
     session = readers.beside(delta_spark, "delta")
 
@@ -35,7 +35,7 @@ def delta(delta_spark: Any) -> Reference:
         options = {"readChangeFeed": "true", "startingVersion": versions[0], "endingVersion": versions[1]}
         return session.read.format("delta").options(**options).load(location)
 
-    reader = readers.Reader("delta", lambda: session)
+    reader = readers.SparkReference("delta", session)
     return Reference("Delta", reader, readers.Unsupported, DIFFERENCES, NOT_ASKED, feed)
 
 

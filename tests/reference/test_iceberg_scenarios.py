@@ -29,10 +29,10 @@ SCENARIOS = find("iceberg/*")
 @pytest.fixture(scope="module")
 def iceberg(iceberg_spark: Any) -> Reference:
     """The suite's reader of Apache Iceberg, in a session beside the tests' own."""
-    from harness.testing.conformance.readers import spark_reference_reader as readers
+    from harness.testing.conformance import other_readers as readers
 
     session = readers.beside(iceberg_spark, "iceberg")
-    return Reference("Iceberg", readers.Reader("iceberg", lambda: session), readers.Unsupported, DIFFERENCES)
+    return Reference("Iceberg", readers.SparkReference("iceberg", session), readers.Unsupported, DIFFERENCES)
 
 
 @pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))

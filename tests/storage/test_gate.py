@@ -21,7 +21,7 @@ from harness.testing.oracle.engine import reading as oracle
 from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.testing.writing.iceberg.files import enclose
+from harness.testing.writing.places import enclose
 from harness.tools.contained.bounds import directories_of
 
 FAULTS = {

@@ -81,7 +81,7 @@ def test_the_partition_column_holds_the_fields_of_all_specs(tmp_path):
     ("operation", "words"),
     [
         ({"break": {"delete": "nowhere"}}, "No file 'nowhere'"),
-        ({"break": {"melt": "a"}}, "give delete, truncate, corrupt, copy, enclose or write"),
+        ({"break": {"melt": "a"}}, "give one of delete, truncate, corrupt, copy, write, enclose"),
         ({"break": {"truncate": "a"}}, "Missing key 'to'"),
         ({"edit-manifest": {"of": "b"}}, "Unknown file 'b'"),
         ({"edit-manifest": {"of": "a", "drop-fields": ["nothing"]}}, "No Avro field nothing"),

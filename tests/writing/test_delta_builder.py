@@ -22,11 +22,10 @@ from harness.testing import demo as delta_demo
 from harness.testing.writing.delta.builder import DeltaTable, corrupt, edited_schema, truncate
 from harness.testing.writing.delta.checkpoint import hint_checksum, hint_text
 from harness.testing.writing.delta.document import COLUMN_ID, PHYSICAL_NAME
-from harness.testing.writing.delta.files import upper_bound
-from harness.testing.writing.delta.log import FIRST_TIMESTAMP_MS
+from harness.testing.writing.delta.files import NATIVE_MAGIC, PORTABLE_MAGIC, bitmap_bytes, upper_bound, z85
 from harness.testing.writing.delta.types import field_json, parse_type, schema_json, schema_of
 from harness.testing.writing.delta.values import encoded_path, folder_name, json_text, partition_text, statistics_text
-from harness.testing.writing.delta.vectors import NATIVE_MAGIC, PORTABLE_MAGIC, bitmap_bytes, z85
+from harness.testing.writing.places import FIRST_TIMESTAMP_MS
 
 EMPTY_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 

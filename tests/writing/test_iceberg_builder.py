@@ -21,7 +21,7 @@ from harness.errors import RequestError
 from harness.metadata.model.schema import DateType, DecimalType, IntegerType, StringType, TimestampType, UuidType
 from harness.testing import demo
 from harness.testing.writing.iceberg.builder import FIRST_SNAPSHOT_ID, IcebergTable, corrupt, truncate
-from harness.testing.writing.iceberg.transforms import murmur3, transform_value
+from harness.testing.writing.iceberg.document import murmur3, transform_value
 from harness.testing.writing.iceberg.types import (
     bound_bytes,
     default_json,

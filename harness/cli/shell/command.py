@@ -35,7 +35,7 @@ class Inputs:
         return self.give_up() if finished(self.unfinished) else None
 
     def give_up(self) -> str:
-        """What is there, and nothing afterwards."""
+        """The unfinished lines, which are forgotten."""
         text, self.unfinished = self.unfinished, ""
         return text
 
@@ -98,7 +98,7 @@ def _run_apart(
     text: str,
     shown: Mapping[str, object],
 ) -> bool:
-    """One input in a worker; whether all of it could be done."""
+    """Runs one input in a worker; tells whether all of it could be done."""
     instead = {**shown, "source": source, "catalog": None}
     return untrusted.run_input(
         context, trust, text, [*locations, *_locations_in(text)], opening.roots(), instead=instead

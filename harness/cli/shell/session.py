@@ -1,23 +1,121 @@
-"""A session of the shell: what was set, and how one input is run."""
+"""A session of the shell: how one input runs, SQL or a command that begins with a dot."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import duckdb
 import typer
 
 from harness.cli import interruption, options, results, terminal
+from harness.cli.describing import explained
 from harness.cli.rows import Rows, engine_error
-from harness.cli.shell import dot_commands
-from harness.cli.writers import RowFormat, write_rows
-from harness.errors import HarnessError, RequestError
+from harness.cli.writers import RowFormat, number_of_rows, write_rows
+from harness.errors import HarnessError, RequestError, visible
+from harness.metadata.catalogs.catalog import nearest
 from harness.metadata.catalogs.resolving import open_catalog
 from harness.metadata.catalogs.warehouse import Warehouse
 from harness.tools.connections.connection import Connection
-from harness.tools.connections.texts import statements
+from harness.tools.connections.texts import in_sql, statements
+
+
+class Settings(Protocol):
+    """Settings: how rows are shown, and whether the person wants to end."""
+
+    row_format: RowFormat
+    max_rows: int | None
+    is_over: bool
+
+
+def run_command(session: Session, line: str) -> None:
+    """Run a command.
+
+    Raises:
+        RequestError: there is no such command, or it cannot take the argument.
+        HarnessError: as for what it does.
+    """
+    name, argument = _parts(line)
+    COMMANDS[name][0](session, argument)
+
+
+def set_only(settings: Settings, line: str) -> bool:
+    """Run a command that reads no table; whether it is one. Raises as `run_command`."""
+    name, argument = _parts(line)
+    if name not in _SETTING:
+        return False
+    _SETTING[name][0](settings, argument)
+    return True
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """The command's name and its argument."""
+    name, _, argument = line.strip().rstrip(";").partition(" ")
+    if name not in COMMANDS:
+        near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or ((".help"[1:],),)
+        raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
+    return name, argument.strip()
+
+
+def _help(settings: Settings, argument: str) -> None:
+    lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
+    results.print_result("Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n")
+    results.print_result(*lines)
+
+
+def _tables(session: Session, argument: str) -> None:
+    names = (in_sql(name) for name in session.connection.names(everywhere=False))
+    results.print_result(*(f"{visible(name)}\n" for name in names if argument.casefold() in name.casefold()))
+
+
+def _schema(session: Session, argument: str) -> None:
+    if not argument:
+        raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
+    fields = session.connection.table(argument).schema.fields
+    width = max((len(field.name) for field in fields), default=0)
+    results.print_result(*(f"{visible(f'{field.name:<{width}}  {field.type}')}\n" for field in fields))
+
+
+def _plan(session: Session, argument: str) -> None:
+    query = argument or session.last_statement
+    if query is None:
+        raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
+    parts = [f"{visible(name)}:\n{explained(plan.explain())}" for name, plan in session.connection.plans(query)]
+    results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
+
+
+def _format(settings: Settings, argument: str) -> None:
+    known = [each.value for each in RowFormat if not each.is_binary()]
+    if argument not in known:
+        raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
+    settings.row_format = RowFormat(argument)
+
+
+def _max_rows(settings: Settings, argument: str) -> None:
+    settings.max_rows = number_of_rows(argument)
+
+
+def _quit(settings: Settings, argument: str) -> None:
+    settings.is_over = True
+
+
+_SETTING: dict[str, tuple[Callable[[Settings, str], None], str, str]] = {
+    ".format": (_format, "NAME", "how rows are written: text, csv, json or jsonl"),
+    ".max-rows": (_max_rows, "N", "how many rows are shown as text, or all"),
+    ".help": (_help, "", "what there is"),
+    ".quit": (_quit, "", "end; Ctrl-D does too"),
+    ".exit": (_quit, "", ""),
+}
+COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
+    ".tables": (_tables, "[TEXT]", "the tables whose names hold the text; after USE, those in what it chose"),
+    ".schema": (_schema, "TABLE", "the columns of a table, and their types"),
+    ".plan": (_plan, "[QUERY]", "which files a query reads and skips, and why; of the last one, if none is said"),
+    **_SETTING,
+}
+"""By name: the function, the argument, and the help text, which is empty for a second name."""
+
 
 _COUNTS = (["Count"], ["Success"])
 """Columns of what DuckDB says of a statement that gives no rows."""
@@ -41,7 +139,7 @@ class Session:
     def run(self, text: str) -> None:
         """Run a command, or statements."""
         if text.startswith("."):
-            actions = [partial(dot_commands.run, self, text)]
+            actions = [partial(run_command, self, text)]
         else:
             actions = [partial(self._run, statement) for statement in statements(text)]
         for action in actions:
@@ -59,10 +157,7 @@ class Session:
                 self.connection.release()
 
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
-        with (
-            results.result_stream() as stream,
-            terminal.progress_until_written("running the query", stream) as written,
-        ):
+        with results.result_stream() as stream, terminal.progress_until_written("running the query", stream) as written:
             write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
 
 
@@ -92,7 +187,7 @@ def guarded(action: Callable[[], None]) -> bool:
 
 
 class ApartSession:
-    """As `harness.cli.shell.session.Session`, for inputs that run in workers. What only sets something is done here.
+    """A session whose inputs run in workers. Commands that only set something run here.
 
     run_apart: runs an input in a worker, given how rows are shown there; tells whether all of it could be done.
     """
@@ -116,7 +211,7 @@ class ApartSession:
             self.has_failed = not guarded(partial(self._run_there, text)) or self.has_failed
 
     def _run(self, text: str) -> None:
-        if text.startswith(".") and dot_commands.set_only(self, text):
+        if text.startswith(".") and set_only(self, text):
             return
         if text.rstrip(" ;") == ".plan":
             text = f".plan {' '.join(self._last.split())}"

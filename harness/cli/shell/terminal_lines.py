@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from harness.cli.shell.dot_commands import COMMANDS
+from harness.cli.shell.session import COMMANDS
 from harness.cli.writers import RowFormat
 from harness.errors import HarnessError, HarnessWarning
 from harness.metadata.catalogs.catalog import Name
@@ -33,14 +33,14 @@ over partition pivot qualify right select semi summarize table temp then to true
 where window with
 """
 WORDS = tuple(_SQL.split())
-"""Of SQL, that people type."""
+"""Words of SQL that people type."""
 _NAMED = re.compile(r'(?:"(?:[^"]|"")*"|[\w$]+)(?:\.(?:"(?:[^"]|"")*"|[\w$]+))*')
 
 
 def completions(
     word: str, text: str, names: Callable[[], Iterable[Name]], columns: Callable[[str], Sequence[str]]
 ) -> list[str]:
-    """What the word may become, in order, without those that it is already.
+    """The completions of a word, in order.
 
     Args:
         word: that is being typed, up to the cursor; a qualified name is one.

@@ -14,8 +14,8 @@ from pathlib import Path
 from harness.engines.registry import find_engine
 from harness.errors import RequestError
 from harness.testing.conformance.own import NAMES, OwnReader, ReaderUnderTest
-from harness.testing.conformance.readers import READERS
-from harness.testing.conformance.workers import NOT_INSTALLED, Worker, interpreter_of
+from harness.testing.conformance.readers import READERS, SCRIPT, interpreter_of
+from harness.testing.conformance.workers import NOT_INSTALLED, Worker
 
 GROUP = "harness.engines"
 TIME_LIMIT_S = 60.0
@@ -63,8 +63,7 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
     if name in NAMES:
         return _own(name, places.tables)
     if name in READERS:
-        script = READERS[name]
-        command = [interpreter_of(script, places.pythons), str(script.script), *script.arguments]
+        command = [interpreter_of(READERS[name], places.pythons), str(SCRIPT), name]
         return _worker(name, command, places, resources, {})
     target = name if ":" in name else _entry_points().get(name)
     if target is None:

@@ -9,18 +9,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import importlib.util
 import itertools
 import json
 import os
 import queue
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +25,6 @@ import pyarrow as pa
 
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.conformance.own import TableAt
-
-# A child process that answers lines with lines, within a time limit.
-
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 3
@@ -138,43 +132,6 @@ NOT_INSTALLED = "NotInstalled"
 START_LIMIT_S = 60.0
 """Seconds in which a worker must have imported its engine, unless a read may take even longer."""
 _SERVER = Path(__file__).with_name("worker.py")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerScript:
-    """An engine that runs as a script, see `harness.testing.conformance.worker`.
-
-    name: the engine's. script: the file. arguments: what it is given.
-    modules: what must be importable for it; where it is in this interpreter, this one serves.
-    install: what to install for it, as words after `pip install`.
-    """
-
-    name: str
-    script: Path
-    modules: tuple[str, ...]
-    install: str
-    arguments: tuple[str, ...] = ()
-
-
-def interpreter_of(engine: WorkerScript, pythons: Mapping[str, str]) -> str:
-    """The Python that runs an engine: the one given, HARNESS_PYTHON_<NAME>, or this one if it has the modules.
-
-    Raises:
-        RequestError: there is none; of cause `NOT_INSTALLED`.
-    """
-    variable = "HARNESS_PYTHON_" + engine.name.upper().replace("-", "_")
-    given = pythons.get(engine.name) or os.environ.get(variable)
-    if given:
-        return given
-    lacking = [name for name in engine.modules if importlib.util.find_spec(name) is None]
-    if lacking:
-        raise RequestError(
-            f"Cannot use the engine {engine.name}: {', '.join(lacking)} is not installed; "
-            f"pip install pyarrow {engine.install}, or name an interpreter that has it by --python {engine.name}=PATH "
-            f"or {variable}",
-            cause=NOT_INSTALLED,
-        )
-    return sys.executable
 
 
 class Worker:

@@ -21,8 +21,7 @@ from pyspark.sql.utils import is_remote
 
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.testing.jobs.opened import Asked, Opened
-from harness.testing.jobs.tables import JobTables, Target, path_key
-from harness.testing.jobs.writes import Write, overwrite_of
+from harness.testing.jobs.tables import JobTables, Target, Write, overwrite_of, path_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,14 +20,10 @@ from harness.engines.spark.gateway import has_gateway
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog
 from harness.testing.jobs.bridge import BRIDGE
-from harness.testing.jobs.tables import DEFAULT_CATALOG, PATH_CATALOGS, SESSION_CATALOG, JobTables
-from harness.testing.jobs.writes import Write, since_whole
+from harness.testing.jobs.tables import DEFAULT_CATALOG, PATH_CATALOGS, SESSION_CATALOG, JobTables, Write, since_whole
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-
-
-# The JVM's side of sessions under test: classes, data sources, rules and the parser, each given once.
 
 
 PACKAGE = "harness.testing.jobs"

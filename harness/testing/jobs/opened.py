@@ -114,9 +114,6 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# Which point of a table a job reads, in the words of Iceberg's and Delta's readers on Spark.
-
-
 _ID, _TIME, _REFS = "snapshot-id", "as-of-timestamp", ("branch", "tag")
 _VERSION, _TIMESTAMP = "versionasof", "timestampasof"
 _POINTS = (_ID, _TIME, *_REFS, _VERSION, _TIMESTAMP)

@@ -118,10 +118,7 @@ def _catalog(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | 
     return None if catalog is None else open_catalog(catalog)
 
 
-# Sessions with the reference implementations, for jobs that do what harness does not: merge, update, delete.
-
-
-_PINNED = Path(__file__).parents[1] / "conformance/readers/reference.json"
+_PINNED = Path(__file__).parents[1] / "conformance/reference.json"
 _ICEBERG = "spark.sql.catalog.spark_catalog"
 
 

@@ -1,4 +1,4 @@
-"""The tables that a job under test sees: by name and by path, to read as they are, and to write apart from them."""
+"""What a job under test writes: rows in a scratch directory, with how they were written."""
 
 from __future__ import annotations
 
@@ -6,26 +6,98 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from harness.errors import RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, written
+from harness.metadata.files.parquet import open_parquet
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
 from harness.testing.jobs.opened import FrameRows, Opened, PlannedRows, at_version, names_point, read_point
-from harness.testing.jobs.writes import Write, since_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Metadata tables of a source, as rows of a job.
+_WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One write of a job.
+
+    mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace` or `createOrReplace`.
+    partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
+    where: of an overwrite, which rows it takes the place of; None: all.
+    schema: of the rows, as Spark has it.
+    options: of the write.
+    directory: where the rows are, as Parquet; None: there are none, as of `CREATE TABLE`.
+    """
+
+    mode: str
+    schema: StructType
+    directory: Path | None
+    partitioned_by: tuple[str, ...] = ()
+    where: str | None = None
+    options: Mapping[str, str] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what stood in the table before is gone."""
+        return self.mode in _WHOLE and self.where is None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the table's rows are known after it, if they were before."""
+        return self.is_whole or self.mode == "append"
+
+    @property
+    def rows(self) -> pa.Table:
+        """The rows that were written, in any order; instants in UTC."""
+        schema = _arrow_schema(self.schema)
+        files = [] if self.directory is None else sorted(self.directory.rglob("*.parquet"))
+        tables = [open_parquet(file).read() for file in files]
+        return pa.concat_tables([schema.empty_table(), *(_as(table, schema) for table in tables)])
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    zone: dict[str, Any] = (
+        {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    )  # since Spark 4.1
+    return to_arrow_schema(schema, **zone)
+
+
+def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [table.column(field.name).cast(field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
+    """The mode of an overwrite and which rows it takes the place of, by the options of Delta's and Iceberg's writers.
+
+    dynamic: whether the session says that overwrites are of partitions.
+    """
+    given = {name.lower().removeprefix("option."): value for name, value in options.items()}
+    if "replacewhere" in given:
+        return "overwrite", given["replacewhere"]
+    modes = (given.get("partitionoverwritemode"), given.get("overwrite-mode"))
+    told = next((mode for mode in modes if mode is not None), "dynamic" if dynamic else "static")
+    return ("overwritePartitions" if told.lower() == "dynamic" else "overwrite"), None
+
+
+def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
+    """The writes from the last one that took the place of all rows."""
+    starts = [number for number, write in enumerate(writes) if write.is_whole]
+    return writes[starts[-1] :] if starts else writes
 
 
 DESCRIBE = "describe "
@@ -83,9 +155,6 @@ def _arrow_rows(name: str, rows: pa.Table) -> FrameRows:
     schema = from_arrow_schema(rows.schema)
     assert isinstance(schema, StructType)
     return FrameRows(name=name, schema=schema, make=lambda spark: spark.createDataFrame(rows, schema))
-
-
-# How a source is partitioned, in the words of Spark.
 
 
 _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}

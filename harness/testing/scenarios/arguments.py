@@ -6,7 +6,7 @@ Every error names the place (file, step, key), says what was expected and what w
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from harness.errors import RequestError
 
@@ -126,30 +126,6 @@ def label_of(known: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
     return known[label]
 
 
-# What the histories of both formats have in common: how an operation is told, and changes of columns by path.
-
-
-class ColumnBuilder(Protocol):
-    """The part of a table's builder that changes columns; a path is dotted, from the top."""
-
-    def drop_column(self, path: str) -> object:
-        """Drop a column or nested field."""
-
-    def rename_column(self, path: str, name: str) -> object:
-        """Rename a column or nested field."""
-
-    def move_column(self, path: str, index: int) -> object:
-        """Move a column or nested field to a 0-based place among its siblings."""
-
-
-class HasTable(Protocol):
-    """A history of a table being built."""
-
-    @property
-    def table(self) -> ColumnBuilder:
-        """The builder."""
-
-
 def operation_of(operation: object, known: Collection[str], histories: str) -> tuple[str, Any]:
     """Name and value of one operation of a scenario.
 
@@ -164,24 +140,3 @@ def operation_of(operation: object, known: Collection[str], histories: str) -> t
     if name not in known:
         raise RequestError(f"Unknown operation {name!r}: {histories} have {', '.join(known)}")
     return name, value
-
-
-def drop_column(history: HasTable, value: Any, place: str) -> None:
-    """`drop-column: PATH`."""
-    history.table.drop_column(checked(str, value, place))
-
-
-def rename_column(history: HasTable, value: Any, place: str) -> None:
-    """`rename-column: {path: a.b, to: c}`."""
-    given = Arguments(value, place)
-    path, to = given.text("path"), given.text("to")
-    given.finish()
-    history.table.rename_column(path, to)
-
-
-def move_column(history: HasTable, value: Any, place: str) -> None:
-    """`move-column: {path: a.b, to: 0}`."""
-    given = Arguments(value, place)
-    path, to = given.text("path"), given.integer("to")
-    given.finish()
-    history.table.move_column(path, to)

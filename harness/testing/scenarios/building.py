@@ -31,8 +31,6 @@ from harness.testing.scenarios.model import Built, Expectation, History, Resolve
 from harness.testing.scenarios.values import expanded, stored_struct
 from harness.testing.writing.iceberg.types import schema_of
 
-# Expected rows as an Arrow table in the exact types that a read gives (`harness.metadata.model.schema.arrow_field`).
-
 
 def expected_table(fields: Sequence[Field], rows: Sequence[Any], labels: Mapping[str, str]) -> pa.Table:
     """The rows, in order.

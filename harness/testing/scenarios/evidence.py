@@ -189,9 +189,6 @@ def _plain(content: bytes) -> bytes:
     return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
 
-# What the log of a built Delta table says on disk, for the proofs of features; what cannot be read says nothing.
-
-
 _COMMIT = re.compile(r"(\d{20})\.json")
 _COMPACTION = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 _CHECKPOINT = re.compile(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from harness.metadata.model.schema import Field, Schema
+from harness.testing.scenarios.arguments import Arguments, checked
+from harness.testing.writing.places import inside
 
 TableFormat: TypeAlias = Literal["iceberg", "delta"]
 SelectorKind: TypeAlias = Literal["current", "snapshot", "ref", "version", "timestamp", "changes"]
@@ -128,51 +131,85 @@ class ResolvedExpectation:
     opening: Mapping[str, Any] = field(default_factory=dict)
 
 
-class History(Protocol):
+class History(ABC):
     """The builder of one format, driven by the operations of a scenario.
 
-    `iceberg_history.IcebergHistory` and `delta_history.DeltaHistory`; both are made with (directory, table), the
-    mapping under a scenario's `table`.
+    Made with (directory, table), the mapping under a scenario's `table`. table: the builder. writes: writes the files,
+    and has them by label. commits: versions or snapshot ids by label. directory: holds all that is written.
     """
 
+    table: Any
+    writes: Any
+    commits: dict[str, int]
+    directory: Path
+
     @property
+    def labels(self) -> Mapping[str, str]:
+        """Recorded paths of files by label; `_file` of expected rows is given by label."""
+        return {label: handle.path for label, handle in self.writes.files.items()}
+
+    @property
+    @abstractmethod
     def location(self) -> Path:
         """The directory where the table is now."""
 
     @property
+    @abstractmethod
     def metadata_path(self) -> Path | None:
         """The newest metadata file; None: the format finds its own."""
 
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Recorded paths of data and delete files by label; `_file` of expected rows is given by label."""
-
+    @abstractmethod
     def apply(self, operation: Mapping[str, Any]) -> None:
-        """Run one operation, as it stands under `history`.
+        """Runs one operation, as it stands under `history`.
 
         Raises:
             RequestError: an operation, key or label that does not exist, or a value of the wrong type.
         """
 
+    @abstractmethod
     def resolve(self, selector: Selector) -> ResolvedSelector:
         """The selector with labels replaced by ids.
 
         Raises:
-            RequestError: there is no such commit.
+            RequestError: there is no such commit, or the format has no such selector.
         """
 
+    @abstractmethod
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-        """What is known of a catalog, as arguments of `harness.open_table`.
+        """Arguments of `harness.open_table`, and of the oracle's planner, for a catalog's answer.
 
         Raises:
-            RequestError: it cannot be, or the format has no such tables.
+            RequestError: the answer cannot be, or the format has no such tables.
         """
 
+    @abstractmethod
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """The schema that a read at the selector shows."""
 
+    @abstractmethod
     def metadata_field(self, name: str) -> Field | None:
         """The metadata column of this name, such as `_pos`, typed for this table; None: there is none."""
+
+    def _drop_column(self, value: Any, place: str) -> None:
+        self.table.drop_column(checked(str, value, place))
+
+    def _rename_column(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        path, to = given.text("path"), given.text("to")
+        given.finish()
+        self.table.rename_column(path, to)
+
+    def _move_column(self, value: Any, place: str) -> None:
+        given = Arguments(value, place)
+        path, to = given.text("path"), given.integer("to")
+        given.finish()
+        self.table.move_column(path, to)
+
+    def _new_folder(self, value: Any, place: str) -> Path:
+        """The folder that `move-table` moves the table to."""
+        target = inside(self.directory, self.directory / checked(str, value, place))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ import datetime as dt
 import math
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from harness.errors import RequestError
@@ -230,17 +231,14 @@ def _offset_seconds(zone: str | None) -> int:
     return (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
 
 
-# Rows of a scenario: a list of them, or a mapping that counts them.
-#
-#     rows: [[1, x], {id: 2, name: y}]
-#     rows: {count: 6000, row: ['{i}', 'name {i}'], from: 0, except: [0, 5999]}
-#
-# `{i}` stands for the number of the row, counted from `from` (0 if it is left out); a text that is nothing else becomes
-# that number, in other texts it becomes its digits. `except` leaves numbers out; so do ranges in it: [[100, 199]].
-
-
 def expanded(rows: Any, place: str) -> list[Any]:
-    """The rows, counted ones written out.
+    """The rows, with counted rows written out.
+
+        rows: [[1, x], {id: 2, name: y}]
+        rows: {count: 6000, row: ['{i}', 'name {i}'], from: 0, except: [0, 5999]}
+
+    `{i}` is the number of the row, counted from `from` (default 0). A text that is nothing else becomes the number; in
+    other texts `{i}` becomes its digits. `except` leaves numbers out, and ranges of numbers: [[100, 199]].
 
     Raises:
         RequestError: they have neither form.
@@ -252,7 +250,7 @@ def expanded(rows: Any, place: str) -> list[Any]:
     row = given.any("row")
     omitted = _omitted(given.of(list, "except", []), place)
     given.finish()
-    return [_filled(row, i) for i in range(start, start + count) if i not in omitted]
+    return [replaced(row, partial(_numbered, i=i)) for i in range(start, start + count) if i not in omitted]
 
 
 def _omitted(entries: list[Any], place: str) -> set[int]:
@@ -263,15 +261,19 @@ def _omitted(entries: list[Any], place: str) -> set[int]:
     return numbers
 
 
-def _filled(value: Any, i: int) -> Any:
+def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with the texts and mappings for which `change` gives something else replaced, at every level."""
     match value:
-        case "{i}":
-            return i
         case str():
-            return value.replace("{i}", str(i))
+            return change(value)
         case Mapping():
-            return {key: _filled(item, i) for key, item in value.items()}
+            other = change(value)
+            return {k: replaced(v, change) for k, v in value.items()} if other is value else other
         case list() | tuple():
-            return [_filled(item, i) for item in value]
+            return [replaced(item, change) for item in value]
         case _:
             return value
+
+
+def _numbered(value: Any, i: int) -> Any:
+    return (i if value == "{i}" else value.replace("{i}", str(i))) if isinstance(value, str) else value

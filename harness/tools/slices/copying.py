@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.errors import RequestError, StorageError
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
-from harness.testing.writing.columnless_files import inside
+from harness.testing.writing.places import inside
 from harness.tools.slices.place import FILES, ORIGINALS, Place, writing
 
 _PIECE = 1 << 23  # bytes that are held of a file at a time

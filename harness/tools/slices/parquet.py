@@ -18,7 +18,7 @@ from harness.errors import CorruptFileError, UnsupportedError
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import from_numpy, plain_type
 from harness.metadata.model.schema import Field
-from harness.testing.writing.columnless_files import write_columnless_parquet
+from harness.testing.writing.arrow import write_columnless_parquet
 from harness.tools.slices.masking import OLD_INT96, Mask, check_calendar, check_stored
 
 _ANNOTATION = re.compile(r"field_id=\d+|\([A-Z]\w+")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.testing.writing.columnless_files import inside
+from harness.testing.writing.places import inside
 
 NOTE = "_harness_slice.json"
 """The note of where a slice came from. Names that begin so are hidden: neither format's cleaning removes them."""

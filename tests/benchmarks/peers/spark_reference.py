@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from spark_sessions import answer, started
 
-_PINNED = Path(__file__).parents[3] / "harness/testing/conformance/readers/reference.json"
+_PINNED = Path(__file__).parents[3] / "harness/testing/conformance/reference.json"
 
 
 def versions(format: str) -> str:

@@ -32,7 +32,7 @@ from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Type
 from harness.testing.scenarios.model import Selector, TableFormat
 from harness.testing.scenarios.values import stored_value
-from harness.testing.writing.iceberg.transforms import result_type, transform_value
+from harness.testing.writing.iceberg.document import result_type, transform_value
 from harness.testing.writing.iceberg.types import parse_type
 
 

@@ -32,8 +32,6 @@ from harness.metadata.model.schema import (
     UuidType,
 )
 
-# Geometries in the one form that a read gives: little-endian ISO well-known binary without an SRID (frontier F1.6).
-
 
 def canonical(data: bytes) -> bytes:
     """The geometry in that form. Raises CorruptFileError for bytes that are none (frontier F1.7)."""

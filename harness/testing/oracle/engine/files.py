@@ -34,11 +34,8 @@ from harness.metadata.model.schema import (
     UuidType,
 )
 from harness.storage.stores import Storage
-from harness.testing.oracle.engine.avro_blocks import UnsupportedAvroError
-from harness.testing.oracle.engine.avro_file import open_avro
+from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
 from harness.testing.oracle.engine.stored import Column, Row, StoredFile, rows_of
-
-# ORC files through pyarrow, whose Arrow fields carry the attributes of ORC types (iceberg 7.4).
 
 
 def open_orc(data: bytes) -> StoredFile:
@@ -124,9 +121,6 @@ def _binary(field: pa.Field) -> Type:
             return GeographyType()
         case _:
             return BinaryType()
-
-
-# Parquet files through pyarrow: columns by the footer's own words, rows batch by batch.
 
 
 _BATCH_ROWS = 4096

@@ -44,9 +44,6 @@ from harness.testing.oracle.engine.sql_types import (
     sql_type,
 )
 
-# Sums, differences and products in a filter, in the types in which DuckDB computes them.
-
-
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 _WIDE = Context(prec=200)
 _FLOATS: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}

@@ -31,10 +31,9 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.columns import FileColumns, Reader, refuse_opaque
-from harness.testing.oracle.engine.equality import EqualityDeletes, Key, RowKey, key_reader
+from harness.testing.oracle.engine.deletes import EqualityDeletes, Key, RowKey, deleted_positions, key_reader
 from harness.testing.oracle.engine.files import open_file, shown, wrong_count
 from harness.testing.oracle.engine.filters import Condition, compile_filter
-from harness.testing.oracle.engine.positions import deleted_positions
 from harness.testing.oracle.engine.stored import Row
 
 __all__ = ["name", "to_arrow", "version"]
@@ -125,9 +124,6 @@ class PartitionCheck:
                 )
 
 
-# Metadata columns: where a row is, and which id it has (iceberg 5.17, 5.18; delta W2, W3).
-
-
 def metadata_reader(
     plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Field, columns: FileColumns
 ) -> Callable[[Row, int], Any]:
@@ -169,9 +165,6 @@ def metadata_reader(
             return lambda row, _position: own(row, version)
         case other:
             raise AssertionError(f"no metadata column is called {other}")
-
-
-# Rows as internal values as an Arrow table in the exact types of a plan's columns.
 
 
 def table_of(rows: Sequence[Sequence[Any]], columns: Sequence[Field]) -> pa.Table:

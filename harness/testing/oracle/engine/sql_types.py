@@ -35,11 +35,6 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.oracle.engine.conversions import single
 
-# What SQL text stands for as a value of a type, as internal values, as DuckDB reads it.
-#
-# Only the usual forms; UnsupportedError for the rest, whether DuckDB reads it in a way of its own or refuses it.
-
-
 _TIME = r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
 _DATE = r"(\d{1,6})-(\d{1,2})-(\d{1,2})"
 _ZONE = r"(Z|[+-]\d{2}(?::?\d{2})?)?"

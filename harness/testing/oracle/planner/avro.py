@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
-from harness.testing.oracle.engine.avro_blocks import UnsupportedAvroError, open_container, read_items, read_long, take
+from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_container, read_items, read_long, take
 from harness.testing.oracle.engine.bounded import MOST_EMPTY, Budget
 
 Record: TypeAlias = dict[int | str, Any]

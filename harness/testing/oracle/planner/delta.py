@@ -24,14 +24,16 @@ from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDe
 from harness.storage.listings import Entry
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
-from harness.testing.oracle.planner.delta_log import Log, State, list_log, load
-from harness.testing.oracle.planner.delta_paths import check_readable, table_root
-from harness.testing.oracle.planner.delta_schema import Columns, columns_of, is_catalog_managed, is_true
-from harness.testing.oracle.planner.delta_values import partition_value
-from harness.testing.oracle.planner.delta_vectors import Target, Vectors, vector_path
+from harness.testing.oracle.planner.delta_log import Log, State, check_readable, list_log, load, table_root
+from harness.testing.oracle.planner.delta_schema import (
+    Columns,
+    columns_of,
+    is_catalog_managed,
+    is_true,
+    partition_value,
+)
 from harness.testing.oracle.planner.documents import Request
-
-# When the versions of a Delta table were committed (delta L33 to L36).
+from harness.testing.oracle.planner.vectors import Target, Vectors, vector_path
 
 
 def version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> int:
@@ -104,9 +106,6 @@ def _in_commit(log: Log, version: int, storage: Storage) -> int:
         path = log.path(log.commits[version].name)
         raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
     return time
-
-
-# Which commits are of a table that its catalog manages, and which version is its latest (delta L31, frontier F4).
 
 
 _STAGED = "_staged_commits"

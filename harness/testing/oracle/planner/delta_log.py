@@ -1,17 +1,16 @@
-"""The log of a Delta table: what lies in it, and the state that replaying it gives (delta sections 1 and 2).
-
-The independence: commits are replayed from the oldest base from which they are all there, version 0 if it is left. So
-checkpoints are read only where nothing else remains, compacted commits and `_last_checkpoint` never.
-"""
+"""Paths in a Delta log: URI references to the files that they name (delta L38 to L41)."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,17 +20,93 @@ from harness.errors import (
     HarnessError,
     InvalidTableError,
     MissingFileError,
+    RequestError,
     SnapshotNotFoundError,
     TableNotFoundError,
+    UnsupportedError,
 )
 from harness.storage.listings import Entry
-from harness.storage.paths import join
+from harness.storage.paths import is_local, join, local_path
 from harness.storage.stores import Storage
-from harness.testing.oracle.planner.delta_paths import canonical
 from harness.testing.oracle.planner.documents import needed, optional, parse_json
 from harness.testing.writing.delta.checkpoint import hint_checksum
 
-# Actions of a Delta log, checked one by one (delta L24, L25, D1).
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_LOCAL = re.compile(r"file:(?://(?:localhost)?)?(?=/(?!/))", re.IGNORECASE)
+
+
+def table_root(location: str) -> str:
+    """The table's folder: absolute, without a slash at its end."""
+    return _normal(os.path.abspath(local_path(location))) if is_local(location) else location.rstrip("/")
+
+
+def canonical(recorded: str, root: str) -> str:
+    """The file that a path in the log names: absolute, decoded once; equal for all spellings of one file.
+
+    Raises:
+        InvalidTableError: the path is empty or badly escaped (delta L38).
+        UnsupportedError: it is on another host.
+    """
+    if not recorded:
+        raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
+    if _LOCAL.match(recorded):
+        return _normal(_decoded(_LOCAL.sub("", recorded, count=1)))
+    scheme = _SCHEME.match(recorded)
+    if scheme is not None and scheme[1].lower() == "file":
+        raise UnsupportedError(f"Cannot open {recorded}: it is not on this host", rule="delta L41")
+    if scheme is not None:
+        return scheme[1].lower() + _remote(_decoded(recorded[scheme.end(1) :]))
+    path = _decoded(recorded)
+    if is_local(root):
+        return _normal(path if path.startswith("/") else f"{root}/{path}")
+    store = re.match(r"[^/]*//[^/]*", root)
+    return (store[0] if store else "") + _remote(path) if path.startswith("/") else _remote(join(root, path))
+
+
+def check_readable(path: str, storage: Storage) -> None:
+    """Returns if a physical path can be opened by what is installed.
+
+    Raises:
+        UnsupportedError: its scheme is not served (delta L41).
+    """
+    if path.startswith("/"):
+        return
+    try:
+        storage.client(path)
+    except (RequestError, OSError) as error:
+        raise UnsupportedError("Cannot open files of this scheme", file=path, rule="delta L41") from error
+    if "://" not in path:
+        raise UnsupportedError("Cannot open files of this scheme", file=path, rule="delta L41")
+
+
+def _decoded(text: str) -> str:
+    if re.search(r"%(?![0-9A-Fa-f]{2})|%00|\x00", text):
+        raise InvalidTableError(f"Invalid escapes in path {text!r}", cause="LogCorrupt", rule="delta L38")
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError as error:
+        raise InvalidTableError(f"Invalid escapes in path {text!r}", cause="LogCorrupt", rule="delta L38") from error
+
+
+def _normal(path: str) -> str:
+    return "/" + posixpath.normpath(path).lstrip("/")
+
+
+def _remote(uri: str) -> str:
+    """Without `.` and `..` segments."""
+    kept: list[str] = []
+    for segment in uri.split("/"):
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    return "/".join(kept)
+
+
+# The log of a Delta table: what lies in it, and the state that replaying it gives (delta sections 1 and 2).
+#
+# The independence: commits are replayed from the oldest base from which they are all there, version 0 if it is left. So
+# checkpoints are read only where nothing else remains, compacted commits and `_last_checkpoint` never.
 
 
 Action: TypeAlias = tuple[str, dict[str, Any]]
@@ -137,9 +212,6 @@ def _delta_actions_check(name: str, body: Any, file: str) -> None:
 
 def _corrupt(reason: str, file: str) -> CorruptFileError:
     return CorruptFileError(f"Cannot read the log: {reason}", cause="LogCorrupt", file=file, rule="delta L24")
-
-
-# Checkpoints of a Delta table as the actions that they stand for (delta L12 to L20).
 
 
 _COLUMNS = {

@@ -69,9 +69,6 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-# Days and times of day as the formats count them: days since 1970-01-01 of the proleptic Gregorian calendar.
-
-
 _CYCLE = 146_097  # days in 400 years
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -101,9 +98,6 @@ def time_of_day(hour: int, minute: int, second: int, fraction: str, *, per_secon
     if rest or fraction[9:].strip("0"):
         raise ValueError("too many digits after the second")
     return ((hour * 60 + minute) * 60 + second) * per_second + units
-
-
-# What a caller of the planner asked for.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,23 @@ from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, Posit
 from harness.storage.paths import PathMap, is_local, join, local_path
 from harness.storage.stores import Storage
 from harness.testing.oracle.planner.documents import Request, needed, optional, parse_json
-from harness.testing.oracle.planner.iceberg_deletes import Applying, applying, check_data, check_deletes, key_columns
-from harness.testing.oracle.planner.iceberg_manifests import DATA, Files, LiveFile, live_files
+from harness.testing.oracle.planner.iceberg_deletes import (
+    Applying,
+    Positions,
+    applying,
+    check_data,
+    check_deletes,
+    key_columns,
+)
+from harness.testing.oracle.planner.iceberg_manifests import (
+    DATA,
+    Files,
+    LiveFile,
+    Partitions,
+    live_files,
+    partition_fields,
+)
 from harness.testing.oracle.planner.iceberg_metadata import Metadata, read_metadata, read_with, select
-from harness.testing.oracle.planner.iceberg_partitions import Partitions, partition_fields
-from harness.testing.oracle.planner.iceberg_positions import Positions
-
-# Where an Iceberg table's current metadata is, and where its recorded paths are now (iceberg 1.1 to 1.14).
-
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")

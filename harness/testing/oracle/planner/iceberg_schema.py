@@ -36,9 +36,6 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.oracle.planner.documents import UNITS, Document, day_number, needed, optional, time_of_day
 
-# Default values of Iceberg columns from their JSON to internal values (iceberg 5.14, 5.15).
-
-
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _DATE = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")

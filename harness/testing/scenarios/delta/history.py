@@ -19,8 +19,8 @@ An operation is a mapping with one key:
 
 Those of the first three lines take more as a mapping: `{files: ..., as: LABEL, version, timestamp,
 in-commit-timestamp, operation, parameters, info, data-change}`; `delete-rows` takes {rows: {...}, storage, prefix,
-format, set}, whose `set` edits the descriptors. For FILES see `delta_writes`, for `set`, `unset` and `break` see
-`delta_edits`.
+format, set}, whose `set` edits the descriptors. For FILES see `writes`, for `set`, `unset` and `break`
+`harness.testing.scenarios.edits`, and for the files that `break` means `targets`.
 """
 
 from __future__ import annotations
@@ -33,25 +33,14 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import (
-    Arguments,
-    checked,
-    drop_column,
-    label_of,
-    move_column,
-    operation_of,
-    rename_column,
-)
-from harness.testing.scenarios.delta.edits import damage, edit, edit_lines, targets
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of
 from harness.testing.scenarios.delta.writes import DeltaWrites
-from harness.testing.scenarios.model import ResolvedSelector, Selector
-from harness.testing.writing.columnless_files import inside
+from harness.testing.scenarios.edits import damage, edit, edit_lines
+from harness.testing.scenarios.model import History, ResolvedSelector, Selector
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text
-from harness.testing.writing.delta.files import set_time
 from harness.testing.writing.delta.types import Json
-
-# What a scenario knows of the catalog that manages its table, as arguments of a read.
+from harness.testing.writing.places import inside, set_time
 
 
 def opening_of(
@@ -96,8 +85,11 @@ _COMMIT = (
 _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_row_commit_version")
 
 
-class DeltaHistory:
+class DeltaHistory(History):
     """One table being made. table: its builder; commits: versions by label."""
+
+    table: DeltaTable
+    writes: DeltaWrites
 
     def __init__(self, directory: Path, table: Mapping[str, Any]) -> None:
         """Create the table, at version 0, in a folder of `directory`.
@@ -108,7 +100,7 @@ class DeltaHistory:
             RequestError: a key is unknown or a value has the wrong type.
         """
         given = Arguments(table, "table")
-        self._directory = directory
+        self.directory = directory
         folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
         options = {name.replace("-", "_"): given.any(name) for name in _CREATE if given.has(name)}
         given.finish()
@@ -133,28 +125,15 @@ class DeltaHistory:
         """None: a Delta table is found by its directory."""
         return None
 
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Recorded paths of files by label."""
-        return {label: handle.path for label, handle in self.files.items()}
-
     def apply(self, operation: Mapping[str, Any]) -> None:
-        """Run one operation.
-
-        Raises:
-            RequestError: an operation, key or label that does not exist, or a value of the wrong type.
-        """
+        """Runs one operation."""
         name, value = operation_of(operation, _OPERATIONS, "Delta histories")
         label = _OPERATIONS[name](self, value, f"operation {name!r}")
         if label is not None:
             self.commits[label] = self.table.version
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
-        """The selector with labels replaced by versions and times.
-
-        Raises:
-            RequestError: there is no such commit, or Delta has no such selector.
-        """
+        """The selector with labels replaced by versions and times."""
         value = selector.value
         match selector.kind:
             case "current":
@@ -174,11 +153,7 @@ class DeltaHistory:
                 return ResolvedSelector(changes=(checked(int, first, "changes"), checked(int, last, "changes")))
 
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-        """What is known of the table's catalog, as arguments of `harness.open_table`.
-
-        Raises:
-            RequestError: it cannot be.
-        """
+        """Arguments of `harness.open_table` for what is known of the table's catalog."""
         return opening_of(catalog, self.table.log.staged, self.held)
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
@@ -325,9 +300,7 @@ class DeltaHistory:
         self.table.expire_log(checked(int, value, place))
 
     def _move_table(self, value: Any, place: str) -> None:
-        target = inside(self._directory, self._directory / checked(str, value, place))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        self.table.move(target)
+        self.table.move(self._new_folder(value, place))
 
     def _times(self, value: Any, place: str) -> None:
         for version, time_ms in checked(dict, value, place).items():
@@ -371,14 +344,49 @@ class DeltaHistory:
 
     def _break(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
-        damage(given, self.location, self._directory, {label: handle.file for label, handle in self.files.items()})
-        given.finish()
+        labels = {label: handle.file for label, handle in self.files.items()}
+        damage(given, self.location, self.directory, lambda text: targets(text, self.location, labels, given.place))
 
     def _time_of(self, version: int) -> int:
         """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
         info: Json = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
         moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
         return moment
+
+
+def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> list[Path]:
+    """The files that a text means: a label of a data file, `commit 3`, `checkpoint 3` (all its files), `sidecars`,
+    `compaction 1 3`, `checksum 3`, `last checkpoint`, `vectors`, or a pattern of paths below the table's directory.
+
+    Raises:
+        RequestError: there are none.
+    """
+    if text in labels:
+        return [labels[text]]
+    word, *numbers = text.split(" ")
+    digits = [f"{int(n):020d}" for n in numbers if n.isdigit()]
+    match word, digits:
+        case "commit", [version]:
+            pattern = f"_delta_log/{version}.json"
+        case "checkpoint", [version]:
+            pattern = f"_delta_log/{version}.checkpoint*"
+        case "compaction", [first, last]:
+            pattern = f"_delta_log/{first}.{last}.compacted.json"
+        case "checksum", [version]:
+            pattern = f"_delta_log/{version}.crc"
+        case "sidecars", []:
+            pattern = "_delta_log/_sidecars/*"
+        case "last", []:
+            pattern = "_delta_log/_last_checkpoint"
+        case "vectors", []:
+            pattern = "**/deletion_vector_*.bin"
+        case _:
+            pattern = text
+    found = sorted(p for p in root.glob(pattern) if p.is_file())
+    if not found:
+        names = ", ".join(labels) or "none"
+        raise RequestError(f"No file {text!r} in {place}: expected a label ({names}), `commit N`, ..., or a pattern")
+    return found
 
 
 def _positions(value: Any, place: str) -> frozenset[int]:
@@ -404,9 +412,9 @@ _OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], str | None]] = {
     "delete-rows": DeltaHistory._delete_rows,
     "commit": DeltaHistory._commit,
     "add-column": DeltaHistory._add_column,
-    "drop-column": drop_column,
-    "rename-column": rename_column,
-    "move-column": move_column,
+    "drop-column": History._drop_column,
+    "rename-column": History._rename_column,
+    "move-column": History._move_column,
     "widen-column": DeltaHistory._widen_column,
     "column-mapping": DeltaHistory._column_mapping,
     "configuration": DeltaHistory._configuration,

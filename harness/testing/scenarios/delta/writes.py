@@ -5,9 +5,9 @@
     a                                            # a file that is there already
     {file: a, set: {tags: {k: v}}, unset: [deletionVector]}
 
-`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) by pointers, see `delta_edits`. In texts
-`{table}` stands for the absolute path of the table, percent-encoded, `{path a}` for the path that the log has of file
-a and `{size a}` for its size.
+`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) by pointers, see
+`harness.testing.scenarios.edits`. In texts `{table}` is the absolute path of the table, percent-encoded, `{path a}` the
+path that the log has of file a, and `{size a}` the size of file a.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.testing.scenarios.arguments import Arguments, label_of
-from harness.testing.scenarios.delta.edits import edit
-from harness.testing.scenarios.values import expanded, natural_rows, stored_value
+from harness.testing.scenarios.edits import edit
+from harness.testing.scenarios.values import expanded, natural_rows, replaced, stored_value
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
 from harness.testing.writing.delta.types import Json, schema_json, schema_of
 from harness.testing.writing.delta.values import encoded_path
@@ -73,15 +73,11 @@ class DeltaWrites:
 
     def filled(self, value: Any, place: str) -> Any:
         """The value with its placeholders replaced, at every depth."""
-        match value:
-            case str():
-                return _PLACEHOLDER.sub(lambda found: self._placeholder(found, place), value)
-            case Mapping():
-                return {key: self.filled(item, place) for key, item in value.items()}
-            case list() | tuple():
-                return [self.filled(item, place) for item in value]
-            case _:
-                return value
+
+        def change(part: Any) -> Any:
+            return _PLACEHOLDER.sub(lambda m: self._placeholder(m, place), part) if isinstance(part, str) else part
+
+        return replaced(value, change)
 
     def schema_at(self, version: int) -> Schema:
         """The schema at a version, as the builder reads its own commits."""

@@ -3,14 +3,12 @@
     edit-metadata: {set: {properties/a: b, snapshots/0/summary: {...}}, unset: [last-updated-ms]}
     edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}   without `of` the current one
     edit-manifest: {of: FILE, set: {records/0/status: 1}, unset, entry: {...}, CHANGES}     manifests with that file
-    break: {delete: TARGET} | {truncate: TARGET, to: 10} | {corrupt: TARGET, at: 4, xor: 255}
-           | {copy: TARGET, to: PATH} | {write: PATH, text: TEXT} or {write: PATH, bytes: HEX}
-           | {enclose: TARGET}   a directory takes its place, with it inside
+    break: {delete: TARGET}, ...                             see `damage` there
 
-A pointer is keys and list indexes with `/` between them, see `delta_edits`. Of a manifest or list it leads into
-`records`, `schema`, `header` and `codec`. `entry` sets values inside the entry of the file: {status: 0,
-data_file/record_count: 5}. A value {bytes: hex} stands for bytes. CHANGES: codec: NAME; drop-fields: [name] (of the
-Avro schema, at any level); rename-fields: {name: other}; drop-ids: [name] or all; header: {key: text or null}.
+For pointers see `harness.testing.scenarios.edits`. Of a manifest or list a pointer leads into `records`, `schema`,
+`header` and `codec`. `entry` sets values inside the entry of the file: {status: 0, data_file/record_count: 5}. A value
+{bytes: hex} stands for bytes. CHANGES: codec: NAME; drop-fields: [name] (of the Avro schema, at any level);
+rename-fields: {name: other}; drop-ids: [name] or all; header: {key: text or null}.
 
 TARGET: the label of a file; `metadata`, `version hint`, `manifest list`, `manifest list of COMMIT`, `manifest of FILE`;
 or a path below the table's directory.
@@ -19,19 +17,18 @@ or a path below the table's directory.
 from __future__ import annotations
 
 import copy
-import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
+from harness.testing.scenarios import edits
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
-from harness.testing.scenarios.delta.edits import edit
-from harness.testing.writing.columnless_files import inside
+from harness.testing.scenarios.edits import edit
+from harness.testing.scenarios.values import replaced
 from harness.testing.writing.iceberg.avro import AvroDocument
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.iceberg.commit import entry_key
-from harness.testing.writing.iceberg.files import enclose
 
 _IDS = ("field-id", "element-id", "key-id", "value-id")
 
@@ -89,40 +86,14 @@ def edit_manifest(table: IcebergTable, files: Mapping[str, DataFileHandle], valu
 def damage(
     table: IcebergTable, files: Mapping[str, DataFileHandle], commits: Mapping[str, int], value: Any, place: str
 ) -> None:
-    """Do what a `break` says to a file of the table.
+    """Damages a file of the table as a `break` says.
 
     Raises:
-        RequestError: no file is meant, or what to do is unknown.
+        RequestError: no file is meant, or the kind of damage is unknown.
     """
-    given = Arguments(value, place)
     root = table.store.directory
     within = root if table.store.within is None else table.store.within
-    if given.has("write"):
-        path = inside(within, root / given.text("write"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
-        given.finish()
-        return
-    for kind in ("delete", "truncate", "corrupt", "copy", "enclose"):
-        if given.has(kind):
-            target = inside(within, _target(table, files, commits, given.text(kind), place))
-            break
-    else:
-        raise RequestError(f"Missing key in {place}: give delete, truncate, corrupt, copy, enclose or write")
-    match kind:
-        case "delete":
-            target.unlink()
-        case "truncate":
-            truncate(target, given.integer("to"))
-        case "enclose":
-            enclose(target)
-        case "corrupt":
-            corrupt(target, given.integer("at"), given.of(int, "xor", 0xFF))
-        case _:
-            to = inside(within, root / given.text("to"))
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(target, to)
-    given.finish()
+    edits.damage(Arguments(value, place), root, within, lambda text: [_target(table, files, commits, text, place)])
 
 
 class _Change:
@@ -191,28 +162,22 @@ def _target(
 
 def _bytes(value: Any) -> Any:
     """The value with each {bytes: hex} replaced by bytes."""
-    match value:
-        case {"bytes": str(digits), **rest} if not rest:
-            return bytes.fromhex(digits)
-        case Mapping():
-            return {key: _bytes(item) for key, item in value.items()}
-        case list():
-            return [_bytes(item) for item in value]
-        case _:
-            return value
+
+    def change(part: Any) -> Any:
+        is_bytes = isinstance(part, Mapping) and part.keys() == {"bytes"} and isinstance(part["bytes"], str)
+        return bytes.fromhex(part["bytes"]) if is_bytes else part
+
+    return replaced(value, change)
 
 
 def _filled(value: Any, commits: Mapping[str, int]) -> Any:
     """The value with each text `{LABEL}` replaced by the id of that commit."""
-    match value:
-        case str() if value[:1] == "{" and value[-1:] == "}" and value[1:-1] in commits:
-            return commits[value[1:-1]]
-        case Mapping():
-            return {key: _filled(item, commits) for key, item in value.items()}
-        case list():
-            return [_filled(item, commits) for item in value]
-        case _:
-            return value
+
+    def change(part: Any) -> Any:
+        is_label = isinstance(part, str) and part[:1] == "{" and part[-1:] == "}"
+        return commits.get(part[1:-1], part) if is_label else part
+
+    return replaced(value, change)
 
 
 def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids: Any, seen: set[str]) -> None:

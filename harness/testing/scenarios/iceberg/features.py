@@ -15,15 +15,8 @@ import pyarrow.parquet as pq
 
 from harness.errors import RequestError
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.scenarios.evidence import Evidence, Feature
+from harness.testing.scenarios.evidence import Evidence, Feature, footers
 from harness.testing.writing.iceberg.avro import manifest_list_schema, manifest_schema
-
-# What the files of a built Iceberg table show: row groups, codecs, field ids, nulls in deletes, Avro schemas.
-
-
-def json_text(value: Any) -> str:
-    """A document as JSON text."""
-    return json.dumps(value)
 
 
 def has_field_ids(path: str, file_format: str) -> bool:
@@ -35,7 +28,7 @@ def has_field_ids(path: str, file_format: str) -> bool:
                 return b"PARQUET:field_id" in _all_metadata(pq.read_schema(file))
             case "avro":
                 with file.open("rb") as content:
-                    return '"field-id"' in json_text(fastavro.reader(content).writer_schema)
+                    return '"field-id"' in json.dumps(fastavro.reader(content).writer_schema)
             case _:
                 return b"iceberg.id" in file.read_bytes()
     except (OSError, ValueError, pa.ArrowException):
@@ -77,7 +70,7 @@ def dangling_delete(evidence: Evidence) -> bool:
 
 def several_row_groups(evidence: Evidence) -> bool:
     """Whether a planned Parquet file has more than one row group."""
-    return any(footer.num_row_groups > 1 for footer in _footers(evidence))
+    return any(footer.num_row_groups > 1 for _, footer in footers(evidence))
 
 
 def columnless_file(evidence: Evidence) -> bool:
@@ -105,7 +98,7 @@ def data_codec(evidence: Evidence) -> bool:
     """Whether a column chunk of a planned Parquet file is compressed otherwise than by zstd."""
     return any(
         footer.row_group(g).column(c).compression != "ZSTD"
-        for footer in _footers(evidence)
+        for _, footer in footers(evidence)
         for g in range(footer.num_row_groups)
         for c in range(footer.num_columns)
     )
@@ -130,16 +123,6 @@ def compressed_metadata(evidence: Evidence) -> bool:
     """Whether the metadata file is gzip."""
     path = evidence.built.metadata_path
     return path is not None and path.read_bytes()[:2] == b"\x1f\x8b"
-
-
-def _footers(evidence: Evidence) -> Iterator[pq.FileMetaData]:
-    for _, file in evidence.planned():
-        path = Path(file["physical"].removeprefix("file://"))
-        if file["format"] == "parquet":
-            try:
-                yield pq.read_metadata(path)
-            except (OSError, pa.ArrowException):
-                continue  # a broken file shows nothing
 
 
 def _rows(path: Path, file_format: str) -> list[dict[str, Any]]:
@@ -394,7 +377,7 @@ def _readded(evidence: Evidence) -> bool:
 
 
 def _initial_default(evidence: Evidence) -> bool:
-    return any('"initial-default"' in text for text in map(json_text, evidence.metadata.get("schemas", [])))
+    return any('"initial-default"' in text for text in map(json.dumps, evidence.metadata.get("schemas", [])))
 
 
 def _name_mapping(evidence: Evidence) -> bool:

@@ -14,9 +14,9 @@ An operation is a mapping with one key:
     rename-column: {path, to}     move-column: {path, to}     widen-column: {path, type}     make-optional: PATH
     partition-spec: [[column, transform, name], ...]     properties: {...}     name-mapping: [...]     upgrade: 3
     tag, branch: {name, at: LABEL}     set-ref: {name, at: LABEL, kind}     expire: LABEL     move-table: FOLDER
-    edit-metadata, edit-manifest-list, edit-manifest, break: see `iceberg_edits`
+    edit-metadata, edit-manifest-list, edit-manifest, break: see `edits`
 
-For FILES see `iceberg_writes`. `compact` commits the operation `replace`; `sequence-number` of added data files may be
+For FILES see `writes`. `compact` commits the operation `replace`; `sequence-number` of added data files may be
 a number, or the label of the commit whose number they keep. `stage` moves no branch. `overwrite` removes all that is
 live. Table keys: schema {name: type text}, format-version, partition-spec, properties, recorded-location,
 metadata-names, metadata-codec, folder.
@@ -33,22 +33,14 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import (
-    Arguments,
-    checked,
-    drop_column,
-    label_of,
-    move_column,
-    operation_of,
-    rename_column,
-)
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of
 from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
-from harness.testing.scenarios.model import ResolvedSelector, Selector
+from harness.testing.scenarios.model import History, ResolvedSelector, Selector
 from harness.testing.scenarios.values import named, stored_value
-from harness.testing.writing.columnless_files import inside
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.iceberg.types import parse_type
+from harness.testing.writing.places import inside
 
 _CREATE = (
     ("format-version", int),
@@ -68,8 +60,11 @@ _COMMIT = (
 _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
 
 
-class IcebergHistory:
+class IcebergHistory(History):
     """One table being made. table: its builder; commits: snapshot ids by label."""
+
+    table: IcebergTable
+    writes: IcebergWrites
 
     def __init__(self, directory: Path, table: Mapping[str, Any]) -> None:
         """Create the table, without a snapshot, in a folder of `directory`.
@@ -80,7 +75,7 @@ class IcebergHistory:
             RequestError: a key is unknown or a value has the wrong type.
         """
         given = Arguments(table, "table")
-        self._directory = directory
+        self.directory = directory
         folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
         options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
         spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
@@ -105,26 +100,13 @@ class IcebergHistory:
         """The newest metadata file."""
         return self.table.metadata_path
 
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Recorded paths of files by label."""
-        return {label: handle.path for label, handle in self.files.items()}
-
     def apply(self, operation: Mapping[str, Any]) -> None:
-        """Run one operation.
-
-        Raises:
-            RequestError: an operation, key or label that does not exist, or a value of the wrong type.
-        """
+        """Runs one operation."""
         name, value = operation_of(operation, _OPERATIONS, "Iceberg histories")
         _OPERATIONS[name](self, value, f"operation {name!r}")
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
-        """The selector with labels replaced by snapshot ids and times; numbers stay.
-
-        Raises:
-            RequestError: there is no such commit, or Iceberg has no such selector.
-        """
+        """The selector with labels replaced by snapshot ids and times; numbers stay."""
         value = selector.value
         match selector.kind:
             case "current":
@@ -144,11 +126,7 @@ class IcebergHistory:
                 raise RequestError(f"Invalid {selector.kind} {value!r}: Iceberg tables have snapshots and refs")
 
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-        """None of it: the metadata file is all that an Iceberg catalog knows.
-
-        Raises:
-            RequestError: something is known.
-        """
+        """Nothing: the metadata file is all that an Iceberg catalog knows."""
         if catalog is not None:
             raise RequestError("Invalid 'catalog': it is for Delta tables")
         return {}
@@ -276,8 +254,7 @@ class IcebergHistory:
         self.table.expire(label_of(self.commits, value, "commit", place))
 
     def _move_table(self, value: Any, place: str) -> None:
-        target = inside(self._directory, self._directory / checked(str, value, place))
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target = self._new_folder(value, place)
         store = self.table.store
         shutil.move(store.directory, target)
         store.metadata_path = target / store.metadata_path.relative_to(store.directory)
@@ -327,9 +304,9 @@ _OPERATIONS: Mapping[str, Callable[[IcebergHistory, Any, str], None]] = {
     "compact": IcebergHistory._compact,
     "remove": IcebergHistory._remove,
     "add-column": IcebergHistory._add_column,
-    "drop-column": drop_column,
-    "rename-column": rename_column,
-    "move-column": move_column,
+    "drop-column": History._drop_column,
+    "rename-column": History._rename_column,
+    "move-column": History._move_column,
     "widen-column": IcebergHistory._widen_column,
     "make-optional": IcebergHistory._make_optional,
     "partition-spec": IcebergHistory._partition_spec,

@@ -162,7 +162,7 @@ class IcebergWrites:
         """The map of a file's entry with some values by column path changed; null takes the column out."""
         entries = {pair["key"]: pair["value"] for pair in handle.data_file.get(name) or ()}
         for path, value in checked(dict, values, f"{place}, key {name!r}").items():
-            field = self._statistics_field(path)
+            field = find_field(self.table.schema, path)
             if value is None:
                 entries.pop(field.id, None)
             elif name in _BOUNDS:
@@ -170,9 +170,6 @@ class IcebergWrites:
             else:
                 entries[field.id] = checked(int, value, f"{place}, {name}")
         return int_map(entries)
-
-    def _statistics_field(self, path: str) -> Field:
-        return find_field(self.table.schema, path)
 
 
 _KINDS: Mapping[str, Callable[[IcebergWrites, Arguments], list[tuple[str | None, DataFileHandle]]]] = {

@@ -27,7 +27,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from harness.metadata.model.schema import Field, Schema
-from harness.testing.writing.columnless_files import inside
 from harness.testing.writing.delta.checkpoint import (
     CheckpointKind,
     CheckpointOptions,
@@ -37,16 +36,18 @@ from harness.testing.writing.delta.checkpoint import (
 )
 from harness.testing.writing.delta.document import ColumnPath, DeltaDocument, MappingMode, edited_schema, named_protocol
 from harness.testing.writing.delta.files import (
+    BitmapFormat,
     DataFileHandle,
     FileOptions,
+    Storage,
     add_action,
     file_table,
     physical_fields,
-    stored_rows,
     table_statistics,
     write_parquet,
+    write_vectors,
 )
-from harness.testing.writing.delta.log import FIRST_TIMESTAMP_MS, Change, DeltaLog, commit_actions, vector_id
+from harness.testing.writing.delta.log import Change, DeltaLog, commit_actions, vector_id
 from harness.testing.writing.delta.types import Json, SchemaText
 from harness.testing.writing.delta.values import (
     encoded_path,
@@ -57,15 +58,11 @@ from harness.testing.writing.delta.values import (
     json_text,
     shared_values,
 )
-from harness.testing.writing.delta.vectors import BitmapFormat, Storage, write_vectors
 from harness.testing.writing.iceberg.evolution import find_field
-from harness.testing.writing.iceberg.files import corrupt, truncate
-from harness.testing.writing.iceberg.store import counted_uuid
+from harness.testing.writing.iceberg.files import stored_rows
+from harness.testing.writing.places import FIRST_TIMESTAMP_MS, corrupt, counted_uuid, inside, truncate
 
 __all__ = ["DataFileHandle", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
-
-
-# Writing one data file: which columns under which names, where it goes, and how the log names it.
 
 
 Addressing: TypeAlias = Literal["relative", "/", "file:/", "file:///", "file://localhost/"]

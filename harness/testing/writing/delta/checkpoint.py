@@ -34,16 +34,10 @@ from harness.metadata.model.schema import (
     arrow_type,
 )
 from harness.testing.writing.delta.document import MAPPING_MODE
-from harness.testing.writing.delta.files import set_time
 from harness.testing.writing.delta.log import LogState
 from harness.testing.writing.delta.types import Json, schema_of
 from harness.testing.writing.delta.values import fields_of, json_text, partition_value, statistics_value
-from harness.testing.writing.iceberg.store import counted_uuid
-
-# The columns of a Parquet checkpoint as Arrow types, and JSON actions as rows of them.
-#
-# Spec: Delta, "Checkpoint Schema".
-
+from harness.testing.writing.places import counted_uuid, set_time
 
 _TEXT = pa.string()
 _MAP = pa.map_(_TEXT, _TEXT)
@@ -239,11 +233,7 @@ class WrittenCheckpoint:
 
 
 def write_checkpoint(
-    directory: Path,
-    version: int,
-    state: LogState,
-    time_ms: int,
-    options: CheckpointOptions,
+    directory: Path, version: int, state: LogState, time_ms: int, options: CheckpointOptions
 ) -> WrittenCheckpoint:
     """Write a checkpoint of a state into the log directory.
 
@@ -376,7 +366,14 @@ class _Writer:
         """The action with the parsed columns that were asked for."""
         if "add" not in action or not self.parsed:
             return action
-        return {"add": _with_parsed_values(action["add"], self.schema, self.partition)}
+        add = action["add"]
+        return {
+            "add": {
+                **add,
+                "stats_parsed": parsed_statistics(add.get("stats"), self.schema),
+                "partitionValues_parsed": parsed_partition_values(add["partitionValues"], self.partition),
+            }
+        }
 
     def _hint(self, files: Sequence[Path], sidecars: Sequence[Path], size: int, adds: int) -> Json:
         total = sum(p.stat().st_size for p in [*files, *sidecars])
@@ -384,16 +381,6 @@ class _Writer:
         if self.options.kind == "multi-part":
             hint["parts"] = self.options.parts
         return {**hint, "sizeInBytes": total, "numOfAddFiles": adds}
-
-
-def _with_parsed_values(add: Json, schema: Schema, partition: Sequence[Field]) -> Json:
-    """An `add` action with `stats_parsed` and `partitionValues_parsed`, computed from its text forms."""
-    values: Mapping[str, str | None] = add["partitionValues"]
-    return {
-        **add,
-        "stats_parsed": parsed_statistics(add.get("stats"), schema),
-        "partitionValues_parsed": parsed_partition_values(values, partition),
-    }
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:

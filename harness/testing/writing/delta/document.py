@@ -26,7 +26,7 @@ from harness.testing.writing.delta.types import (
     type_names,
 )
 from harness.testing.writing.delta.values import json_text
-from harness.testing.writing.iceberg.store import counted_uuid
+from harness.testing.writing.places import counted_uuid
 
 MappingMode: TypeAlias = Literal["none", "name", "id"]
 ColumnPath: TypeAlias = str | tuple[str, ...]
@@ -144,10 +144,7 @@ class DeltaDocument:
         return True
 
     def begin(
-        self,
-        mode: MappingMode,
-        field_metadata: Mapping[ColumnPath, Mapping[str, Any]],
-        features: Collection[str],
+        self, mode: MappingMode, field_metadata: Mapping[ColumnPath, Mapping[str, Any]], features: Collection[str]
     ) -> None:
         """Complete a new table's document: column mapping, more field metadata, and the protocol for all of it."""
         if mode != "none":

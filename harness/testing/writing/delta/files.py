@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Collection, Mapping, Sequence
+import struct
+import uuid
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -12,28 +13,24 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyroaring import BitMap, BitMap64
 
+from harness.errors import RequestError
 from harness.metadata.model.schema import (
     Field,
     FloatType,
     ListType,
     MapType,
-    Schema,
     StructType,
     UnknownType,
     VariantType,
     children,
 )
-from harness.testing.writing.columnless_files import group_sizes, write_columnless_parquet
+from harness.testing.writing.arrow import arrow_table, group_sizes, write_columnless_parquet
 from harness.testing.writing.delta.types import Json
-from harness.testing.writing.delta.values import json_text, statistics_text
-from harness.testing.writing.iceberg.arrow import arrow_table
+from harness.testing.writing.delta.values import encoded_path, json_text, statistics_text
 from harness.testing.writing.iceberg.types import stored
-
-# Statistics of a data file as the `add` action carries them: the number of rows, bounds and null counts.
-#
-# Spec: Delta, "Per-file Statistics".
-
+from harness.testing.writing.places import set_time
 
 _ASCII_FILLER = "\x7f"
 _FILLER = "\U0010ffff"
@@ -161,12 +158,6 @@ class FileOptions:
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def stored_rows(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
-    """Natural rows by name as stored rows by field id."""
-    struct = StructType(schema.fields)
-    return [stored(struct, row) for row in rows]
-
-
 def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
     """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
     return tuple(_physical(f, names) for f in fields)
@@ -238,18 +229,6 @@ def table_statistics(
     return statistics_of(table, chosen, options.bounds_length)
 
 
-def set_time(path: Path, time_ms: int) -> None:
-    """Set access and modification time of a file, in milliseconds since 1970."""
-    os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
-
-
-def copy_with_time(path: Path, target: Path) -> None:
-    """A copy of a file, of the same times. Not `shutil.copy2`: a worker may set times, but no permissions."""
-    shutil.copyfile(path, target)
-    found = path.stat()
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
-
-
 def _physical(f: Field, names: Mapping[int, str]) -> Field:
     match f.type:
         case StructType(fields=fields):
@@ -293,3 +272,79 @@ def _with_inner_ids(kind: pa.DataType, f: Field) -> pa.DataType:
             return pa.map_(*(pa.field(p.name, _with_inner_ids(p.type, c), p.nullable) for p, c in pairs))
         case _:
             return kind
+
+
+Storage: TypeAlias = Literal["u", "i", "p"]
+BitmapFormat: TypeAlias = Literal["portable", "native"]
+PORTABLE_MAGIC = 1681511377
+NATIVE_MAGIC = 1681511376
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def z85(content: bytes) -> str:
+    """Bytes in Z85, after zero bytes are put at the end up to a multiple of four."""
+    content += bytes(-len(content) % 4)
+    text = ""
+    for (number,) in struct.iter_unpack(">I", content):
+        digits = ""
+        for _ in range(5):
+            number, digit = divmod(number, 85)
+            digits = Z85[digit] + digits
+        text += digits
+    return text
+
+
+def bitmap_bytes(positions: Iterable[int], form: BitmapFormat) -> bytes:
+    """The serialized bitmap of 0-based positions, from its magic number on."""
+    if form == "portable":
+        return struct.pack("<i", PORTABLE_MAGIC) + BitMap64(positions).serialize()
+    buckets: dict[int, BitMap] = {}
+    for position in positions:
+        buckets.setdefault(position >> 32, BitMap()).add(position & 0xFFFFFFFF)
+    parts = [buckets.get(key, BitMap()).serialize() for key in range(max(buckets, default=-1) + 1)]
+    body = b"".join(struct.pack("<i", len(part)) + part for part in parts)
+    return struct.pack("<ii", NATIVE_MAGIC, len(parts)) + body
+
+
+def vector_file_bytes(payloads: Iterable[bytes]) -> tuple[bytes, list[int]]:
+    """The content of a file of deletion vectors, and the offset of each."""
+    content = b"\x01"
+    offsets = []
+    for payload in payloads:
+        offsets.append(len(content))
+        content += struct.pack(">i", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
+    return content, offsets
+
+
+def write_vectors(
+    root: Path,
+    name: uuid.UUID,
+    time_ms: int,
+    positions: Iterable[Iterable[int]],
+    *,
+    storage: Storage = "u",
+    prefix: str = "",
+    form: BitmapFormat = "portable",
+) -> list[dict[str, Any]]:
+    """Write one file with a deletion vector for each set of positions, unless they are inline; their descriptors.
+
+    root: the table's directory. name: names the file. time_ms: its modification time.
+    prefix: the folder under the root that the file stands in.
+    """
+    sets = [sorted(set(s)) for s in positions]
+    payloads = [bitmap_bytes(s, form) for s in sets]
+    facts = [{"sizeInBytes": len(p), "cardinality": len(s)} for p, s in zip(payloads, sets, strict=True)]
+    if storage == "i":
+        return [{"storageType": "i", "pathOrInlineDv": z85(p), **fact} for p, fact in zip(payloads, facts, strict=True)]
+    if "/" in prefix:
+        raise RequestError(f"Cannot use the prefix {prefix!r} for a deletion vector: it is one folder name, without /")
+    content, offsets = vector_file_bytes(payloads)
+    path = root / prefix / f"deletion_vector_{name}.bin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    set_time(path, time_ms)
+    spelled = prefix + z85(name.bytes) if storage == "u" else f"file://{encoded_path(str(path.absolute()))}"
+    return [
+        {"storageType": storage, "pathOrInlineDv": spelled, "offset": offset, **fact}
+        for offset, fact in zip(offsets, facts, strict=True)
+    ]

@@ -15,12 +15,11 @@ from urllib.parse import unquote
 
 from harness.errors import RequestError
 from harness.testing.writing.delta.document import DeltaDocument
-from harness.testing.writing.delta.files import DataFileHandle, copy_with_time, set_time
+from harness.testing.writing.delta.files import DataFileHandle
 from harness.testing.writing.delta.types import Json
 from harness.testing.writing.delta.values import json_text
-from harness.testing.writing.iceberg.store import counted_uuid
+from harness.testing.writing.places import FIRST_TIMESTAMP_MS, copy_with_time, counted_uuid, set_time
 
-FIRST_TIMESTAMP_MS = 1_700_000_000_000
 SECOND_MS = 1000
 STAGED_COMMITS = "_staged_commits"
 
@@ -206,11 +205,6 @@ def _checksum(state: LogState) -> Json:
         "protocol": state.protocol,
         "allFiles": state.adds,
     }
-
-
-# The actions of a commit: commitInfo, removals, change files, row ids.
-#
-# Spec: Delta, "Actions", "Row Tracking", "In-Commit Timestamps".
 
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"

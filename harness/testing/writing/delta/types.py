@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, TypeAlias
 
-from harness.errors import RequestError
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -32,6 +31,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     VariantType,
 )
+from harness.testing.writing.iceberg.types import TypeText
 
 Json: TypeAlias = dict[str, Any]
 SchemaText: TypeAlias = Mapping[str, Any]
@@ -91,11 +91,8 @@ def parse_type(text: str) -> tuple[Any, bool]:
     `int`, `decimal(9, 2)`, `timestamp` (an instant), `timestamp_ntz`, `void`, `array<string not null>`,
     `map<string, int>`, `struct<a: int not null, b: struct<c: string>>`. A name that Delta does not know stays as it is.
     """
-    tokens = _TOKEN.findall(text)
-    type_, nullable = _parse(tokens)
-    if tokens:
-        raise RequestError(f"Cannot read the type {text!r}: unexpected {tokens[0]!r}; write for example array<string>")
-    return type_, nullable
+    type_, required = TypeText[Any](_TOKEN.findall(text), _parse_bare).whole(text, "array<string>")
+    return type_, not required
 
 
 def schema_of(document: Json, *, mapped: bool) -> Schema:
@@ -201,56 +198,22 @@ def _json_of(type_: Type) -> Any:
             return next((name for name, known in _SIMPLE.items() if known == type_), str(type_))
 
 
-def _parse(tokens: list[str]) -> tuple[Any, bool]:
-    if not tokens:
-        raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
-    type_ = _parse_bare(tokens.pop(0), tokens)
-    required = [t.lower() for t in tokens[:2]] == ["not", "null"]
-    if required:
-        del tokens[:2]
-    return type_, not required
-
-
-def _parse_bare(word: str, tokens: list[str]) -> Any:
+def _parse_bare(word: str, text: TypeText[Any]) -> Any:
     name = _ALIASES.get(word.lower(), word)
     match name:
+        case "struct" if text.tokens[:2] == ["<", ">"]:
+            del text.tokens[:2]
+            return {"type": "struct", "fields": []}
         case "struct":
-            return {"type": "struct", "fields": list(_parse_members(tokens))}
+            members = [{"name": n, "type": t, "nullable": not r, "metadata": {}} for n, t, r in text.members()]
+            return {"type": "struct", "fields": members}
         case "array":
-            _expect(tokens, "<")
-            element, nullable = _parse(tokens)
-            _expect(tokens, ">")
-            return {"type": "array", "elementType": element, "containsNull": nullable}
+            ((element, required),) = text.arguments(1)
+            return {"type": "array", "elementType": element, "containsNull": not required}
         case "map":
-            _expect(tokens, "<")
-            key, _ = _parse(tokens)
-            _expect(tokens, ",")
-            value, nullable = _parse(tokens)
-            _expect(tokens, ">")
-            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}
-        case _ if tokens[:1] == ["("]:
-            end = tokens.index(")") + 1
-            arguments = "".join(tokens[:end])
-            del tokens[:end]
-            return f"{name}{arguments}"
+            (key, _), (value, required) = text.arguments(2)
+            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": not required}
+        case _ if text.tokens[:1] == ["("]:
+            return f"{name}({text.words(')')})"
         case _:
             return name
-
-
-def _parse_members(tokens: list[str]) -> Iterator[Json]:
-    if tokens[:2] == ["<", ">"]:
-        del tokens[:2]
-        return
-    separator = _expect(tokens, "<")
-    while separator != ">":
-        name = tokens.pop(0)
-        _expect(tokens, ":")
-        type_, nullable = _parse(tokens)
-        yield {"name": name, "type": type_, "nullable": nullable, "metadata": {}}
-        separator = _expect(tokens, ",", ">")
-
-
-def _expect(tokens: list[str], *wanted: str) -> str:
-    if not tokens or tokens[0] not in wanted:
-        raise RequestError(f"Cannot read a type: expected {' or '.join(wanted)}, got {' '.join(tokens) or 'the end'}")
-    return tokens.pop(0)

@@ -149,9 +149,6 @@ def _hive_escape(text: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in _HIVE_ESCAPED else c for c in text)
 
 
-# Partition values of files: given by name, or shared by the rows; and the folder that is named after them.
-
-
 def fields_of(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
     """The columns with these names, in the order of the names."""
     by_name = {f.name: f for f in schema.fields}

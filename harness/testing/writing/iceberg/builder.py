@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -29,22 +30,21 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.testing.writing.iceberg import commit as commits
-from harness.testing.writing.iceberg import deletes, evolution
-from harness.testing.writing.iceberg.avro import AvroDocument
+from harness.testing.writing.iceberg import evolution
+from harness.testing.writing.iceberg import files as deletes
+from harness.testing.writing.iceberg.avro import AvroDocument, MetadataCodec, MetadataNames, TableStore
 from harness.testing.writing.iceberg.document import SpecEntry, TableDocument, empty_document
 from harness.testing.writing.iceberg.files import (
     DataFileHandle,
     FileFormat,
     FileOptions,
     bare_data_file,
-    corrupt,
     stored_rows,
-    truncate,
     write_file,
 )
 from harness.testing.writing.iceberg.partitions import grouped, partition_directory, partition_of
-from harness.testing.writing.iceberg.store import MetadataCodec, MetadataNames, TableStore, counted_uuid
 from harness.testing.writing.iceberg.types import default_json, parse_type, schema_of, stored, with_fresh_ids
+from harness.testing.writing.places import corrupt, counted_uuid, truncate
 
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
 
@@ -295,7 +295,7 @@ class IcebergTable:
         initial_default: natural value of the rows that exist already. write_default: None: the same.
         """
         type_, required = parse_type(type_text)
-        ids = evolution.ids_after(self.document.doc["last-column-id"])
+        ids = count(self.document.doc["last-column-id"] + 1)
         (field,) = with_fresh_ids((Field(id=0, name=name, type=type_, required=required),), ids)
         field = replace(field, initial_default=stored(field.type, initial_default))
         written = initial_default if write_default is None else write_default
@@ -416,8 +416,19 @@ class IcebergTable:
         return self.store.recorded(f"data/{directory}{self._files:05d}{ending}" if path is None else path)
 
     def _context(self, snapshot_id: int, parent_id: int | None) -> commits.CommitContext:
-        store, load = self.store.store_manifest, self.store.load
-        return commits.context_of(self.document, snapshot_id=snapshot_id, parent_id=parent_id, store=store, load=load)
+        document = self.document
+        return commits.CommitContext(
+            version=document.version,
+            snapshot_id=snapshot_id,
+            parent_id=parent_id,
+            sequence_number=document.doc.get("last-sequence-number", -1) + 1,
+            next_row_id=document.doc.get("next-row-id"),
+            schema_json=document.current_schema_json(),
+            partition_fields={i: document.partition_fields(i) for i in document.specs},
+            spec_json={i: document.spec_json(i) for i in document.specs},
+            store=self.store.store_manifest,
+            load=self.store.load,
+        )
 
     def _manifest_list_path(self, snapshot_id: int | None) -> str:
         wanted = self.snapshot_id if snapshot_id is None else snapshot_id

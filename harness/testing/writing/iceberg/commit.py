@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import Field, FloatType, Type
+from harness.metadata.model.schema import Field, FloatType
 from harness.testing.writing.iceberg.avro import (
     AvroDocument,
     avro_name,
@@ -21,7 +21,6 @@ from harness.testing.writing.iceberg.avro import (
     manifest_list_schema,
     manifest_schema,
 )
-from harness.testing.writing.iceberg.document import TableDocument
 from harness.testing.writing.iceberg.files import DataFileHandle
 from harness.testing.writing.iceberg.types import bound_bytes
 
@@ -47,29 +46,6 @@ class CommitContext:
     spec_json: Mapping[int, list[dict[str, Any]]]
     store: Callable[[AvroDocument], tuple[str, int]]
     load: Callable[[str], AvroDocument]
-
-
-def context_of(
-    document: TableDocument,
-    *,
-    snapshot_id: int,
-    parent_id: int | None,
-    store: Callable[[AvroDocument], tuple[str, int]],
-    load: Callable[[str], AvroDocument],
-) -> CommitContext:
-    """The context of the next commit to the table that the document describes."""
-    return CommitContext(
-        version=document.version,
-        snapshot_id=snapshot_id,
-        parent_id=parent_id,
-        sequence_number=document.doc.get("last-sequence-number", -1) + 1,
-        next_row_id=document.doc.get("next-row-id"),
-        schema_json=document.current_schema_json(),
-        partition_fields={i: document.partition_fields(i) for i in document.specs},
-        spec_json={i: document.spec_json(i) for i in document.specs},
-        store=store,
-        load=load,
-    )
 
 
 def new_manifests(
@@ -266,13 +242,9 @@ def _summary(field: Field, tuples: Iterable[Mapping[str, Any]]) -> dict[str, Any
     return {
         "contains_null": None in values,
         "contains_nan": any(_is_nan(v) for v in values) if isinstance(field.type, FloatType) else None,
-        "lower_bound": _bound(field.type, min(numbers, key=_float_order)) if numbers else None,
-        "upper_bound": _bound(field.type, max(numbers, key=_float_order)) if numbers else None,
+        "lower_bound": bound_bytes(field.type, min(numbers, key=_float_order)) if numbers else None,
+        "upper_bound": bound_bytes(field.type, max(numbers, key=_float_order)) if numbers else None,
     }
-
-
-def _bound(type_: Type, value: Any) -> bytes | None:
-    return bound_bytes(type_, value)
 
 
 def _float_order(value: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from itertools import count
 from typing import TypeAlias
 
 from harness.errors import RequestError
@@ -88,11 +87,6 @@ def move(schema: Schema, path: Path, index: int) -> Schema:
 def largest_id(schema: Schema) -> int:
     """The largest field id at any level; 0 for a schema without fields."""
     return max((f.id for _, f in schema.walk()), default=0)
-
-
-def ids_after(last: int) -> count[int]:
-    """Unused field ids."""
-    return count(last + 1)
 
 
 def _locate(schema: Schema, path: Path) -> tuple[Field, ...]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+import struct
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,12 +14,14 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from harness.errors import RequestError
 from harness.metadata.model.arrow_values import elements_of
 from harness.metadata.model.schema import (
     Field,
     FloatType,
+    IntegerType,
     ListType,
     MapType,
     Schema,
@@ -25,12 +30,17 @@ from harness.metadata.model.schema import (
     UnknownType,
     VariantType,
 )
-from harness.testing.writing.columnless_files import group_sizes, write_columnless_orc, write_columnless_parquet
-from harness.testing.writing.iceberg.arrow import arrow_table, with_field_ids
+from harness.testing.writing.arrow import (
+    arrow_table,
+    group_sizes,
+    with_field_ids,
+    write_columnless_orc,
+    write_columnless_parquet,
+)
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_row, avro_schema, int_map
+from harness.testing.writing.iceberg.document import TableDocument
+from harness.testing.writing.iceberg.evolution import find_field, pruned
 from harness.testing.writing.iceberg.types import bound_bytes, stored
-
-# Column statistics of a data file: value, null and NaN counts and bounds by field id, as manifests carry them.
 
 
 @dataclass(slots=True)
@@ -339,21 +349,131 @@ def bare_data_file(content: int, path: str, partition: Mapping[str, Any]) -> dic
     }
 
 
-def corrupt(path: Path, offset: int, xor: int = 0xFF) -> None:
-    """Flip the bits `xor` of the byte at `offset`; a negative offset counts from the end."""
-    content = bytearray(path.read_bytes())
-    content[offset] ^= xor
-    path.write_bytes(content)
+MAGIC = b"PFA1"
+_BITMAP_MAGIC = b"\xd1\xd3\x39\x64"
 
 
-def truncate(path: Path, size: int) -> None:
-    """Keep the first `size` bytes of the file; a negative size says how many bytes to cut off its end."""
-    content = path.read_bytes()
-    path.write_bytes(content[:size])
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """One blob to be written: its bytes as stored, and what the footer says of it beside its place."""
+
+    data: bytes
+    footer: dict[str, Any]
 
 
-def enclose(path: Path) -> None:
-    """Put a directory of the file's name in its place, and the file into it."""
-    aside = path.rename(path.with_name(f"{path.name}.aside"))
-    path.mkdir()
-    aside.rename(path / path.name)
+def deletion_vector(data_file: str, positions: Iterable[int]) -> Blob:
+    """The deletion vector of the data file with this recorded path: 0-based positions of dead rows."""
+    bitmap = BitMap64(positions)
+    bitmap.run_optimize()
+    payload = _BITMAP_MAGIC + bitmap.serialize()
+    data = struct.pack(">I", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
+    footer = {
+        "type": "deletion-vector-v1",
+        "fields": [2147483645],
+        "snapshot-id": -1,
+        "sequence-number": -1,
+        "properties": {"referenced-data-file": data_file, "cardinality": str(len(bitmap))},
+    }
+    return Blob(data, footer)
+
+
+def write_puffin(path: Path, blobs: Iterable[Blob]) -> list[tuple[int, int]]:
+    """Write the file; (offset, length) of every blob, in order."""
+    body = bytearray(MAGIC)
+    places = []
+    described = []
+    for blob in blobs:
+        places.append((len(body), len(blob.data)))
+        described.append({**blob.footer, "offset": len(body), "length": len(blob.data)})
+        body += blob.data
+    payload = json.dumps({"blobs": described, "properties": {"created-by": "harness"}}).encode()
+    body += MAGIC + payload + struct.pack("<i", len(payload)) + bytes(4) + MAGIC
+    path.write_bytes(body)
+    return places
+
+
+PATH_ID = 2147483546
+POSITION_ID = 2147483545
+ROW_ID = 2147483544
+
+
+def position_columns(schema: Schema | None) -> tuple[Field, ...]:
+    """The columns of a position delete file; `schema` adds the optional copy of the deleted row."""
+    columns = (
+        Field(id=PATH_ID, name="file_path", type=StringType(), required=True),
+        Field(id=POSITION_ID, name="pos", type=IntegerType(64), required=True),
+    )
+    if schema is None:
+        return columns
+    return (*columns, Field(id=ROW_ID, name="row", type=StructType(schema.fields), required=True))
+
+
+def position_rows(
+    deletes: Iterable[tuple[DataFileHandle | str, int]], rows: Sequence[Mapping[int, Any]] | None
+) -> list[dict[int, Any]]:
+    """The rows of a position delete file, in the given order; `rows` are the deleted rows, stored."""
+    result: list[dict[int, Any]] = [
+        {PATH_ID: target if isinstance(target, str) else target.path, POSITION_ID: position}
+        for target, position in deletes
+    ]
+    for row, copied in zip(result, rows or (), strict=rows is not None):
+        row[ROW_ID] = copied
+    return result
+
+
+def sorted_positions(deletes: Iterable[tuple[DataFileHandle | str, int]]) -> list[tuple[DataFileHandle | str, int]]:
+    """The deletes by path and position, as the specification wants them in a file."""
+    return sorted(deletes, key=lambda d: (d[0] if isinstance(d[0], str) else d[0].path, d[1]))
+
+
+def shared_partition(
+    document: TableDocument, default_spec_id: int, targets: Sequence[DataFileHandle | str]
+) -> tuple[int, dict[str, Any]]:
+    """Spec id and partition tuple of the data files, which must have them in common.
+
+    Raises:
+        RequestError: they differ, or are known by path only.
+    """
+    places = [(t.spec_id, t.data_file["partition"]) for t in targets if isinstance(t, DataFileHandle)]
+    if not places and not document.specs[default_spec_id]:
+        return default_spec_id, {}
+    if not places or any(repr(p) != repr(places[0]) for p in places):
+        raise RequestError(
+            "Cannot tell the partition of the delete file: its data files are in several partitions or known by path "
+            "only; write one delete file per partition, or name it with `partition` and `spec_id`"
+        )
+    return places[0]
+
+
+def equality_columns(
+    schema: Schema, columns: Sequence[str | int], extra: Sequence[str | int]
+) -> tuple[tuple[int, ...], tuple[Field, ...]]:
+    """Equality ids in the given order, and the columns of the delete file: the keys and `extra`, all optional."""
+    ids = tuple(c if isinstance(c, int) else find_field(schema, c).id for c in columns)
+    more = [c if isinstance(c, int) else find_field(schema, c).id for c in extra]
+    return ids, pruned(schema.fields, {*ids, *more})
+
+
+def write_vectors(
+    file: Path, recorded: str, positions: Mapping[DataFileHandle, Iterable[int]]
+) -> tuple[DataFileHandle, ...]:
+    """Write a Puffin file with one deletion vector per data file; their handles, in order."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    dead = {target: sorted(set(rows)) for target, rows in positions.items()}
+    places = write_puffin(file, [deletion_vector(target.path, rows) for target, rows in dead.items()])
+    return tuple(
+        DataFileHandle(
+            file,
+            target.spec_id,
+            {
+                **bare_data_file(1, recorded, target.data_file["partition"]),
+                "file_format": "PUFFIN",
+                "record_count": len(rows),
+                "file_size_in_bytes": file.stat().st_size,
+                "referenced_data_file": target.path,
+                "content_offset": offset,
+                "content_size_in_bytes": length,
+            },
+        )
+        for (target, rows), (offset, length) in zip(dead.items(), places, strict=True)
+    )

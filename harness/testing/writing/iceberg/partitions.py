@@ -11,10 +11,9 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import Schema
 from harness.testing.writing.iceberg.avro import avro_name, avro_value
-from harness.testing.writing.iceberg.document import PartitionColumn, TableDocument
+from harness.testing.writing.iceberg.document import PartitionColumn, TableDocument, transform_value
 from harness.testing.writing.iceberg.evolution import chain_of
 from harness.testing.writing.iceberg.files import stored_rows
-from harness.testing.writing.iceberg.transforms import transform_value
 from harness.testing.writing.iceberg.types import default_json, stored
 
 

@@ -11,8 +11,9 @@ import decimal
 import re
 import struct
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Any, Generic, TypeVar
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import (
@@ -65,17 +66,76 @@ _SIMPLE: dict[str, Type] = {
 }
 
 
+_T = TypeVar("_T")
+
+
+class TypeText(Generic[_T]):
+    """The tokens of a type's text, taken from the front.
+
+    bare: the type that begins with a word; it takes from the text what follows.
+    """
+
+    def __init__(self, tokens: list[str], bare: Callable[[str, TypeText[_T]], _T]) -> None:
+        self.tokens, self._bare = tokens, bare
+
+    def whole(self, text: str, example: str) -> tuple[_T, bool]:
+        """The type of all tokens, and whether it ends in `not null`."""
+        found = self.one()
+        if self.tokens:
+            left = self.tokens[0]
+            raise RequestError(f"Cannot read the type {text!r}: unexpected {left!r}; write for example {example}")
+        return found
+
+    def one(self) -> tuple[_T, bool]:
+        """One type, and whether it ends in `not null`."""
+        if not self.tokens:
+            raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
+        type_ = self._bare(self.tokens.pop(0), self)
+        required = [t.lower() for t in self.tokens[:2]] == ["not", "null"]
+        if required:
+            del self.tokens[:2]
+        return type_, required
+
+    def arguments(self, count: int) -> list[tuple[_T, bool]]:
+        """So many types between `<` and `>`."""
+        self.expect("<")
+        found = []
+        for number in range(1, count + 1):
+            found.append(self.one())
+            self.expect(">" if number == count else ",")
+        return found
+
+    def members(self) -> Iterator[tuple[str, _T, bool]]:
+        """The fields of a struct between `<` and `>`: name, type, and whether it is required."""
+        separator = self.expect("<")
+        while separator != ">":
+            name = self.tokens.pop(0)
+            self.expect(":")
+            yield (name, *self.one())
+            separator = self.expect(",", ">")
+
+    def words(self, end: str) -> str:
+        """The words up to `end`, behind an opening bracket."""
+        place = self.tokens.index(end)
+        words = "".join(self.tokens[1:place])
+        del self.tokens[: place + 1]
+        return words
+
+    def expect(self, *wanted: str) -> str:
+        """The next token, which must be one of these."""
+        if not self.tokens or self.tokens[0] not in wanted:
+            got = " ".join(self.tokens) or "the end"
+            raise RequestError(f"Cannot read a type: expected {' or '.join(wanted)}, got {got}")
+        return self.tokens.pop(0)
+
+
 def parse_type(text: str) -> tuple[Type, bool]:
     """The type that `text` spells and whether it ends in `not null`; every nested field gets the id 0.
 
     `int`, `decimal(9, 2)`, `fixed[16]`, `geometry(EPSG:4326)`, `list<string not null>`, `map<string, int>`,
     `struct<a: int, b: struct<c: string>>`. A name that Iceberg does not know becomes an opaque type.
     """
-    tokens = _TOKEN.findall(text)
-    type_, required = _parse(tokens)
-    if tokens:
-        raise RequestError(f"Cannot read the type {text!r}: unexpected {tokens[0]!r}; write for example list<string>")
-    return type_, required
+    return TypeText(_TOKEN.findall(text), _parse_bare).whole(text, "list<string>")
 
 
 def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
@@ -86,7 +146,7 @@ def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
     for name, text in columns.items():
         type_, required = parse_type(text)
         fields.append(Field(id=0, name=name, type=type_, required=required))
-    return Schema(fields=with_fresh_ids(tuple(fields), _count_from(1)))
+    return Schema(fields=with_fresh_ids(tuple(fields), count(1)))
 
 
 def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field, ...]:
@@ -240,76 +300,29 @@ def minimal_bytes(number: int) -> bytes:
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
-def _parse(tokens: list[str]) -> tuple[Type, bool]:
-    if not tokens:
-        raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
-    type_ = _parse_bare(tokens.pop(0).lower(), tokens)
-    required = [t.lower() for t in tokens[:2]] == ["not", "null"]
-    if required:
-        del tokens[:2]
-    return type_, required
-
-
-def _parse_bare(word: str, tokens: list[str]) -> Type:
-    match word:
+def _parse_bare(word: str, text: TypeText[Type]) -> Type:
+    match word.lower():
         case "struct":
-            return StructType(tuple(_parse_members(tokens)))
+            members = text.members()
+            return StructType(tuple(Field(id=0, name=n, type=t, required=required) for n, t, required in members))
         case "list":
-            (element,) = _parse_arguments(tokens, ("element",))
-            return ListType(element)
+            ((element, required),) = text.arguments(1)
+            return ListType(Field(id=0, name="element", type=element, required=required))
         case "map":
-            key, value = _parse_arguments(tokens, ("key", "value"))
-            return MapType(Field(id=0, name="key", type=key.type, required=True), value)
+            (key, _), (value, required) = text.arguments(2)
+            held = Field(id=0, name="value", type=value, required=required)
+            return MapType(Field(id=0, name="key", type=key, required=True), held)
         case "decimal":
-            precision, scale = _parse_words(tokens, ")").split(",")
+            precision, scale = text.words(")").split(",")
             return DecimalType(int(precision), int(scale))
         case "fixed":
-            return FixedType(int(_parse_words(tokens, "]")))
-        case "geometry" if tokens[:1] == ["("]:
-            return GeometryType(_parse_words(tokens, ")"))
-        case "geography" if tokens[:1] == ["("]:
-            return GeographyType(*_parse_words(tokens, ")").split(","))
-        case _:
-            return _SIMPLE.get(word, OpaqueType(word))
-
-
-def _parse_members(tokens: list[str]) -> Iterator[Field]:
-    separator = _expect(tokens, "<")
-    while separator != ">":
-        name = tokens.pop(0)
-        _expect(tokens, ":")
-        type_, required = _parse(tokens)
-        yield Field(id=0, name=name, type=type_, required=required)
-        separator = _expect(tokens, ",", ">")
-
-
-def _parse_arguments(tokens: list[str], names: tuple[str, ...]) -> Iterator[Field]:
-    _expect(tokens, "<")
-    for name in names:
-        type_, required = _parse(tokens)
-        yield Field(id=0, name=name, type=type_, required=required)
-        _expect(tokens, ">" if name == names[-1] else ",")
-
-
-def _parse_words(tokens: list[str], end: str) -> str:
-    tokens.pop(0)
-    words = ""
-    while tokens[0] != end:
-        words += tokens.pop(0)
-    tokens.pop(0)
-    return words
-
-
-def _expect(tokens: list[str], *wanted: str) -> str:
-    if not tokens or tokens[0] not in wanted:
-        raise RequestError(f"Cannot read a type: expected {' or '.join(wanted)}, got {' '.join(tokens) or 'the end'}")
-    return tokens.pop(0)
-
-
-def _count_from(start: int) -> Iterator[int]:
-    while True:
-        yield start
-        start += 1
+            return FixedType(int(text.words("]")))
+        case "geometry" if text.tokens[:1] == ["("]:
+            return GeometryType(text.words(")"))
+        case "geography" if text.tokens[:1] == ["("]:
+            return GeographyType(*text.words(")").split(","))
+        case name:
+            return _SIMPLE.get(name, OpaqueType(name))
 
 
 def _fresh_type(type_: Type, ids: Iterator[int]) -> Type:

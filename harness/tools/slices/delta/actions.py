@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol, Transaction
 from harness.metadata.model.schema import Field, StructType
-from harness.testing.writing.delta.files import statistics_of
+from harness.testing.writing.delta.files import statistics_of, write_vectors, z85
 from harness.testing.writing.delta.values import encoded_path, json_text
-from harness.testing.writing.delta.vectors import write_vectors, z85
 from harness.tools.slices.delta.contents import Contents
 from harness.tools.slices.place import Names, Place, writing
 from harness.tools.slices.rewriting import Settled, ordinals

@@ -17,9 +17,9 @@ from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
-from harness.testing.writing.delta.files import set_time
 from harness.testing.writing.delta.log import LogState
 from harness.testing.writing.delta.values import encoded_path, json_text
+from harness.testing.writing.places import set_time
 from harness.tools.slices.copying import FetchedFile, SourceFile
 from harness.tools.slices.delta import actions
 from harness.tools.slices.delta.actions import Json, Vectors, copied_vector, file_statistics, vector_target

@@ -15,8 +15,13 @@ from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.position_deletes import read_positions
 from harness.metadata.iceberg.puffin import open_puffin, read_deletion_vector
 from harness.metadata.model.arrow_values import from_numpy
-from harness.testing.writing.iceberg.deletes import deletion_vector, position_columns, write_puffin
-from harness.testing.writing.iceberg.files import FileOptions, write_file
+from harness.testing.writing.iceberg.files import (
+    FileOptions,
+    deletion_vector,
+    position_columns,
+    write_file,
+    write_puffin,
+)
 from harness.tools.slices.iceberg.contents import Contents, FileKey, key_of
 from harness.tools.slices.place import Names, Place, writing
 

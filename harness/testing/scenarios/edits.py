@@ -1,4 +1,4 @@
-"""Edits of Delta documents and log files that no table operation makes: values by pointer, and damaged files.
+"""Edits of documents and files that no table operation makes: values by pointer, and damaged files.
 
 A pointer is keys and list indexes with `/` between them, `-` at its end appends; it leads through texts that hold JSON
 too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key that holds a `/` spells it `~1`.
@@ -7,16 +7,17 @@ too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
 from harness.testing.scenarios.arguments import Arguments
-from harness.testing.writing.columnless_files import inside
-from harness.testing.writing.delta.files import copy_with_time, set_time
 from harness.testing.writing.delta.values import json_text
-from harness.testing.writing.iceberg.files import corrupt, enclose, truncate
+from harness.testing.writing.places import copy_with_time, corrupt, enclose, inside, set_time, truncate
+
+_GONE: Any = object()
+_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
 
 
 def edit(document: Any, changes: Mapping[str, Any], removals: Sequence[str], place: str) -> None:
@@ -40,16 +41,20 @@ def edit_lines(path: Path, changes: Mapping[str, Any], removals: Sequence[str], 
     set_time(path, time_ns // 1_000_000)
 
 
-def damage(given: Arguments, root: Path, within: Path, labels: Mapping[str, Path]) -> None:
-    """Do what a `break` says to files of a table; all of them are in the directory `within`.
+def damage(given: Arguments, root: Path, within: Path, targets: Callable[[str], Iterable[Path]]) -> None:
+    """Damages files of a table as a `break` says. The files stay as old as they were.
 
     delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
     copy: TARGET, to: PATH; write: PATH, text: TEXT or bytes: HEX; enclose: TARGET (a directory takes its place, with it
     inside).
-    For targets see `targets`; they stay as old as they were.
+
+    Args:
+        root: the table's directory, in which a PATH is.
+        within: the directory of all files that may be touched.
+        targets: the files that a TARGET means.
 
     Raises:
-        RequestError: no file is meant, or one that is elsewhere, or what to do is unknown.
+        RequestError: no file is meant, or a file elsewhere, or the kind of damage is unknown.
     """
     kinds = [kind for kind in _DAMAGE if given.has(kind)]
     if len(kinds) != 1:
@@ -60,53 +65,14 @@ def damage(given: Arguments, root: Path, within: Path, labels: Mapping[str, Path
         path = inside(within, root / subject)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
-        return
-    change = _change(kind, given, root, within)
-    for path in targets(subject, root, labels, given.place):
-        change(inside(within, path))
-
-
-def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> list[Path]:
-    """The files that a text means: a label of a data file, `commit 3`, `checkpoint 3` (all its files), `sidecars`,
-    `compaction 1 3`, `checksum 3`, `last checkpoint`, `vectors`, or a pattern of paths below the table's directory.
-
-    Raises:
-        RequestError: there are none.
-    """
-    if text in labels:
-        return [labels[text]]
-    word, *numbers = text.split(" ")
-    digits = [f"{int(n):020d}" for n in numbers if n.isdigit()]
-    match word, digits:
-        case "commit", [version]:
-            pattern = f"_delta_log/{version}.json"
-        case "checkpoint", [version]:
-            pattern = f"_delta_log/{version}.checkpoint*"
-        case "compaction", [first, last]:
-            pattern = f"_delta_log/{first}.{last}.compacted.json"
-        case "checksum", [version]:
-            pattern = f"_delta_log/{version}.crc"
-        case "sidecars", []:
-            pattern = "_delta_log/_sidecars/*"
-        case "last", []:
-            pattern = "_delta_log/_last_checkpoint"
-        case "vectors", []:
-            pattern = "**/deletion_vector_*.bin"
-        case _:
-            pattern = text
-    found = sorted(p for p in root.glob(pattern) if p.is_file())
-    if not found:
-        names = ", ".join(labels) or "none"
-        raise RequestError(f"No file {text!r} in {place}: expected a label ({names}), `commit N`, ..., or a pattern")
-    return found
-
-
-_GONE: Any = object()
-_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
+    else:
+        change = _change(kind, given, root, within)
+        for path in targets(subject):
+            change(inside(within, path))
+    given.finish()
 
 
 def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[Path], None]:
-    """What to do to each file."""
     match kind:
         case "delete":
             return Path.unlink
@@ -121,15 +87,10 @@ def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[
         case _:
             target = inside(within, root / given.text("to"))
             target.parent.mkdir(parents=True, exist_ok=True)
-            return lambda path: _copy(path, target)
-
-
-def _copy(path: Path, target: Path) -> None:
-    copy_with_time(path, target)
+            return lambda path: copy_with_time(path, target)
 
 
 def _as_old(path: Path, change: Callable[[], None]) -> None:
-    """Change the file and give it its time back."""
     time_ms = path.stat().st_mtime_ns // 1_000_000
     change()
     set_time(path, time_ms)

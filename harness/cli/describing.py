@@ -1,4 +1,4 @@
-"""`harness list`: the catalogs that there are, and the namespaces and tables of one."""
+"""`harness info`, `plan` and `list`: what a table's metadata says, what a read would open, and what a catalog holds."""
 
 from __future__ import annotations
 
@@ -8,13 +8,64 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal
-from harness.cli.document import json_document, text_document
-from harness.cli.storage_options import storage_options
-from harness.errors import RequestError, visible
+from harness.cli import options, results, terminal, untrusted
+from harness.cli.document import json_document, print_document, text_document
+from harness.cli.option_texts import names, storage_options
+from harness.errors import RequestError, visible, visible_lines
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
 from harness.metadata.catalogs.configuration import configured
 from harness.metadata.catalogs.resolving import no_catalogs, open_catalog
+
+
+@options.grouped
+def info(
+    location: options.Location,
+    format_: options.Format = options.Document.TEXT,
+    *,
+    context: typer.Context,
+    opening: options.Opening,
+    trust: options.Trust,
+) -> None:
+    """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties."""
+    if untrusted.is_for_worker(trust):
+        untrusted.run(context, trust, [location], opening.roots())
+        return
+    with terminal.progress("reading metadata"):
+        content = opening.open(location, trust).describe()
+    print_document("info", content, format_)
+
+
+@options.grouped
+def plan(
+    location: options.Location,
+    where: options.Where = None,
+    columns: options.Columns = None,
+    format_: options.Format = options.Document.TEXT,
+    *,
+    context: typer.Context,
+    selector: options.Selector,
+    opening: options.Opening,
+    reading: options.Reading,
+    trust: options.Trust,
+) -> None:
+    """Show what a read of the table would do, without reading any rows."""
+    if untrusted.is_for_worker(trust):
+        untrusted.run(context, trust, [location], opening.roots())
+        return
+    with terminal.progress("planning"):
+        chosen = selector.select(opening.open(location, trust, reading))
+        scan = chosen.plan(columns=names(columns, "--columns"), where=where)
+        match format_:
+            case options.Document.TEXT:
+                text = explained(scan.explain())
+            case options.Document.JSON:
+                text = json_document("plan", scan.to_dict())
+    results.print_result(text)
+
+
+def explained(text: str) -> str:
+    """The text of `ScanPlan.explain()` for a terminal, with the table's control characters escaped."""
+    return visible_lines(text.rstrip("\n")) + "\n"
 
 
 def list_(
@@ -47,14 +98,14 @@ def list_(
 
 
 def _catalogs() -> list[dict[str, Any]]:
-    """Name, type and warehouse of each catalog that is configured; nothing that may be secret."""
+    """The name, type and warehouse of each configured catalog, without anything that may be secret."""
     return [
         {"name": name, "type": each.kind, "warehouse": each.warehouse} for name, each in sorted(configured().items())
     ]
 
 
 def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:
-    """The catalog, and the namespace in it."""
+    """The catalog, and the namespace in the catalog."""
     if catalog is not None:
         return open_catalog(catalog, storage_options=storage), parse_name(name) if name else ()
     assert name is not None
@@ -65,7 +116,7 @@ def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tu
 
 
 def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, Any]:
-    """The names in a namespace, whole.
+    """The full names in a namespace.
 
     Raises:
         TableNotFoundError: there is no such namespace.
@@ -89,7 +140,7 @@ def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, 
 
 
 def _lines(content: dict[str, Any]) -> Iterator[str]:
-    """A name on each line, a namespace with a dot at its end; catalogs as a table."""
+    """A name a line, with a dot behind a namespace; catalogs as a table."""
     if "catalogs" in content:
         if not content["catalogs"]:
             terminal.message(no_catalogs())

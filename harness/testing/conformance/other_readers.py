@@ -1,0 +1,384 @@
+"""Other projects' readers: `python worker.py other_readers.py NAME` serves one of them in an interpreter that has it.
+
+This script imports nothing of harness, and of the engines only the named one: their packages clash with harness's and
+with each other's. Each reader asks its engine for the rows as its documentation shows, without work-arounds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib.metadata import version as installed
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Unsupported(Exception):
+    """The engine has no call for it."""
+
+
+class Refused(Exception):
+    """What a data source of Spark said, without the exceptions that carried it through Spark."""
+
+
+class _Reader(Protocol):
+    """An engine, which is imported when the reader is made."""
+
+    def version(self) -> str:
+        """The engine's version, and that of what reads its files."""
+
+    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+        """The rows. table: see `worker`."""
+
+
+class _PyIceberg:
+    """PyIceberg, over a table's metadata file."""
+
+    def __init__(self) -> None:
+        import pyarrow as pa
+        import pyiceberg
+        from pyiceberg.expressions.parser import parse
+        from pyiceberg.table import StaticTable
+
+        self._version = f"{pyiceberg.__version__}, pyarrow {pa.__version__}"
+        self._parse, self._table = parse, StaticTable
+
+    def version(self) -> str:
+        return self._version
+
+    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+        _check_format(table, "iceberg", "PyIceberg")
+        opened = self._table.from_metadata(table.metadata_path)
+        scan = opened.scan(row_filter=self._filter(where), snapshot_id=_snapshot_id(opened, table.at))
+        if columns is not None:
+            scan = scan.select(*columns)
+        rows = scan.to_arrow()
+        return rows if columns is None else rows.select(list(columns))
+
+    def _filter(self, where: str | None) -> Any:
+        if where is None:
+            from pyiceberg.expressions import AlwaysTrue
+
+            return AlwaysTrue()
+        try:
+            return self._parse(where)
+        except Exception as error:  # of the parser library beneath it
+            raise Unsupported(f"PyIceberg's filters have no such expression: {where}") from error
+
+
+def _snapshot_id(opened: Any, at: SimpleNamespace | None) -> int | None:
+    if at is None:
+        return None
+    if at.kind == "snapshot_id":
+        return int(at.value)
+    found = opened.snapshot_by_name(at.value) if at.kind == "ref" else opened.snapshot_as_of_timestamp(at.value)
+    if found is None:
+        raise ValueError(f"There is no snapshot for {at.kind} {at.value}")
+    return int(found.snapshot_id)
+
+
+class _Deltalake:
+    """delta-rs: a query that DataFusion runs inside deltalake."""
+
+    def __init__(self) -> None:
+        import deltalake
+        from deltalake import DeltaTable, QueryBuilder
+
+        self._deltalake, self._table, self._builder = deltalake, DeltaTable, QueryBuilder
+
+    def version(self) -> str:
+        return str(self._deltalake.__version__)
+
+    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+        _check_format(table, "delta", "delta-rs")
+        return self._builder().register("t", self._opened(table)).execute(_select("t", columns, where))
+
+    def _opened(self, table: SimpleNamespace) -> Any:
+        if table.at is None:
+            return self._table(table.location)
+        if table.at.kind == "version":
+            return self._table(table.location, version=int(table.at.value))
+        if table.at.kind == "timestamp_ms":
+            opened = self._table(table.location)
+            opened.load_as_version(_moment(table.at.value))
+            return opened
+        raise Unsupported(f"delta-rs does not read by {table.at.kind}")
+
+
+class _Polars:
+    """Polars: its own reader for Iceberg, and deltalake's log with its own reader for Delta."""
+
+    def __init__(self) -> None:
+        import polars as pl
+
+        self._pl: Any = pl
+
+    def version(self) -> str:
+        return str(self._pl.__version__)
+
+    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+        frame = self._iceberg(table) if table.format == "iceberg" else self._delta(table)
+        if where is not None:
+            frame = frame.filter(self._pl.sql_expr(where))
+        return (frame if columns is None else frame.select(list(columns))).collect()
+
+    def _iceberg(self, table: SimpleNamespace) -> Any:
+        scan = partial(self._pl.scan_iceberg, table.metadata_path, reader_override="native")
+        if table.at is None:
+            return scan()
+        if table.at.kind == "snapshot_id":
+            return scan(snapshot_id=int(table.at.value))
+        raise Unsupported(f"Polars does not read Iceberg tables by {table.at.kind}")
+
+    def _delta(self, table: SimpleNamespace) -> Any:
+        return self._pl.scan_delta(table.location, **_version(table.at, "Polars"))
+
+
+class _Daft:
+    """Daft: files that PyIceberg or deltalake plan, read by Daft."""
+
+    def __init__(self) -> None:
+        import daft
+
+        self._daft: Any = daft
+
+    def version(self) -> str:
+        return str(self._daft.__version__)
+
+    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+        frame = self._iceberg(table) if table.format == "iceberg" else self._delta(table)
+        if where is not None:
+            frame = frame.where(self._daft.sql_expr(where))
+        return (frame if columns is None else frame.select(*columns)).to_arrow()
+
+    def _iceberg(self, table: SimpleNamespace) -> Any:
+        if table.at is None:
+            return self._daft.read_iceberg(table.metadata_path)
+        if table.at.kind == "snapshot_id":
+            return self._daft.read_iceberg(table.metadata_path, snapshot_id=int(table.at.value))
+        if table.at.kind == "ref":
+            from pyiceberg.table import StaticTable
+
+            found = StaticTable.from_metadata(table.metadata_path).refs().get(table.at.value)
+            if found is None:
+                raise ValueError(f"There is no branch or tag {table.at.value}")
+            kind = found.snapshot_ref_type.value
+            return self._daft.read_iceberg(table.metadata_path, **{kind: table.at.value})
+        raise Unsupported(f"Daft does not read Iceberg tables by {table.at.kind}")
+
+    def _delta(self, table: SimpleNamespace) -> Any:
+        return self._daft.read_deltalake(table.location, **_version(table.at, "Daft"))
+
+
+def _version(at: SimpleNamespace | None, engine: str) -> dict[str, Any]:
+    """Arguments of a reader of Delta tables that takes a version as a number or a moment."""
+    if at is None:
+        return {}
+    if at.kind == "version":
+        return {"version": int(at.value)}
+    if at.kind == "timestamp_ms":
+        return {"version": _moment(at.value)}
+    raise Unsupported(f"{engine} does not read Delta tables by {at.kind}")
+
+
+class _DuckDBExtension:
+    """DuckDB's own extension for a format, from its package and not from the network."""
+
+    def __init__(self, format: str, extensions: tuple[str, ...]) -> None:
+        import duckdb
+
+        self._duckdb, self._format = duckdb, format
+        self._files: list[str] = []
+        for name in extensions:
+            package = importlib.import_module(f"duckdb_extension_{name}")
+            (file,) = Path(str(package.__file__)).parent.rglob(f"{name}.duckdb_extension")
+            self._files.append(str(file))
+
+    def version(self) -> str:
+        return f"{self._duckdb.__version__}, extension {installed(f'duckdb-extension-{self._format}')}"
+
+    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+        _check_format(table, self._format, f"The extension {self._format}")
+        place = table.metadata_path if self._format == "iceberg" else table.location
+        connection = self._duckdb.connect()
+        for file in self._files:
+            connection.load_extension(file)
+        text = "'" + place.replace("'", "''") + "'"
+        scan = f"{self._format}_scan({text}{self._at(table.at)})"
+        return connection.sql(_select(scan, columns, where)).to_arrow_table()
+
+    def _at(self, at: SimpleNamespace | None) -> str:
+        if at is None:
+            return ""
+        match self._format, at.kind:
+            case "delta", "version":
+                return f", version => {int(at.value)}"
+            case "iceberg", "snapshot_id":
+                return f", snapshot_from_id => {int(at.value)}"
+            case "iceberg", "timestamp_ms":
+                moment = _moment(at.value).replace(tzinfo=None)
+                return f", snapshot_from_timestamp => TIMESTAMP '{moment.isoformat(sep=' ')}'"
+            case _:
+                raise Unsupported(f"{self._format}_scan does not read by {at.kind}")
+
+
+def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
+    if table.format != format:
+        raise Unsupported(f"{engine} reads {format.capitalize()} tables only")
+
+
+def _select(source: str, columns: tuple[str, ...] | None, where: str | None) -> str:
+    shown = "*" if columns is None else ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+    return f"SELECT {shown} FROM {source}" + ("" if where is None else f" WHERE {where}")
+
+
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+# The reference implementations' own readers for Spark. Their jars, pinned in `reference.json`, are fetched when Spark
+# starts.
+
+_PINNED = json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))
+
+_LINEAGE = {"_row_id": "_metadata.row_id", "_row_commit_version": "_metadata.row_commit_version"}
+"""Columns of row tracking, and where Delta Lake has them."""
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",  # a log of some lines takes 50 tasks otherwise
+}
+_READING = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}
+_READING_OF = {"iceberg": {**_READING, "spark.sql.caseSensitive": "true"}, "delta": _READING}
+"""What reads need of a session, by format."""
+
+
+class SparkReference:
+    """The data source of one format. session: one that has its jars; None: it is started when first needed."""
+
+    def __init__(self, format: str, session: SparkSession | None = None) -> None:
+        import pyspark  # noqa: F401  # not installed: said at once
+
+        self._format, self._given = format, session
+
+    def version(self) -> str:
+        """Spark's version and the runtime's; starts Spark, so that jars which cannot be fetched shows at once."""
+        return f"{self._session.version}, {_PINNED[self._format]['packages'][0].rpartition(':')[2]}"
+
+    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+        """The rows, of Iceberg from the metadata file, of Delta from the table's folder."""
+        from py4j.protocol import Py4JJavaError
+
+        if table.format != self._format:
+            raise Unsupported(f"This reads {self._format} tables only")
+        reader = self._session.read.format(self._format)
+        for name, value in _options(self._format, table.at).items():
+            reader = reader.option(name, value)
+        try:
+            frame = reader.load(table.metadata_path if self._format == "iceberg" else table.location)
+            if self._format == "delta":
+                frame = _with_lineage(frame, {*(columns or ()), *re.findall(r"\w+", where or "")})
+            frame = _filtered(frame, where)
+            if columns is not None:
+                frame = frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])
+            return frame.toArrow()
+        except Py4JJavaError as error:
+            raise Refused(_root(error.java_exception)) from error
+
+    @property
+    def _session(self) -> SparkSession:
+        return self._given or _started(self._format)
+
+
+def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
+    if at is None:
+        return {}
+    if at.kind == "timestamp_ms":
+        return {"timestampAsOf": _moment(at.value).strftime("%Y-%m-%d %H:%M:%S.%f")}
+    if format == "iceberg" or at.kind == "version":
+        return {"versionAsOf": at.value}  # of Iceberg a snapshot's id, or the name of a branch or tag
+    raise Unsupported(f"Delta tables are not read by {at.kind}")
+
+
+def _with_lineage(frame: DataFrame, names: set[str]) -> DataFrame:
+    """With the columns of row tracking that are asked for."""
+    for name in sorted(names & _LINEAGE.keys() - set(frame.columns)):
+        frame = frame.withColumn(name, frame[_LINEAGE[name]])
+    return frame
+
+
+def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
+    from pyspark.errors import ParseException
+
+    if where is None:
+        return frame
+    try:
+        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where))  # DuckDB's name and Spark's
+    except ParseException as error:
+        raise Unsupported(f"Spark cannot parse {where}") from error
+
+
+def _root(thrown: Any) -> str:
+    """The exception of Java that began it."""
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.toString())
+
+
+@cache
+def _started(format: str) -> SparkSession:
+    """A session with the format's jars.
+
+    Raises:
+        ImportError: this is not the pyspark that the jars are for.
+    """
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    pinned = ".".join(_PINNED[format]["pyspark"].split(".")[:2])
+    if not pyspark.__version__.startswith(f"{pinned}."):
+        raise ImportError(f"the jars are for pyspark {pinned}, and {pyspark.__version__} is installed")
+    builder = SparkSession.builder.master("local[2]").config(
+        "spark.jars.packages", ",".join(_PINNED[format]["packages"])
+    )
+    for name, value in {**_SETTINGS, **_READING_OF[format], **_PINNED[format]["settings"]}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def beside(spark: SparkSession, format: str) -> SparkSession:
+    """A session like the one given, with the settings that reads need."""
+    own = spark.newSession()
+    for name, value in _READING_OF[format].items():
+        own.conf.set(name, value)
+    return own
+
+
+_READERS: Mapping[str, Callable[[], _Reader]] = {
+    "pyiceberg": _PyIceberg,
+    "deltalake": _Deltalake,
+    "polars": _Polars,
+    "daft": _Daft,
+    "duckdb-iceberg": partial(_DuckDBExtension, "iceberg", ("avro", "iceberg")),
+    "duckdb-delta": partial(_DuckDBExtension, "delta", ("delta",)),
+    "spark-iceberg": partial(SparkReference, "iceberg"),
+    "spark-delta": partial(SparkReference, "delta"),
+}
+
+if __name__ == "harness_worker":
+    _reader = _READERS[sys.argv[1]]()
+    version, read = _reader.version, _reader.read

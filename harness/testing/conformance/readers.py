@@ -1,0 +1,105 @@
+"""Other projects' readers, each a script in an interpreter of its own, and the making of those interpreters.
+
+`python -m harness.testing.conformance.readers DIR` makes a virtual environment DIR/NAME for each reader that has none
+yet, installs what the reader needs (pip asks the package index that it is set up for), and prints `NAME=PATH` lines for
+`harness run --python`. A reader that cannot be installed is told on standard error and left out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shlex
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import RequestError
+from harness.testing.conformance.workers import NOT_INSTALLED
+
+PINNED = json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))
+"""By format: the pyspark, packages and settings of its reference implementation."""
+SCRIPT = Path(__file__).with_name("other_readers.py")
+_CARRIER = "pyarrow"
+"""Which `harness.testing.conformance.worker` needs beside every reader."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherReader:
+    """A reader that `other_readers.py` has by this name.
+
+    modules: what must be importable for it; where all are in this interpreter, this one serves.
+    install: what to install for it, as words after `pip install`.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    install: str
+
+
+_DUCKDB = "duckdb==1.5.5"
+_SPARK = "pyspark=={} pyarrow 'pandas<3'"
+_ALL = {
+    "pyiceberg": (("pyiceberg",), "'pyiceberg[pyarrow]'"),
+    "deltalake": (("deltalake",), "deltalake"),
+    "polars": (("polars", "pyiceberg", "deltalake"), "polars 'pyiceberg[pyarrow]' deltalake"),
+    "daft": (("daft", "pyiceberg", "deltalake"), "daft 'pyiceberg[pyarrow]' deltalake"),
+    "duckdb-iceberg": (
+        ("duckdb_extension_iceberg", "duckdb_extension_avro"),
+        f"{_DUCKDB} duckdb-extension-iceberg duckdb-extension-avro",
+    ),
+    "duckdb-delta": (("duckdb_extension_delta",), f"{_DUCKDB} duckdb-extension-delta"),
+    "spark-iceberg": (("pyspark",), _SPARK.format(PINNED["iceberg"]["pyspark"])),
+    "spark-delta": (("pyspark",), _SPARK.format(PINNED["delta"]["pyspark"])),
+}
+READERS: Mapping[str, OtherReader] = {
+    name: OtherReader(name=name, modules=modules, install=install) for name, (modules, install) in _ALL.items()
+}
+
+
+def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
+    """The Python that runs a reader: the one given, HARNESS_PYTHON_<NAME>, or this one if it has the modules.
+
+    Raises:
+        RequestError: there is none; of cause `NOT_INSTALLED`.
+    """
+    variable = "HARNESS_PYTHON_" + reader.name.upper().replace("-", "_")
+    given = pythons.get(reader.name) or os.environ.get(variable)
+    if given:
+        return given
+    lacking = [name for name in reader.modules if importlib.util.find_spec(name) is None]
+    if lacking:
+        raise RequestError(
+            f"Cannot use the engine {reader.name}: {', '.join(lacking)} is not installed; "
+            f"pip install pyarrow {reader.install}, or name an interpreter that has it by --python {reader.name}=PATH "
+            f"or {variable}",
+            cause=NOT_INSTALLED,
+        )
+    return sys.executable
+
+
+def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[str, Path]:
+    """The interpreters by name of the reader, without those that cannot be installed."""
+    found = {}
+    for reader in readers.values():
+        place = directory.resolve() / reader.name
+        python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        done = place / "installed.txt"
+        if not (done.is_file() and done.read_text("utf-8") == reader.install):
+            venv.create(place, with_pip=True, clear=True)
+            pip = [str(python), "-m", "pip", "install", "--quiet", _CARRIER, *shlex.split(reader.install)]
+            if subprocess.run(pip, stdout=sys.stderr, check=False).returncode != 0:
+                print(f"{reader.name} cannot be installed: pip install {reader.install}", file=sys.stderr)
+                continue
+            done.write_text(reader.install, "utf-8")
+        found[reader.name] = python
+    return found
+
+
+if __name__ == "__main__":
+    for _name, _python in interpreters(Path(sys.argv[1]), READERS).items():
+        print(f"{_name}={_python}")
