@@ -159,7 +159,7 @@ def _load(
     locator = Locator(TableRoot.of(root), path_map or PathMap())
     base: CheckpointContent | None = None
     if segment.checkpoint is not None:
-        from harness.metadata.delta.bases import read_base
+        from harness.metadata.delta.checkpoints import read_base
 
         segment, base = read_base(segment, storage, locator, statistics, cache)
     replay = _Replay(
