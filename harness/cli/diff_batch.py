@@ -17,8 +17,7 @@ from harness.cli import DIFFERENT, FAILED, results, terminal
 from harness.differ.batch import Batch, BatchEntry, BatchOutcome
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
-from harness.metadata.catalogs.configuration import configured
-from harness.metadata.catalogs.resolving import open_catalog
+from harness.metadata.catalogs.resolving import configured, open_catalog
 
 _TABLES = ("metadata", "_delta_log")
 

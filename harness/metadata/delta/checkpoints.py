@@ -7,31 +7,26 @@ hints (delta L10, L13).
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
 from harness.metadata.delta.action_lines import ParsedActions, collect, parse_actions
 from harness.metadata.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
-from harness.metadata.delta.checkpoint_columns import STATS_ROW
-from harness.metadata.delta.checkpoint_files import Statistics, read_file
-from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
+from harness.metadata.delta.checkpoint_files import STATS_ROW, Statistics, read_file
+from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics, KeptStatistics
 from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of
-from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, LogFile
+from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, Hint, LogFile
 from harness.metadata.delta.paths import decode
+from harness.metadata.delta.segment import LogSegment
 from harness.metadata.model.arrow_values import first_repeated, scalar_of
+from harness.storage.decoded import DECODED, Cache, Key
 from harness.storage.gate import IRREGULAR
 from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from dataclasses import replace
-from harness.errors import CorruptFileError
-from harness.metadata.delta.checkpoint_files import Statistics
-from harness.metadata.delta.checkpoint_statistics import KeptStatistics
-from harness.metadata.delta.commits import Locator
-from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, Hint, LogFile
-from harness.metadata.delta.segment import LogSegment
-from harness.storage.decoded import DECODED, Cache, Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

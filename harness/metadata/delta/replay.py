@@ -32,7 +32,7 @@ from harness.metadata.delta.actions import (
     State,
     Transaction,
 )
-from harness.metadata.delta.checkpoint_columns import concat_files
+from harness.metadata.delta.checkpoint_files import concat_files
 from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
 from harness.metadata.delta.log_files import Compaction
 from harness.metadata.delta.paths import TableRoot, require_readable
