@@ -69,13 +69,11 @@ if TYPE_CHECKING:
     from harness.storage.limits import Limits
     from harness.table import Table, open_table
     from harness.testing.jobs.session import register, spark_session
-    from harness.tools.connections.attaching import attach
-    from harness.tools.connections.connection import Connection, connect
+    from harness.tools.connections.connection import Connection, attach, connect
     from harness.tools.contained.bounds import Bounds
     from harness.tools.contained.reading import read_untrusted
-    from harness.tools.slices.following import pull_joined
+    from harness.tools.slices.following import pull_joined, refresh
     from harness.tools.slices.pulling import Pulled, pull
-    from harness.tools.slices.refreshing import refresh
     from harness.tools.slices.request import SliceRequest
 
 __version__ = "0.1.0"
@@ -147,7 +145,7 @@ _LAZY = {
     "Snapshot": "snapshot",
     "Table": "table",
     "Tolerance": "differ.relaxations",
-    "attach": "tools.connections.attaching",
+    "attach": "tools.connections.connection",
     "compare": "differ.compare",
     "open_catalog": "metadata.catalogs.resolving",
     "connect": "tools.connections.connection",
@@ -157,7 +155,7 @@ _LAZY = {
     "pull": "tools.slices.pulling",
     "pull_joined": "tools.slices.following",
     "read_untrusted": "tools.contained.reading",
-    "refresh": "tools.slices.refreshing",
+    "refresh": "tools.slices.following",
     "release": "queries.sql",
     "register": "testing.jobs.session",
     "spark_session": "testing.jobs.session",

@@ -13,8 +13,7 @@ from harness.cli.document import json_document, print_document, text_document
 from harness.cli.option_texts import names, storage_options
 from harness.errors import RequestError, visible, visible_lines
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
-from harness.metadata.catalogs.configuration import configured
-from harness.metadata.catalogs.resolving import no_catalogs, open_catalog
+from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
 
 
 @options.grouped

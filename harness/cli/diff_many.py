@@ -23,8 +23,7 @@ from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
-from harness.metadata.catalogs.configuration import configured
-from harness.metadata.catalogs.resolving import open_catalog
+from harness.metadata.catalogs.resolving import configured, open_catalog
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot

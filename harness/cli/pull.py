@@ -104,8 +104,8 @@ def pull(
     asked for again.
     """
     from harness.tools.slices.following import pull_joined
+    from harness.tools.slices.following import refresh as refresh_slice
     from harness.tools.slices.pulling import make
-    from harness.tools.slices.refreshing import refresh as refresh_slice
     from harness.tools.slices.request import SliceRequest
 
     if refresh:

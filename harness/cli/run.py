@@ -14,7 +14,7 @@ import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
 from harness.errors import RequestError
-from harness.tools.contained.syscalls import TABLES_BUILT
+from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
     from harness.testing.conformance.finding import Places

@@ -26,7 +26,7 @@ from dbt.adapters.duckdb.utils import SourceConfig
 from harness.engines.duckdb.attached import Attached
 from harness.errors import RequestError
 from harness.table import open_table
-from harness.tools.connections.attaching import attached
+from harness.tools.connections.connection import attached
 
 
 class Plugin(BasePlugin):  # type: ignore[misc]  # of a package that is not there to be checked

@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness.metadata.catalogs.catalog import walk
-from harness.metadata.catalogs.pyiceberg.adapter import PyIcebergCatalog, asking
+from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, asking
 from harness.testing.writing.delta.builder import DeltaTable
 
 DELTA = {"spark.sql.sources.provider": "delta"}

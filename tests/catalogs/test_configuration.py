@@ -9,8 +9,8 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import RequestError, StorageError, TableNotFoundError
-from harness.metadata.catalogs import configuration
-from harness.metadata.catalogs.pyiceberg import adapter as pyiceberg
+from harness.metadata.catalogs import pyiceberg
+from harness.metadata.catalogs import resolving as configuration
 from harness.testing.unity_server import UnityServer
 from harness.testing.writing.delta.builder import DeltaTable
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.metadata.catalogs.pyiceberg.store_options import expires_ms, options_of, store_options, vended_for
+from harness.metadata.catalogs.pyiceberg import expires_ms, options_of, store_options, vended_for
 
 S3 = {"s3.endpoint": "http://localhost:1", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
 OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}

@@ -177,7 +177,7 @@ def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, 
 def test_the_chosen_namespace_and_locations(shell, lake, monkeypatch):
     text = "USE sales;\n.tables\nFROM orders LIMIT 0;\nSHOW TABLES;\n"
     assert shell(text) == (0, "orders\nid  note\n--  ----\nname\n------\norders\n", "")
-    monkeypatch.setattr("harness.metadata.catalogs.configuration.configured", dict)
+    monkeypatch.setattr("harness.metadata.catalogs.resolving.configured", dict)
     assert shell(f".format csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
 
 

@@ -12,7 +12,7 @@ import harness
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.connections.attaching import attached
+from harness.tools.connections.connection import attached
 
 VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND NOT temporary ORDER BY ALL"
 TEMPORARY = "SELECT count(*) FROM duckdb_views() WHERE temporary AND NOT internal"

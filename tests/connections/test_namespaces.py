@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
-from harness.metadata.catalogs.pyiceberg import adapter as pyiceberg
+from harness.metadata.catalogs import pyiceberg
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.tools.connections.texts import is_location, locations_in
 

@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from harness.cli import main, terminal
-from harness.tools.contained import scratch
+from harness.tools.contained import launching as scratch
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no worker runs on Windows")
 
@@ -58,7 +58,7 @@ def test_a_path_longer_than_the_system_takes_is_taken_away(tmp_path):
 HELD = """
 import os, sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from harness.tools.contained.scratch import own_directory
+from harness.tools.contained.launching import own_directory
 with own_directory():
     os.kill(os.getpid(), 9)
 """

@@ -9,7 +9,7 @@ import pytest
 from harness.tools.contained import seccomp
 from harness.tools.contained.bounds import Bounds
 from harness.tools.contained.cgroups import own_group
-from harness.tools.contained.syscalls import NUMBERS
+from harness.tools.contained.seccomp import NUMBERS
 
 
 def verdict(code, audit, number, arguments=()):

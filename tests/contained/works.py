@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from harness.tools.contained.syscalls import NUMBERS
+from harness.tools.contained.seccomp import NUMBERS
 
 
 def attempts(request, output):

@@ -12,7 +12,7 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError, HarnessWarning
-from harness.metadata.delta.checkpoint_columns import STATS_STRUCT
+from harness.metadata.delta.checkpoint_files import STATS_STRUCT
 from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
 from harness.storage.limits import DEFAULT
 from harness.testing.writing.delta.builder import DeltaTable

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
 from harness.metadata.delta.actions import DomainMetadata, Protocol, Transaction
-from harness.metadata.delta.checkpoint_columns import concat_files
+from harness.metadata.delta.checkpoint_files import concat_files
 from harness.metadata.delta.checkpoints import CheckpointContent, UnreadableCheckpoint, read_checkpoint
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, LogFile

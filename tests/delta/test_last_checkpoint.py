@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.metadata.delta.last_checkpoint import parse_hint, read_hint
-from harness.metadata.delta.log_files import Hint
+from harness.metadata.delta.log_files import Hint, parse_hint, read_hint
 from harness.storage.stores import Storage
 
 

@@ -12,7 +12,7 @@ from harness.errors import HarnessError
 from harness.metadata.delta.action_lines import parse_actions
 from harness.metadata.delta.actions import DeletionVectorDescriptor
 from harness.metadata.delta.deletion_vectors import decode_inline, decode_stored
-from harness.metadata.delta.last_checkpoint import parse_hint
+from harness.metadata.delta.log_files import parse_hint
 from harness.metadata.files import roaring
 from harness.metadata.files.avro import read_avro, schema_of_avro
 from harness.metadata.files.ocf import blocks, read_header

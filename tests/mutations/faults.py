@@ -317,19 +317,19 @@ FAULTS = (
     # Commits that only a catalog knows.
     Fault(
         "a published commit is read in place of the catalog's",
-        "metadata/delta/ratified.py",
+        "metadata/delta/segment.py",
         "{**listing.commits, **ratified}",
         "{**ratified, **listing.commits}",
     ),
     Fault(
         "commits above the catalog's version are read",
-        "metadata/delta/ratified.py",
+        "metadata/delta/segment.py",
         "ceiling=version,",
         "ceiling=max(version, listing.latest),",
     ),
     Fault(
         "staged commits are found by their version alone",
-        "metadata/delta/ratified.py",
+        "metadata/delta/segment.py",
         "    entry = staged.get(commit.name)\n",
         "    entry = next((e for name, e in staged.items() if name[:20] == commit.name[:20]), None)\n",
     ),
@@ -402,7 +402,7 @@ FAULTS = (
     ),
     Fault(
         "a checkpoint that lost files is believed against the hint",
-        "metadata/delta/bases.py",
+        "metadata/delta/checkpoints.py",
         "    if said is None or found is None or said == found:\n",
         "    if said is None or found is None or True:\n",
     ),
@@ -724,7 +724,7 @@ FAULTS = (
     # Workers that read tables of strangers.
     Fault(
         "a worker may make sockets",
-        "tools/contained/syscalls.py",
+        "tools/contained/seccomp.py",
         "uname sysinfo getrandom getrlimit recvfrom getsockname",
         "uname sysinfo getrandom getrlimit recvfrom getsockname socket connect",
         test="tests/contained",
@@ -832,14 +832,14 @@ FAULTS = (
     ),
     Fault(
         "a checkpoint is held for every place that the table may be at",
-        "metadata/delta/bases.py",
-        "told = repr((versions, locator, self.storage.limits, checkpoint.version))",
+        "metadata/delta/checkpoints.py",
+        "told = repr((versions, locator, storage.limits, checkpoint.version))",
         "told = repr((versions, checkpoint.version))",
         test="tests/delta/test_held_checkpoints.py",
     ),
     Fault(
         "statistics of some files of a checkpoint are taken for those of others",
-        "metadata/delta/bases.py",
+        "metadata/delta/checkpoint_statistics.py",
         "if (found.rows[places] != rows).any():",
         "if False:",
         test="tests/delta/test_kept_statistics.py",

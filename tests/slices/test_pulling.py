@@ -16,7 +16,7 @@ import harness
 from harness.cli import main
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.slices import copying
+from harness.tools.slices import place as copying
 from harness.tools.slices.place import Place
 
 EU, US = [{"id": i, "region": "eu"} for i in range(4)], [{"id": i + 10, "region": "us"} for i in range(4)]

@@ -1,5 +1,5 @@
-"""Catalogs: which tables there are, by name, and where each of them is. Rows and metadata are read by others.
+"""Catalogs: the names of tables, and where each table is. Rows and metadata are read elsewhere.
 
-`catalog` is the interface: what a catalog answers, `Located`, is all that opening a table takes. `warehouse` is a
-directory as a catalog, `pyiceberg` the catalogs that PyIceberg speaks to, and `resolving` finds which one is meant.
+Read `catalog` first: its answer `Located` is all that opening a table takes. `warehouse` is a directory as a catalog,
+`unity` asks Unity Catalog, `pyiceberg` the catalogs that PyIceberg speaks to. `resolving` finds the catalog of a name.
 """

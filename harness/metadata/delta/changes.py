@@ -26,8 +26,8 @@ from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, ma
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.protocol import check_protocol
 from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.scan import DeltaSource
 from harness.metadata.delta.segment import choose_segment
-from harness.metadata.delta.source import DeltaSource
 from harness.metadata.delta.types import DeltaSchema, table_schema
 from harness.metadata.filters.column_names import bind_columns
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, warn
-from harness.metadata.delta.checkpoint_columns import (
+from harness.metadata.delta.checkpoint_files import (
     BATCH_ROWS,
     STATS_ROW,
     STATS_STRUCT,

@@ -32,7 +32,7 @@ from harness.metadata.delta.actions import (
     State,
     Transaction,
 )
-from harness.metadata.delta.checkpoint_columns import concat_files
+from harness.metadata.delta.checkpoint_files import concat_files
 from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
 from harness.metadata.delta.log_files import Compaction
 from harness.metadata.delta.paths import TableRoot, require_readable
@@ -159,7 +159,7 @@ def _load(
     locator = Locator(TableRoot.of(root), path_map or PathMap())
     base: CheckpointContent | None = None
     if segment.checkpoint is not None:
-        from harness.metadata.delta.bases import read_base
+        from harness.metadata.delta.checkpoints import read_base
 
         segment, base = read_base(segment, storage, locator, statistics, cache)
     replay = _Replay(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
-from harness.metadata.delta.actions import DeletionVectorDescriptor
+from harness.metadata.delta.actions import DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
 from harness.metadata.delta.commits import Locator
-from harness.metadata.delta.partition_values import PartitionTuples
-from harness.metadata.delta.protocol import is_enabled
-from harness.metadata.delta.source import DeltaSnapshot, DeltaSource
+from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
+from harness.metadata.delta.paths import TableRoot
+from harness.metadata.delta.protocol import feature_warnings, is_enabled
 from harness.metadata.delta.statistics import leaves
-from harness.metadata.delta.types import materialized_columns
+from harness.metadata.delta.types import DeltaSchema, materialized_columns
 from harness.metadata.filters.column_names import bind_columns
 from harness.metadata.filters.parsed import filter_for
 from harness.metadata.filters.predicate import Filter, opposite
@@ -28,7 +28,7 @@ from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
 from harness.metadata.plan.containment import within_roots
-from harness.metadata.plan.read_options import Prune
+from harness.metadata.plan.read_options import Prune, ReadOptions
 from harness.metadata.plan.scan_plan import (
     FILES,
     KEPT,
@@ -41,12 +41,73 @@ from harness.metadata.plan.scan_plan import (
     Verdicts,
     trusted_of_files,
 )
+from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
     from harness.metadata.delta.deletion_vectors import DeletedFile
+
+
+# What a scan of a Delta table reads from: where the table is, and one version of it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaSource:
+    """Where a table is and how to read it.
+
+    location: as the user gave it, for messages.
+    """
+
+    location: str
+    root: TableRoot
+    storage: Storage
+    options: ReadOptions
+
+    @property
+    def locator(self) -> Locator:
+        """Tells where the table's files are."""
+        return Locator(self.root, self.path_map)
+
+    @property
+    def path_map(self) -> PathMap:
+        """From recorded paths to where the files are."""
+        return self.options.path_map
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaSnapshot:
+    """One version of a table.
+
+    timestamp_ms: when it was committed, milliseconds since 1970-01-01 UTC; None: no file of the log tells.
+    """
+
+    state: State = field(repr=False)
+    columns: DeltaSchema = field(repr=False)
+    timestamp_ms: int | None = None
+
+    @property
+    def id(self) -> int:
+        """The version."""
+        return self.state.version
+
+    @cached_property
+    def feature_warnings(self) -> tuple[str, ...]:
+        """Features of the version that the protocol does not list as it should, one sentence each (delta P1, P3)."""
+        vectors = self.state.files.column("dv_storage_type")
+        return feature_warnings(self.state.protocol, has_vectors=vectors.null_count < len(vectors))
+
+    @cached_property
+    def partitions(self) -> PartitionTuples:
+        """The partition tuples of the live files.
+
+        Raises:
+            InvalidTableError: a partition value is none of its column's type.
+        """
+        return partition_tuples(self.state.files, self.columns.partition_columns)
 
 
 # The live files of a scan as the columns of a `ScanPlan`.

@@ -18,8 +18,7 @@ from harness.metadata.delta.commit_times import (
     in_commit_timestamps,
 )
 from harness.metadata.delta.commits import CommitReader
-from harness.metadata.delta.last_checkpoint import read_hint
-from harness.metadata.delta.log_files import LogListing, list_log
+from harness.metadata.delta.log_files import LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
     check_catalog,
@@ -28,11 +27,16 @@ from harness.metadata.delta.protocol import (
     protocol_warnings,
     redirect_warnings,
 )
-from harness.metadata.delta.ratified import published, with_answer
 from harness.metadata.delta.replay import load_state
-from harness.metadata.delta.scan import plan_scan
-from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
-from harness.metadata.delta.source import DeltaSnapshot, DeltaSource
+from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource, plan_scan
+from harness.metadata.delta.segment import (
+    LogSegment,
+    choose_segment,
+    published,
+    readable_ranges,
+    with_answer,
+    with_listing,
+)
 from harness.metadata.delta.types import table_schema
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field, Schema, check_nesting, children

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import json_text
-from harness.metadata.delta.source import DeltaSnapshot
+from harness.metadata.delta.scan import DeltaSnapshot
 from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy

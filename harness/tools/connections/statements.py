@@ -22,7 +22,7 @@ from harness.engines.registry import duckdb_engine
 from harness.engines.sqltext import text as literal
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
-from harness.metadata.catalogs.configuration import Together
+from harness.metadata.catalogs.resolving import Together
 from harness.metadata.filters.column_names import quoted
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table

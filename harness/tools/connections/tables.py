@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
-from harness.metadata.catalogs.configuration import Together
-from harness.metadata.catalogs.resolving import is_table, no_catalogs, open_catalog
+from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
 from harness.metadata.tables.reading import NAMES
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table

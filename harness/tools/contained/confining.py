@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.tools.contained import seccomp
 from harness.tools.contained.bounds import SPARE_THREADS, Bounds, Unenforced
-from harness.tools.contained.syscalls import NUMBERS
+from harness.tools.contained.seccomp import NUMBERS
 
 # Files that a process gives up for good: Linux's Landlock, since 5.13, where it is switched on.
 #

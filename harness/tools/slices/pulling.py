@@ -24,8 +24,7 @@ from harness.snapshot import Snapshot, column_names, reading
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 from harness.table import Table, open_table
-from harness.tools.slices.copying import FetchedFile, SourceFile, discard_stale, fetch, total_bytes
-from harness.tools.slices.place import Place
+from harness.tools.slices.place import FetchedFile, Place, SourceFile, discard_stale, fetch, total_bytes
 from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
 
 

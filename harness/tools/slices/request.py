@@ -22,8 +22,7 @@ from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.limits import contained
-from harness.tools.slices.masking import Mask
-from harness.tools.slices.pseudonyms import Pseudonyms
+from harness.tools.slices.pseudonyms import Mask, Pseudonyms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

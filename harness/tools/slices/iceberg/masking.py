@@ -29,10 +29,8 @@ from harness.metadata.model.schema import (
 from harness.metadata.plan.projection import find_stored
 from harness.testing.writing.iceberg.types import default_json
 from harness.tools.slices.iceberg.contents import Contents
-from harness.tools.slices.masking import Mask
-from harness.tools.slices.parquet import Cut, cut_file
-from harness.tools.slices.pseudonyms import Pseudonyms
-from harness.tools.slices.rewriting import read_footer
+from harness.tools.slices.pseudonyms import Mask, Pseudonyms
+from harness.tools.slices.rewriting import Cut, cut_file, read_footer
 
 _DOCUMENT = frozenset(
     (
