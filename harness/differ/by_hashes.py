@@ -165,8 +165,7 @@ def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequenc
 def _fetched(number: int, side: Side, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
     """A row of each of the wanted hashes, with its hashes."""
     if not wanted:
-        hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in hashing.names]
-        return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
+        return _empty(side, hashing, hashing.names)
     with failing(number):
         found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()), 1)
         rows = _only(found, hashing, dict.fromkeys(wanted))
@@ -243,8 +242,8 @@ def sampled(
         with failing(place):
             wanted = Some(None, buckets, 0)
             parts = list(side.matching(replace(hashing, bits=_BITS), wanted, hashing.columns))
-            drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing))
-    hashes = [_keys(rows) for rows in drawn]
+            drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by))
+    hashes = [_hashes(rows, hashing) for rows in drawn]
     chosen = set(sorted({*hashes[0], *hashes[1]})[:number])
     left, right = (
         _in_memory(side, rows, hashing, [i for i, each in enumerate(own) if each in chosen], resources)
@@ -260,13 +259,8 @@ def _rows(sides: tuple[Side, Side], hashing: Hashing) -> int:
         return total(sides[place].buckets(keys))
 
 
-def _keys(rows: pa.Table) -> list[tuple[int, int]]:
-    first, second = (rows.column(f"{HASH_PREFIX}{name}").to_pylist() for name in ("k1", "k2"))
-    return list(zip(first, second, strict=True))
-
-
-def _empty(side: Side, hashing: Hashing) -> pa.Table:
-    hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in ("k1", "k2")]
+def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
+    hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
 
 

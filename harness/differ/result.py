@@ -85,9 +85,9 @@ class RowDifference:
     """
 
     kind: RowKind
+    count: int = 1
     left: tuple[str, ...] | None
     right: tuple[str, ...] | None
-    count: int = 1
     differing: tuple[str, ...] = ()
     partner: int | None = None
     left_origins: tuple[Origin, ...] = ()

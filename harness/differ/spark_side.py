@@ -34,7 +34,7 @@ from harness.differ.forms import (
 from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, Lane, Value, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable
+from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.frames import conform
 from harness.engines.spark.gateway import Gateway, has_gateway
@@ -56,7 +56,7 @@ class HashedColumn:
     form: Form
 
 
-def spark_row_hashes(values: Sequence[HashedColumn], gateway: Gateway) -> tuple[Column, Column]:
+def row_columns(values: Sequence[HashedColumn], gateway: Gateway) -> tuple[Column, Column]:
     """Both lanes of the hash of a row, as the bigints of the same bits."""
     first, second = (_blocks([_hash(value, lane, gateway) for value in values], lane, gateway) for lane in LANES)
     return first, second
@@ -192,10 +192,8 @@ def _hashes(
         for i, name in enumerate(schema.names)
         if name in hashing.columns
     }
-    lanes: tuple[str, ...] = row_hashes([values[name] for name in hashing.columns])
-    if hashing.keys:
-        lanes = (*lanes, *row_hashes([values[name] for name in hashing.keys]))
-    outputs = ", ".join(f"{text} AS {name}" for name, text in zip(hashing.names, lanes, strict=True))
+    lanes = hashing.lanes(lambda columns: row_hashes([values[name] for name in columns]))
+    outputs = ", ".join(f"{text} AS {name}" for name, text in lanes.items())
     found = pa.table(relation.project(outputs)).combine_chunks()
     connection.unregister("batch")
     return [pa.array(column.combine_chunks()).view(pa.int64()) for column in found.columns]
@@ -256,9 +254,7 @@ class SparkSide:
             counted = kept.withColumn("n", functions.row_number().over(alike)).filter(functions.col("n") <= per_hash)
             found = counted.select(*self._shown(hashing.columns), *hashing.names).toArrow()
             rows = self._conform(found.select(range(len(hashing.columns))), hashing.columns)
-        for name in hashing.names:
-            rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
-        return rows
+        return with_hashes(rows, _unsigned(found.select(hashing.names)))
 
     def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
         """At least the rows whose hashes are wanted."""
@@ -272,9 +268,7 @@ class SparkSide:
                 kept = kept.join(listed, functions.col(lane) == functions.col("w"), "left_semi")
             found = kept.select(*self._shown(columns), *hashing.grouped_by).toArrow()
             rows = self._conform(found.select(range(len(columns))), columns)
-        for name in hashing.grouped_by:
-            rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
-        yield rows
+        yield with_hashes(rows, _unsigned(found.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Keys in some buckets that several rows have."""
@@ -291,10 +285,8 @@ class SparkSide:
         if not has_gateway(session) or not is_known():
             return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
         gateway = Gateway.of(session)
-        lanes: tuple[Column, ...] = spark_row_hashes([self._value(name, hashing) for name in hashing.columns], gateway)
-        if hashing.keys:
-            lanes = (*lanes, *spark_row_hashes([self._value(name, hashing) for name in hashing.keys], gateway))
-        outputs = [lane.alias(name) for name, lane in zip(hashing.names, lanes, strict=True)]
+        lanes = hashing.lanes(lambda columns: row_columns([self._value(name, hashing) for name in columns], gateway))
+        outputs = [lane.alias(name) for name, lane in lanes.items()]
         return self.frame.select(*(["*"] if keep else []), *outputs)
 
     def _value(self, name: str, hashing: Hashing) -> HashedColumn:

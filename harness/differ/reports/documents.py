@@ -38,8 +38,6 @@ from xml.etree import ElementTree
 from harness.differ.reports.text import to_text
 from harness.differ.result import (
     ComparisonResult,
-    Origin,
-    RowDifference,
     SchemaDifference,
     SideInfo,
     Verdict,
@@ -77,7 +75,7 @@ def to_json(comparison: ComparisonResult) -> str:
         "grouped_by": comparison.grouped_by,
         "groups": comparison.groups,
         "by_group": [asdict(group) for group in comparison.by_group],
-        "rows": [_row(row) for row in comparison.rows],
+        "rows": [{**asdict(row), "kind": row.kind.name.lower()} for row in comparison.rows],
     }
     return json_text(document, indent=2) + "\n"
 
@@ -97,31 +95,7 @@ def _side(side: SideInfo) -> dict[str, Any]:
 
 
 def _schema(difference: SchemaDifference) -> dict[str, Any]:
-    return {
-        "column": difference.column,
-        "kind": difference.kind.name.lower(),
-        "left": difference.left,
-        "right": difference.right,
-        "rule": difference.rule,
-        "counts": difference.counts,
-    }
-
-
-def _row(row: RowDifference) -> dict[str, Any]:
-    return {
-        "kind": row.kind.name.lower(),
-        "count": row.count,
-        "left": row.left,
-        "right": row.right,
-        "differing": row.differing,
-        "partner": row.partner,
-        "left_origins": [_origin(origin) for origin in row.left_origins],
-        "right_origins": [_origin(origin) for origin in row.right_origins],
-    }
-
-
-def _origin(origin: Origin) -> dict[str, Any]:
-    return {"file": origin.file, "position": origin.position, "hidden_by": origin.hidden_by}
+    return {**asdict(difference), "kind": difference.kind.name.lower(), "counts": difference.counts}
 
 
 # The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`. A difference is a

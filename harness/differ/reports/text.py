@@ -73,55 +73,32 @@ class RowPairing:
 
 
 def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
-    """All rows of the comparison: changed ones, alike ones, then those that face nothing."""
-    changed = [_changed(row, comparison) for row in comparison.rows if row.kind is RowKind.CHANGED]
-    alike = [
-        _alike(row, comparison.rows[row.partner], comparison)
-        for row in comparison.rows
-        if row.kind is RowKind.ONLY_LEFT and row.partner is not None
-    ]
-    alone = [
-        _alone(row, comparison) for row in comparison.rows if row.kind is not RowKind.CHANGED and row.partner is None
-    ]
-    return (*changed, *alike, *alone)
+    """All rows of the comparison: changed ones, alike ones, then those that face nothing.
+
+    With keys, the two halves of a changed row face each other. Without keys, alike rows do. Each row is shown once.
+    """
+    rows = comparison.rows
+    pairs: list[tuple[RowDifference | None, RowDifference | None]] = []
+    pairs += [(row, row) for row in rows if row.kind is RowKind.CHANGED]
+    pairs += [(row, rows[row.partner]) for row in rows if row.kind is RowKind.ONLY_LEFT and row.partner is not None]
+    alone = [row for row in rows if row.kind is not RowKind.CHANGED and row.partner is None]
+    pairs += [(row, None) if row.kind is RowKind.ONLY_LEFT else (None, row) for row in alone]
+    return tuple(_pairing(left, right, comparison) for left, right in pairs)
 
 
-def _changed(row: RowDifference, comparison: ComparisonResult) -> RowPairing:
+def _pairing(left: RowDifference | None, right: RowDifference | None, comparison: ComparisonResult) -> RowPairing:
+    some = left or right
+    assert some is not None
+    is_pair = left is not None and right is not None
     return RowPairing(
-        kind=row.kind,
-        left=row.left,
-        right=row.right,
-        left_count=row.count,
-        right_count=row.count,
-        marked=tuple(column in row.differing for column in comparison.columns),
-        left_origins=row.left_origins,
-        right_origins=row.right_origins,
-    )
-
-
-def _alike(left: RowDifference, right: RowDifference, comparison: ComparisonResult) -> RowPairing:
-    return RowPairing(
-        kind=None,
-        left=left.left,
-        right=right.right,
-        left_count=left.count,
-        right_count=right.count,
-        marked=tuple(column in left.differing for column in comparison.columns),
-        left_origins=left.left_origins,
-        right_origins=right.right_origins,
-    )
-
-
-def _alone(row: RowDifference, comparison: ComparisonResult) -> RowPairing:
-    return RowPairing(
-        kind=row.kind,
-        left=row.left,
-        right=row.right,
-        left_count=0 if row.left is None else row.count,
-        right_count=0 if row.right is None else row.count,
-        marked=(False,) * len(comparison.columns),
-        left_origins=row.left_origins,
-        right_origins=row.right_origins,
+        kind=None if is_pair and left is not right else some.kind,
+        left=None if left is None else left.left,
+        right=None if right is None else right.right,
+        left_count=0 if left is None else left.count,
+        right_count=0 if right is None else right.count,
+        marked=tuple(is_pair and column in some.differing for column in comparison.columns),
+        left_origins=() if left is None else left.left_origins,
+        right_origins=() if right is None else right.right_origins,
     )
 
 

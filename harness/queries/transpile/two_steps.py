@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from harness.metadata.filters.literals import literal_of
-from harness.queries.transpile import clauses as unnest
-from harness.queries.transpile import windows as frames
+from harness.queries.transpile import clauses, windows
 from harness.queries.transpile.clauses import place_of
 from harness.queries.transpile.scopes import Output, Scope
 from harness.queries.transpile.spark_text import refused
@@ -64,7 +63,7 @@ def split(select: exp.Select, scope: Scope) -> Steps | None:
 
     scope: what its names mean.
     """
-    unnested = unnest.works_on_results(select)
+    unnested = clauses.works_on_results(select)
     if not unnested and not _has(select, _counts_groups):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
@@ -95,7 +94,7 @@ def _has(select: exp.Select, wanted: Callable[[exp.Expr], bool]) -> bool:
 def _counts_groups(node: exp.Expr) -> bool:
     """Tells whether a node is a window whose frame counts groups."""
     return (
-        isinstance(node, exp.Window) and node.args.get("spec") is not None and frames.counts_groups(node.args["spec"])
+        isinstance(node, exp.Window) and node.args.get("spec") is not None and windows.counts_groups(node.args["spec"])
     )
 
 

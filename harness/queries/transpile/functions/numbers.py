@@ -15,10 +15,9 @@ from harness.queries.transpile.functions.registry import (
     FunctionKind,
     Lowering,
     Parameter,
-    is_number,
     whole,
 )
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, type_name
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, is_number, type_name
 
 _TINY = IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)
@@ -294,8 +293,10 @@ FUNCTIONS = (
         _approximate((name,), f"{name.upper()}({{0}})", _ONE, f"{name}({{angle}})")
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
     ),
-    _number(("radians",), forms=(Form(_ONE, DOUBLE, f"({{0}} * {math.pi / 180!r}D)"),), draws=("radians({double})",)),
-    _number(("degrees",), forms=(Form(_ONE, DOUBLE, f"({{0}} * {180 / math.pi!r}D)"),), draws=("degrees({double})",)),
+    *(
+        _number((name,), forms=(Form(_ONE, DOUBLE, f"({{0}} * {factor!r}D)"),), draws=(f"{name}({{double}})",))
+        for name, factor in (("radians", math.pi / 180), ("degrees", 180 / math.pi))
+    ),
     _number(("pi",), forms=(Form((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
     *(
         _number(names, _bits(sign), takes="integer, integer", written=f"a {sign} b", draws=(draw,))
@@ -316,19 +317,15 @@ FUNCTIONS = (
         draws=("({int} >> 3)", "({count} << 4)"),
     ),
     _number(("bit_count",), _bit_count, takes="integer", written="BIT_COUNT(a)", draws=("bit_count({int})",)),
-    _number(
-        ("isinf",),
-        _special("(ABS({0}) = {1})"),
-        takes="FLOAT or DOUBLE",
-        written="ABS(a) = Infinity",
-        draws=("isinf({double})",),
-    ),
-    _number(
-        ("isfinite",),
-        _special("(ABS({0}) < {1})"),
-        takes="FLOAT or DOUBLE",
-        written="ABS(a) < Infinity",
-        draws=("isfinite({double})",),
+    *(
+        _number(
+            (name,),
+            _special(f"(ABS({{0}}) {sign} {{1}})"),
+            takes="FLOAT or DOUBLE",
+            written=f"ABS(a) {sign} Infinity",
+            draws=(f"{name}({{double}})",),
+        )
+        for name, sign in (("isinf", "="), ("isfinite", "<"))
     ),
     Function(
         names=(

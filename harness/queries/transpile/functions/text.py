@@ -202,23 +202,18 @@ FUNCTIONS = (
         outside="refused: use left() and right()",
         draws=("substring({text}, 2, 2)", "substring({text}, 1)", "substring({text}, 0, 2)"),
     ),
-    _text(
-        ("left",),
-        Form(
-            (VARCHAR, PLACE),
-            TEXT,
-            "CASE WHEN {1} < 0 THEN LEFT({0}, GREATEST(CHAR_LENGTH({0}) + {1}, 0)) ELSE LEFT({0}, {1}) END",
-        ),
-        draws=("left({text}, {place})", "left({text}, 2)"),
-    ),
-    _text(
-        ("right",),
-        Form(
-            (VARCHAR, PLACE),
-            TEXT,
-            "CASE WHEN {1} < 0 THEN RIGHT({0}, GREATEST(CHAR_LENGTH({0}) + {1}, 0)) ELSE RIGHT({0}, {1}) END",
-        ),
-        draws=("right({text}, {place})", "right({text}, 2)"),
+    *(
+        _text(
+            (name.lower(),),
+            Form(
+                (VARCHAR, PLACE),
+                TEXT,
+                f"CASE WHEN {{1}} < 0 THEN {name}({{0}}, GREATEST(CHAR_LENGTH({{0}}) + {{1}}, 0)) "
+                f"ELSE {name}({{0}}, {{1}}) END",
+            ),
+            draws=(f"{name.lower()}({{text}}, {{place}})", f"{name.lower()}({{text}}, 2)"),
+        )
+        for name in ("LEFT", "RIGHT")
     ),
     *(
         _text(
@@ -230,15 +225,13 @@ FUNCTIONS = (
         for name in ("lpad", "rpad")
     ),
     _text(("repeat",), Form((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"), draws=("repeat({text}, {place})",)),
-    _text(
-        ("replace",),
-        Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "REPLACE({0}, {1}, {2})"),
-        draws=("replace({text}, {text}, {text})",),
-    ),
-    _text(
-        ("translate",),
-        Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "TRANSLATE({0}, {1}, {2})"),
-        draws=("translate({text}, {text}, {text})",),
+    *(
+        _text(
+            (name,),
+            Form((VARCHAR, VARCHAR, VARCHAR), TEXT, f"{name.upper()}({{0}}, {{1}}, {{2}})"),
+            draws=(f"{name}({{text}}, {{text}}, {{text}})",),
+        )
+        for name in ("replace", "translate")
     ),
     _text(
         ("reverse",),
