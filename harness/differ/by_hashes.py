@@ -229,11 +229,7 @@ _MARGIN = 1.3
 def sampled(
     sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
 ) -> tuple[Side, Side]:
-    """The rows of at most `number` keys that either side has, in memory.
-
-    Raises:
-        SideFailedError: a side fails.
-    """
+    """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
     hashing = hashing_of(sides, columns, rules)
     share = min(1.0, (_MARGIN * number + 100) / max(1, _rows(sides, hashing)))
     buckets = range(int(share * (1 << _BITS)))

@@ -46,8 +46,7 @@ _MS_PER_DAY = 86_400_000
 def canonical_rows(table: pa.Table, columns: Sequence[str], *, signed_zeros: SignedZeros = "distinct") -> list[Row]:
     """The rows of a table, in its order, as tuples of canonical values in the order of `columns`.
 
-    Raises:
-        UnsupportedError: a column holds a type that has no canonical form, such as a union.
+    Raises UnsupportedError: a column holds a type that has no canonical form, such as a union.
     """
     if not columns:
         return [()] * table.num_rows
@@ -56,11 +55,7 @@ def canonical_rows(table: pa.Table, columns: Sequence[str], *, signed_zeros: Sig
 
 
 def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZeros = "distinct") -> list[Hashable]:
-    """The canonical value of each entry.
-
-    Raises:
-        UnsupportedError: as `canonical_rows`.
-    """
+    """The canonical value of each entry. Raises UnsupportedError: as `canonical_rows`."""
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in _values(chunk, signed_zeros)]
     return _values(array, signed_zeros)

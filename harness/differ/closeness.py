@@ -89,11 +89,7 @@ class Line:
         return f"coalesce({close}, FALSE)"
 
     def check(self, column: str, tolerance: Tolerance) -> None:
-        """Refuse a tolerance that values of this line do not have.
-
-        Raises:
-            RequestError: such as seconds of a number.
-        """
+        """Refuse a tolerance that values of this line do not have. Raises RequestError: such as seconds of a number."""
         fits = {
             Kind.NUMBER: (Measure.ABSOLUTE, Measure.RELATIVE),
             Kind.WIDE: (Measure.ABSOLUTE, Measure.RELATIVE),
@@ -169,8 +165,7 @@ def close_pairs(
 def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> Line:
     """The line of a column that has a tolerance.
 
-    Raises:
-        RequestError: its values cannot be subtracted, or not as the tolerance says.
+    Raises RequestError: its values cannot be subtracted, or not as the tolerance says.
     """
     line = Line.of(left, right)
     if line is None:

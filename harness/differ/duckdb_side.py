@@ -51,11 +51,7 @@ _PLAIN = {
 
 
 def logical(stored: Any, column: str) -> pa.DataType:
-    """The Arrow type of a DuckDB type's values.
-
-    Raises:
-        UnsupportedError: its values cannot be compared.
-    """
+    """The Arrow type of a DuckDB type's values. Raises UnsupportedError: its values cannot be compared."""
     match stored.id:
         case "decimal":
             parts = dict(stored.children)

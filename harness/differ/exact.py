@@ -39,9 +39,8 @@ def column_differences(
 ) -> tuple[ColumnDifference, ...]:
     """The columns in which some pair differs, in the order of `columns`.
 
-    Args:
-        left_rows, right_rows: canonical rows of the tables. pairs: indexes in both. passed: by pair and column, what is
-            let pass.
+    left_rows, right_rows: canonical rows of the tables. pairs: indexes in both. passed: by pair and column, what is let
+    pass.
     """
     found = []
     for number, column in enumerate(columns):
@@ -397,8 +396,7 @@ class Rules:
     def check(self) -> None:
         """Refuse what cannot be meant.
 
-        Raises:
-            RequestError: a number is negative, or something is asked that needs keys.
+        Raises RequestError: a number is negative, or something is asked that needs keys.
         """
         if self.max_rows < 0 or self.few < 0:
             raise RequestError(f"Invalid max_rows {self.max_rows} or few {self.few}: expected no negative number")
@@ -412,8 +410,7 @@ class Rules:
     def check_columns(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> None:
         """Refuse names that no compared column has, and tolerances that its values do not have.
 
-        Raises:
-            RequestError: of a tolerance or a group.
+        Raises RequestError: of a tolerance or a group.
         """
         for what, names in (("a tolerance of", self.relaxations.tolerances), ("groups by", self.group_by)):
             for name in names:

@@ -104,8 +104,7 @@ INCOMPARABLE = "IncomparableType"
 def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> Form:
     """The form of a column with these types, which `harness.differ.schemas` found comparable.
 
-    Raises:
-        UnsupportedError: values of the type can be compared in small numbers only.
+    Raises UnsupportedError: values of the type can be compared in small numbers only.
     """
     a, b = (_plain(normal_type(type_)) for type_ in (left, right))
     if pa.types.is_null(a):
@@ -201,11 +200,7 @@ _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.t
 
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which DuckDB gets values of `type_`.
-
-    Raises:
-        UnsupportedError: it has none.
-    """
+    """The type in which DuckDB gets values of `type_`. Raises UnsupportedError: it has none."""
     kind = pa.types
     if isinstance(type_, pa.BaseExtensionType):
         if is_hugeint(type_):
@@ -237,11 +232,7 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
 
 
 def carried(rows: pa.Table) -> pa.Table:
-    """The same rows in types that DuckDB takes.
-
-    Raises:
-        UnsupportedError: a column has none.
-    """
+    """The same rows in types that DuckDB takes. Raises UnsupportedError: a column has none."""
     columns = [
         pa.chunked_array([_carried(chunk) for chunk in column.chunks], storage_type(column.type))
         for column in rows.columns

@@ -137,10 +137,8 @@ class Opening:
     def check(self) -> None:
         """Refuses what no side can be made of.
 
-        Raises:
-            RequestError: the object is none that can be compared, there is no such engine, or `where` is given and it
-                is no table.
-            MissingFileError: it is a file that is not there.
+        Raises RequestError: the object is none that can be compared, there is no such engine, or `where` is given and
+        it is no table; MissingFileError: it is a file that is not there.
         """
         if isinstance(self.data, Table | Snapshot | Changes):
             find_engine(self.engine)
@@ -231,11 +229,7 @@ class Opening:
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """The places of the wanted columns among `names`.
-
-        Raises:
-            RequestError: one is missing, or there twice.
-        """
+        """The places of the wanted columns among `names`. Raises RequestError: one is missing, or there twice."""
         if self.columns is None:
             return [place for place, name in enumerate(names) if name not in self.exclude]
         counts = Counter(names)

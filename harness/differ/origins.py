@@ -125,8 +125,7 @@ def columns_of(plan: ScanPlan) -> PlanOf:
 def hidden_places(plan: ScanPlan, places: Iterable[Place]) -> dict[Place, tuple[str, ...]]:
     """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read.
 
-    Raises:
-        HarnessError: delete files or data files cannot be read.
+    Raises HarnessError: delete files or data files cannot be read.
     """
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
     wanted: dict[int, list[int]] = {}

@@ -40,11 +40,7 @@ class QueryRun:
     max_rows: int = 20
 
     def entry(self, query: QueryFile) -> BatchEntry:
-        """Runs a query on both sides, and compares.
-
-        Raises:
-            RequestError: its options do not fit its columns.
-        """
+        """Runs a query on both sides, and compares. Raises RequestError: its options do not fit its columns."""
         try:
             texts = [self._text(query.text, engine) for engine in self.engines]
         except (RequestError, UnsupportedError) as error:

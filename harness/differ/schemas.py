@@ -36,9 +36,8 @@ def compare_schemas(
 
     rules: which differences of types do not count; they are reported with the rule's name.
 
-    Raises:
-        RequestError: a side has two columns, or a struct two fields, of one name.
-        UnsupportedError: a column holds a union.
+    Raises RequestError: a side has two columns, or a struct two fields, of one name; UnsupportedError: a column holds a
+    union.
     """
     for side, schema in (("left", left), ("right", right)):
         _check(side, schema)

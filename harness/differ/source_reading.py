@@ -74,13 +74,9 @@ _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 def rows_of(source: Source, like: pa.Schema | None, resources: ExitStack) -> Any:
     """The rows: a DuckDB relation, or a stream of Arrow batches.
 
-    Args:
-        like: names and types of the other side's columns, for a source whose columns are text. None: it is text too.
-        resources: closed when the comparison is over.
-
-    Raises:
-        RequestError: the database cannot be attached, has no such table, or the query is wrong.
-        EngineError: the file cannot be read as what its name says.
+    like: names and types of the other side's columns, for a source whose columns are text. None: it is text too.
+    resources: closed when the comparison is over. Raises RequestError: the database cannot be attached, has no such
+    table, or the query is wrong; EngineError: the file cannot be read as what its name says.
     """
     if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
         return _of_database(source, _connection(resources))
@@ -107,8 +103,7 @@ def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
 def check_there(source: Source) -> None:
     """Look for a file of this machine: one that is misspelled says nothing about rows.
 
-    Raises:
-        MissingFileError: there is none.
+    Raises MissingFileError: there is none.
     """
     local = source.kind is not SourceKind.POSTGRES and "://" not in source.place
     if local and source.place and not glob.glob(source.place):

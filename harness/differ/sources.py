@@ -46,8 +46,7 @@ class Source:
     def parse(text: str) -> Source | None:
         """The source that a text names; None: none of these, so it may be a lake table.
 
-        Raises:
-            RequestError: a database without a table or query.
+        Raises RequestError: a database without a table or query.
         """
         prefix, separator, rest = text.partition(":")
         if separator and prefix in _DATABASES:

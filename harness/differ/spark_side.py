@@ -393,8 +393,7 @@ _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
 def logical(column: spark.StructField) -> pa.Field:
     """The column as what it stands for: what harness says of its own columns, else Spark's type.
 
-    Raises:
-        UnsupportedError: its values cannot be compared.
+    Raises UnsupportedError: its values cannot be compared.
     """
     said = (column.metadata or {}).get(ARROW_METADATA)
     if isinstance(said, str):

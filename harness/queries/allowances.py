@@ -68,9 +68,8 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
 
     They hold for columns of the types FLOAT and DOUBLE only: whoever compares knows the types, and this does not.
 
-    Args:
-        query: one query. tables: the schemas of the tables that it reads, by name; others are taken for exact.
-        dialect: sqlglot's name of the dialect of `query`.
+    query: one query. tables: the schemas of the tables that it reads, by name; others are taken for exact. dialect:
+    sqlglot's name of the dialect of `query`.
     """
     known: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
     floats = {

@@ -224,8 +224,7 @@ def refuse_writes(statement: Statement) -> None:
 def bound_name(name: str, tables: Collection[str]) -> str | None:
     """Which of the bound tables a name means, without regard to case; None: none.
 
-    Raises:
-        RequestError: it may be any of several.
+    Raises RequestError: it may be any of several.
     """
     if name in tables:
         return name

@@ -342,8 +342,7 @@ def planned(
 
     connection: the user's, that the query runs on; None: one in UTC, or Spark.
 
-    Raises:
-        HarnessError: as for `Snapshot.plan`.
+    Raises HarnessError: as for `Snapshot.plan`.
     """
     where = reference.where
     if where is not None and connection is not None:

@@ -58,11 +58,7 @@ class Reference:
 
 
 def parse_statement(query: str, dialect: str = "duckdb") -> Statement:
-    """The one statement of a text.
-
-    Raises:
-        RequestError: it cannot be parsed, or there is not one statement.
-    """
+    """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
     explain, text = _without_explain(query)
     tree, text = _parse(text, dialect)
     return Statement(explain=explain, text=text, tree=tree, dialect=dialect)

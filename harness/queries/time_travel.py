@@ -69,8 +69,7 @@ def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pi
 
     is_bound: whether a name is that of a table of harness's, by the parts that it has in the query.
 
-    Raises:
-        RequestError: a moment is no literal, or is one that no table has, such as BEFORE.
+    Raises RequestError: a moment is no literal, or is one that no table has, such as BEFORE.
     """
     found = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
     if not found:

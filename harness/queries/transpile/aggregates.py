@@ -211,8 +211,7 @@ def _extreme(call: Aggregate) -> Typed:
 def extreme(call: Aggregate, of: Callable[[Typed], Typed]) -> Typed:
     """`min` or `max`: of several values by their order, of one as `of` makes it of the argument.
 
-    Raises:
-        UnsupportedError: the engines put the values in different orders.
+    Raises UnsupportedError: the engines put the values in different orders.
     """
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)

@@ -118,8 +118,7 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
 def works_on_results(select: exp.Select) -> bool:
     """Tells whether UNNEST works on what the groups or windows of the SELECT give, and not on the rows that it reads.
 
-    Raises:
-        UnsupportedError: it works on both.
+    Raises UnsupportedError: it works on both.
     """
     if not is_used(select):
         return False

@@ -140,8 +140,7 @@ class Expressions:
     def translate(self, node: exp.Expr) -> Typed:
         """The expression with its type.
 
-        Raises:
-            UnsupportedError: it holds something that may mean different things on the two engines.
+        Raises UnsupportedError: it holds something that may mean different things on the two engines.
         """
         literal = literal_of(node)
         if literal is not None:

@@ -142,14 +142,9 @@ class Query:
 def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
     """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
 
-    Args:
-        text: a query that DuckDB accepts over these tables.
-        tables: by name the columns of each, by name.
-
-    Raises:
-        UnsupportedError: a part that may mean different things on the two engines, or a table that is not among
-            `tables`; the message names it.
-        RequestError: the text is no SQL, or nested too deeply.
+    text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. Raises
+    UnsupportedError: a part that may mean different things on the two engines, or a table that is not among `tables`;
+    the message names it; RequestError: the text is no SQL, or nested too deeply.
     """
     statement = _parsed(text)
     read = written_back(statement)

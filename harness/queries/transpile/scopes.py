@@ -77,11 +77,8 @@ class Scope:
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
         """The expression that a path of names stands for.
 
-        Args:
-            lower: lowers an expression of the projection, for an alias.
-
-        Raises:
-            UnsupportedError: it stands for nothing that is known here, or for more than one thing.
+        lower: lowers an expression of the projection, for an alias. Raises UnsupportedError: it stands for nothing that
+        is known here, or for more than one thing.
         """
         found = self._column(path)
         if found is None and path[0].casefold() in self.aliases:

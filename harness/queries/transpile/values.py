@@ -124,11 +124,8 @@ def _fits(value: int, bits: int) -> bool:
 def common_type(values: Sequence[Typed], what: str) -> Type:
     """The type that DuckDB gives to values that must share one.
 
-    Args:
-        what: the construct, for the message.
-
-    Raises:
-        UnsupportedError: it is not certain that both engines mean the same by it.
+    what: the construct, for the message. Raises UnsupportedError: it is not certain that both engines mean the same by
+    it.
     """
     firm = [v.type for v in values if not _is_pliant(v)]
     # A number among literals still widens, a text takes any type, a null too.
@@ -207,8 +204,7 @@ def as_decimal(type_: Type) -> DecimalType:
 def coerced(value: Typed, to: Type, what: str) -> str:
     """The value as one of type `to`, which `common_type` gave.
 
-    Raises:
-        UnsupportedError: a literal that engines may read differently.
+    Raises UnsupportedError: a literal that engines may read differently.
     """
     if value.literal is not None and to != HUGE:
         return _written(value.literal, to, what)

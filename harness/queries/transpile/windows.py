@@ -147,9 +147,7 @@ class Exclusion:
     def left(self, fields: str, conditions: Sequence[str] = ()) -> str:
         """The rows that are left, in the order of the window.
 
-        Args:
-            fields: names and values of a row, as NAMED_STRUCT takes them.
-            conditions: those of rows that count.
+        fields: names and values of a row, as NAMED_STRUCT takes them. conditions: those of rows that count.
         """
         own = "".join(f", 'p{i}', {key}" for i, key in enumerate(self.keys))
         counts = f", 'f', {' AND '.join(conditions)}" if conditions else ""
