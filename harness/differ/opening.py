@@ -170,23 +170,23 @@ class Opening:
     def info(self) -> SideInfo:
         """The side, before anything was read."""
         data = self.data
-        if isinstance(data, HarnessError):
-            return SideInfo(name=self.name or "query", engine=f"{self.engine} {find_engine(self.engine).version()}")
         if isinstance(data, Table | Snapshot | Changes):
-            plan, snapshot = _place(data)
-            engine = f"{self.engine} {find_engine(self.engine).version()}"
-            name = self.name or called(plan, None if isinstance(data, Changes) else data.name)
-            return SideInfo(name=name, engine=engine, table=shown(plan), snapshot=snapshot, format=_format(data))
-        if isinstance(data, Source):
-            return SideInfo(name=self.name or data.name, engine=f"duckdb {duckdb.__version__}, {data.kind.value}")
-        if is_relation(data):
-            return SideInfo(name=self.name or "DuckDB relation", engine=f"duckdb {duckdb.__version__}")
-        if is_frame(data):
-            return SideInfo(name=self.name or "Spark DataFrame", engine=f"spark {find_engine('spark').version()}")
+            location, snapshot, format_ = _place(data)
+            name = self.name or called(location, None if isinstance(data, Changes) else data.name)
+            return SideInfo(
+                name=name, engine=_engine(self.engine), table=shown(location), snapshot=snapshot, format=format_
+            )
         kind = type(data)
-        return SideInfo(
-            name=self.name or f"{kind.__module__.partition('.')[0]} {kind.__name__}", engine=f"arrow {pa.__version__}"
-        )
+        name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
+        if isinstance(data, HarnessError):
+            name, engine = "query", _engine(self.engine)
+        elif isinstance(data, Source):
+            name, engine = data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
+        elif is_relation(data):
+            name, engine = "DuckDB relation", f"duckdb {duckdb.__version__}"
+        elif is_frame(data):
+            name, engine = "Spark DataFrame", _engine("spark")
+        return SideInfo(name=self.name or name, engine=engine)
 
     def open(self, limit: int, resources: ExitStack, like: pa.Schema | None = None) -> Side:
         """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
@@ -306,25 +306,19 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
     )
 
 
-def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
-    """The table's location, and the snapshot that is read, where that is known without reading."""
-    match data:
-        case Table():
-            return data.location, data.snapshot().id
-        case Snapshot():
-            return data.source.location, data.id
-        case Changes(plan=plan):
-            return plan.table, plan.snapshot
+def _engine(name: str) -> str:
+    return f"{name} {find_engine(name).version()}"
 
 
-def _format(data: Table | Snapshot | Changes) -> str:
+def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None, str]:
+    """The table's location, the snapshot that is read, where that is known without reading, and the format."""
     match data:
         case Table():
-            return data.format
+            return data.location, data.snapshot().id, data.format
         case Snapshot():
-            return data.source.format
+            return data.source.location, data.id, data.source.format
         case Changes(plan=plan):
-            return plan.format
+            return plan.table, plan.snapshot, plan.format
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -166,24 +166,18 @@ _SUMS = (
 )
 
 
-def _add(totals: dict[str, ColumnTotals], name: str, found: Sequence[object]) -> None:
+def _add(totals: dict[str, ColumnTotals], name: str, found: Sequence[Any]) -> None:
     rows, allowed, left_nulls, right_nulls, furthest, key, keys = found
     if not rows and not allowed:
         return
     total = totals.setdefault(name, ColumnTotals())
-    total.rows += _int(rows)
-    total.allowed += _int(allowed)
-    total.left_nulls += _int(left_nulls)
-    total.right_nulls += _int(right_nulls)
-    if isinstance(furthest, float) and furthest > total.furthest and isinstance(key, dict):
+    total.rows += rows
+    total.allowed += allowed
+    total.left_nulls += left_nulls
+    total.right_nulls += right_nulls
+    if furthest is not None and furthest > total.furthest:
         total.furthest, total.furthest_key = furthest, (key["a"], key["b"])
-    if isinstance(keys, list):
-        total.keys = [*total.keys, *((each["a"], each["b"]) for each in keys)][:MOST_EXAMPLES]
-
-
-def _int(value: object) -> int:
-    assert isinstance(value, int)
-    return value
+    total.keys = [*total.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
 
 def _examples(totals: ColumnTotals) -> list[Hash]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
+from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.dialects import language
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.value_texts import refuse_half_characters
@@ -62,6 +63,18 @@ def parse_statement(query: str, dialect: str = "duckdb") -> Statement:
     explain, text = _without_explain(query)
     tree, text = _parse(text, dialect)
     return Statement(explain=explain, text=text, tree=tree, dialect=dialect)
+
+
+def quote_of(dialect: str) -> Callable[[str], str]:
+    """The quotes of a dialect around a name: Spark's, or else DuckDB's."""
+    return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
+
+
+def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """The text with other words at some places: start, end, and the new words."""
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
 
 
 def references(statement: Statement) -> list[Reference]:

@@ -18,10 +18,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
-from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.value_texts import whole_number
-from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
+from harness.queries.statements import Reference, Statement, parse_statement, quote_of, references, shorten, spliced
 
 _DAY_MS = 86_400_000
 
@@ -77,7 +76,7 @@ def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pi
     dialect = statement.dialect
     tokens = Dialect.get_or_raise(dialect).tokenize(statement.text)
     taken = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
-    quote = quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
+    quote = quote_of(dialect)
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
     renamed = [bool(reference.node.alias) for reference in found]
@@ -89,10 +88,7 @@ def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pi
         alias = "" if is_renamed else f" AS {quote(reference.node.alias or reference.name[-1])}"
         edits.append((reference.start, reference.end, quote(name) + alias))
         edits.append((*_clause(statement, reference, tokens, key[1]), ""))
-    text = statement.text
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return Pinned(statement.explain + text, moments)
+    return Pinned(statement.explain + spliced(statement.text, edits), moments)
 
 
 def _is_moved(table: exp.Table) -> bool:
