@@ -71,7 +71,7 @@ class Bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class StructFields:
     """A struct, by the names of its fields, sorted."""
 
     fields: tuple[tuple[str, Form], ...]
@@ -92,7 +92,7 @@ class Entries:
     value: Form
 
 
-Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | Fields | Items | Entries
+Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | StructFields | Items | Entries
 
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -164,7 +164,9 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
         return Ticks(max(units), units[0] != units[1])
     if kind.is_struct(a):
         names = sorted(field.name for field in a)
-        return Fields(tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names))
+        return StructFields(
+            tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names)
+        )
     if kind.is_map(a):
         return Entries(
             form(a.key_type, b.key_type, signed_zeros=zeros), form(a.item_type, b.item_type, signed_zeros=zeros)

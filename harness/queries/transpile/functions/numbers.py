@@ -10,11 +10,11 @@ from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.registry import (
     NUMBER,
     Call,
-    Form,
     Function,
     FunctionKind,
     Lowering,
     Parameter,
+    Signature,
     whole,
 )
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, is_number, type_name
@@ -232,7 +232,7 @@ _ONE, _TWO = ((NUMBER,), (NUMBER, NUMBER))
 def _approximate(names: tuple[str, ...], spark: str, parameters: tuple[Parameter, ...], *draws: str) -> Function:
     return _number(
         names,
-        forms=(Form(parameters, DOUBLE, spark),),
+        forms=(Signature(parameters, DOUBLE, spark),),
         allowance="up to 2 units in the last place: the libraries round in their own ways",
         draws=draws,
     )
@@ -282,7 +282,7 @@ FUNCTIONS = (
         written="a % b",
         draws=("({int} % 7)", "mod({double}, {double})", "({decimal} % 3)"),
     ),
-    _number(("sqrt",), forms=(Form(_ONE, DOUBLE, "SQRT({0})"),), draws=("sqrt({double})",)),
+    _number(("sqrt",), forms=(Signature(_ONE, DOUBLE, "SQRT({0})"),), draws=("sqrt({double})",)),
     _approximate(("pow", "power", "**", "^"), _POWER, _TWO, "pow({double}, {place})"),
     _approximate(("exp",), "EXP({0})", _ONE, "exp({double})"),
     *(
@@ -294,10 +294,10 @@ FUNCTIONS = (
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
     ),
     *(
-        _number((name,), forms=(Form(_ONE, DOUBLE, f"({{0}} * {factor!r}D)"),), draws=(f"{name}({{double}})",))
+        _number((name,), forms=(Signature(_ONE, DOUBLE, f"({{0}} * {factor!r}D)"),), draws=(f"{name}({{double}})",))
         for name, factor in (("radians", math.pi / 180), ("degrees", 180 / math.pi))
     ),
-    _number(("pi",), forms=(Form((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
+    _number(("pi",), forms=(Signature((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
     *(
         _number(names, _bits(sign), takes="integer, integer", written=f"a {sign} b", draws=(draw,))
         for names, sign, draw in (

@@ -86,7 +86,7 @@ Lowering = Callable[[Call], Typed | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Signature:
     """A signature.
 
     parameters: by place. result: the type of the result on DuckDB. spark: the call in Spark's SQL, with `{0}` for the
@@ -148,7 +148,7 @@ class Function:
     lowering: Lowering | None = None
     _: KW_ONLY
     kind: FunctionKind
-    forms: tuple[Form, ...] = ()
+    forms: tuple[Signature, ...] = ()
     takes: str = ""
     written: str = ""
     agree: str = ""
