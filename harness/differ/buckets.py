@@ -8,6 +8,7 @@ shown, and memory depends on how many hashes are looked at in one go, not on how
 from __future__ import annotations
 
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -28,13 +29,13 @@ _MOST_KEYS = 4_000_000
 """Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
 
-Review: TypeAlias = Callable[[duckdb.DuckDBPyConnection], None]
+Reviewing: TypeAlias = Callable[[duckdb.DuckDBPyConnection], None]
 Hash: TypeAlias = tuple[int, int]
 """Both lanes: of a row or, with keys, of its key."""
 
 
 @dataclass(slots=True)
-class Tally:
+class HashTally:
     """The differing rows so far.
 
     most: how many of each kind to remember. only_left, only_right, changed: how many rows differ, each counted as often
@@ -51,7 +52,7 @@ class Tally:
     right: dict[Hash, int] = field(default_factory=dict)
     both: dict[Hash, int] = field(default_factory=dict)
 
-    def count(self, left: pa.Table, right: pa.Table, review: Review | None = None) -> None:
+    def count(self, left: pa.Table, right: pa.Table, review: Reviewing | None = None) -> None:
         """Adds the differences of the hashes of some buckets, in which no other hashes lie.
 
         review: looks at the table `d` of what differs (`kind`: left, right or both; the hash `a`, `b`; how often, `n`),
@@ -159,7 +160,7 @@ class Groups:
 
     columns: tuple[str, ...]
     schemas: tuple[pa.Schema, pa.Schema]
-    counts: dict[tuple[str, ...], dict[RowKind, int]] = field(default_factory=dict)
+    counts: defaultdict[tuple[str, ...], Counter[RowKind]] = field(default_factory=lambda: defaultdict(Counter))
 
     def count(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
         """Adds the rows of the table `d` of differing hashes. load: makes a table of rows that have wanted hashes."""
@@ -179,13 +180,13 @@ class Groups:
 
     def found(self) -> tuple[GroupDifference, ...]:
         """The groups with most differing rows, those first."""
-        ranked = sorted(self.counts.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+        ranked = sorted(self.counts.items(), key=lambda item: (-item[1].total(), item[0]))
         return tuple(
             GroupDifference(
                 values=values,
-                changed=counts.get(RowKind.CHANGED, 0),
-                only_left=counts.get(RowKind.ONLY_LEFT, 0),
-                only_right=counts.get(RowKind.ONLY_RIGHT, 0),
+                changed=counts[RowKind.CHANGED],
+                only_left=counts[RowKind.ONLY_LEFT],
+                only_right=counts[RowKind.ONLY_RIGHT],
             )
             for values, counts in ranked[:MOST_GROUPS]
         )
@@ -194,8 +195,4 @@ class Groups:
         shown = [grouped.column(i).cast(plain(schema.field(name).type)) for i, name in enumerate(self.columns)]
         kinds, numbers = grouped.column("kind").to_pylist(), grouped.column("n").to_pylist()
         for place, (kind, number) in enumerate(zip(kinds, numbers, strict=True)):
-            self._count(tuple(show(column, place) for column in shown), _KINDS[kind], number)
-
-    def _count(self, values: tuple[str, ...], kind: RowKind, number: int) -> None:
-        counts = self.counts.setdefault(values, {})
-        counts[kind] = counts.get(kind, 0) + number
+            self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += number

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import Groups, Hash, Tally, passes, passes_of_one, total
+from harness.differ.buckets import Groups, Hash, HashTally, passes, passes_of_one, total
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.exact import Difference, Rules
 from harness.differ.forms import INCOMPARABLE, form
@@ -47,7 +47,7 @@ def failing(number: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
     """The differences of rows, and how many rows each side has.
 
     shown: the rows that the difference was made from. by_group: the groups with most differing rows, of `groups`.
@@ -60,7 +60,7 @@ class Found:
     groups: int = 0
 
 
-def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Found:
+def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
     """The difference of sides of any size.
 
     Raises:
@@ -75,7 +75,7 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
             buckets.append(side.buckets(hashing))
     if hashing.keys:
         _refuse_all_repeated(sides, hashing, buckets)
-    tally = Tally(rules.max_rows)
+    tally = HashTally(rules.max_rows)
     schemas = (sides[0].schema, sides[1].schema)
     groups = Groups(rules.group_by, schemas) if rules.group_by else None
     review = Review(hashing, schemas, rules.relaxations.tolerances, _no_rows, groups)
@@ -102,7 +102,7 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         places = (_places(fetched[0], hashing), _places(fetched[1], hashing))
         by_column = review.columns(fetched[0], fetched[1], places)
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
-    return Found(
+    return FoundRows(
         (total(buckets[0]), total(buckets[1])),
         difference,
         shown,
@@ -165,8 +165,7 @@ def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequenc
 def _fetched(number: int, side: Side, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
     """A row of each of the wanted hashes, with its hashes."""
     if not wanted:
-        hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in hashing.names]
-        return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
+        return _empty(side, hashing, hashing.names)
     with failing(number):
         found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()), 1)
         rows = _only(found, hashing, dict.fromkeys(wanted))
@@ -193,14 +192,16 @@ def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
     return list(zip(first, second, strict=True))
 
 
-def _check_same(difference: Difference, tally: Tally) -> None:
+def _check_same(difference: Difference, tally: HashTally) -> None:
     """Rows whose hashes differ must differ, or the hashes or the values are wrong; both would be a fault of harness."""
     found = difference.only_left, difference.only_right, difference.changed
     hashed = len(tally.left), len(tally.right), len(tally.both)
     assert found == hashed, f"rows differ by hash but not by value: {hashed} by hash, {found} by value"
 
 
-def _counted(difference: Difference, tally: Tally, shown: tuple[pa.Table, pa.Table], hashing: Hashing) -> Difference:
+def _counted(
+    difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
+) -> Difference:
     """The difference of a row of each hash, as that of all rows of these hashes."""
     counts = []
     examples = (difference.left_examples, difference.right_examples)
@@ -230,11 +231,7 @@ _MARGIN = 1.3
 def sampled(
     sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
 ) -> tuple[Side, Side]:
-    """The rows of at most `number` keys that either side has, in memory.
-
-    Raises:
-        SideFailedError: a side fails.
-    """
+    """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
     hashing = hashing_of(sides, columns, rules)
     share = min(1.0, (_MARGIN * number + 100) / max(1, _rows(sides, hashing)))
     buckets = range(int(share * (1 << _BITS)))
@@ -243,8 +240,8 @@ def sampled(
         with failing(place):
             wanted = Some(None, buckets, 0)
             parts = list(side.matching(replace(hashing, bits=_BITS), wanted, hashing.columns))
-            drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing))
-    hashes = [_keys(rows) for rows in drawn]
+            drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by))
+    hashes = [_hashes(rows, hashing) for rows in drawn]
     chosen = set(sorted({*hashes[0], *hashes[1]})[:number])
     left, right = (
         _in_memory(side, rows, hashing, [i for i, each in enumerate(own) if each in chosen], resources)
@@ -260,13 +257,8 @@ def _rows(sides: tuple[Side, Side], hashing: Hashing) -> int:
         return total(sides[place].buckets(keys))
 
 
-def _keys(rows: pa.Table) -> list[tuple[int, int]]:
-    first, second = (rows.column(f"{HASH_PREFIX}{name}").to_pylist() for name in ("k1", "k2"))
-    return list(zip(first, second, strict=True))
-
-
-def _empty(side: Side, hashing: Hashing) -> pa.Table:
-    hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in ("k1", "k2")]
+def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
+    hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
 
 

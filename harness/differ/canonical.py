@@ -33,7 +33,7 @@ from harness.metadata.model.arrow_values import elements_of, is_list, offsets_of
 
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
 """Tells whether -0.0 differs from 0.0."""
-Row: TypeAlias = tuple[Hashable, ...]
+CanonicalRow: TypeAlias = tuple[Hashable, ...]
 
 NAN_TOKEN = "NaN"
 NEGATIVE_ZERO = "-0.0"
@@ -43,11 +43,12 @@ _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MS_PER_DAY = 86_400_000
 
 
-def canonical_rows(table: pa.Table, columns: Sequence[str], *, signed_zeros: SignedZeros = "distinct") -> list[Row]:
+def canonical_rows(
+    table: pa.Table, columns: Sequence[str], *, signed_zeros: SignedZeros = "distinct"
+) -> list[CanonicalRow]:
     """The rows of a table, in its order, as tuples of canonical values in the order of `columns`.
 
-    Raises:
-        UnsupportedError: a column holds a type that has no canonical form, such as a union.
+    Raises UnsupportedError: a column holds a type that has no canonical form, such as a union.
     """
     if not columns:
         return [()] * table.num_rows
@@ -56,11 +57,7 @@ def canonical_rows(table: pa.Table, columns: Sequence[str], *, signed_zeros: Sig
 
 
 def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZeros = "distinct") -> list[Hashable]:
-    """The canonical value of each entry.
-
-    Raises:
-        UnsupportedError: as `canonical_rows`.
-    """
+    """The canonical value of each entry. Raises UnsupportedError: as `canonical_rows`."""
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in _values(chunk, signed_zeros)]
     return _values(array, signed_zeros)

@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from harness.differ.hashing import Value, child, row_hashes
+from harness.differ.hashing import DuckDBValue, child, row_hashes
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable
+from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
 from harness.engines import sqltext
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.relations import conform
@@ -51,11 +51,7 @@ _PLAIN = {
 
 
 def logical(stored: Any, column: str) -> pa.DataType:
-    """The Arrow type of a DuckDB type's values.
-
-    Raises:
-        UnsupportedError: its values cannot be compared.
-    """
+    """The Arrow type of a DuckDB type's values. Raises UnsupportedError: its values cannot be compared."""
     match stored.id:
         case "decimal":
             parts = dict(stored.children)
@@ -162,10 +158,7 @@ class DuckDBSide:
             kept = self._hashed(hashing, further).filter(f"{hashing.grouped_by[0]} IN ({listed})")
             counted = kept.project(f"{', '.join([*hashing.names, *labels])}, {number}").filter(f"n <= {per_hash}")
             found = pa.table(counted.project(", ".join([*hashing.names, *labels])))
-            rows = self._conform(found.select(labels), hashing.columns)
-        for name in hashing.names:
-            rows = rows.append_column(f"{HASH_PREFIX}{name}", found.column(name))
-        return rows
+            return with_hashes(self._conform(found.select(labels), hashing.columns), found.select(hashing.names))
 
     def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
         """At least the rows whose hashes are wanted."""
@@ -180,10 +173,7 @@ class DuckDBSide:
                 kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
             for batch in _reader(kept.project(", ".join([*hashing.grouped_by, *labels]))):
                 found = pa.Table.from_batches([batch])
-                rows = self._conform(found.select(labels), columns)
-                for name in hashing.grouped_by:
-                    rows = rows.append_column(f"{HASH_PREFIX}{name}", found.column(name))
-                yield rows
+                yield with_hashes(self._conform(found.select(labels), columns), found.select(hashing.grouped_by))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Keys in some buckets that several rows have."""
@@ -194,15 +184,13 @@ class DuckDBSide:
 
     def _hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
         """The hashes of each row, and further expressions by name."""
-        lanes: tuple[str, ...] = row_hashes([self._value(name, hashing) for name in hashing.columns])
-        if hashing.keys:
-            lanes = (*lanes, *row_hashes([self._value(name, hashing) for name in hashing.keys]))
-        outputs = {**dict(zip(hashing.names, lanes, strict=True)), **(further or {})}
+        lanes = hashing.lanes(lambda columns: row_hashes([self._value(name, hashing) for name in columns]))
+        outputs = {**lanes, **(further or {})}
         return _numbered(self.relation).project(", ".join(f"{text} AS {name}" for name, text in outputs.items()))
 
-    def _value(self, name: str, hashing: Hashing) -> Value:
+    def _value(self, name: str, hashing: Hashing) -> DuckDBValue:
         place = self.schema.get_field_index(name)
-        return Value(f"c{place}", self.relation.types[place], self.types.field(place).type, hashing.form_of(name))
+        return DuckDBValue(f"c{place}", self.relation.types[place], self.types.field(place).type, hashing.form_of(name))
 
     def _shown(self, columns: Sequence[str]) -> list[str]:
         places = [self.schema.get_field_index(name) for name in columns]

@@ -71,7 +71,7 @@ class Bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class StructFields:
     """A struct, by the names of its fields, sorted."""
 
     fields: tuple[tuple[str, Form], ...]
@@ -92,7 +92,7 @@ class Entries:
     value: Form
 
 
-Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | Fields | Items | Entries
+Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | StructFields | Items | Entries
 
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -104,8 +104,7 @@ INCOMPARABLE = "IncomparableType"
 def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> Form:
     """The form of a column with these types, which `harness.differ.schemas` found comparable.
 
-    Raises:
-        UnsupportedError: values of the type can be compared in small numbers only.
+    Raises UnsupportedError: values of the type can be compared in small numbers only.
     """
     a, b = (_plain(normal_type(type_)) for type_ in (left, right))
     if pa.types.is_null(a):
@@ -165,7 +164,9 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
         return Ticks(max(units), units[0] != units[1])
     if kind.is_struct(a):
         names = sorted(field.name for field in a)
-        return Fields(tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names))
+        return StructFields(
+            tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names)
+        )
     if kind.is_map(a):
         return Entries(
             form(a.key_type, b.key_type, signed_zeros=zeros), form(a.item_type, b.item_type, signed_zeros=zeros)
@@ -201,11 +202,7 @@ _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.t
 
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which DuckDB gets values of `type_`.
-
-    Raises:
-        UnsupportedError: it has none.
-    """
+    """The type in which DuckDB gets values of `type_`. Raises UnsupportedError: it has none."""
     kind = pa.types
     if isinstance(type_, pa.BaseExtensionType):
         if is_hugeint(type_):
@@ -237,11 +234,7 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
 
 
 def carried(rows: pa.Table) -> pa.Table:
-    """The same rows in types that DuckDB takes.
-
-    Raises:
-        UnsupportedError: a column has none.
-    """
+    """The same rows in types that DuckDB takes. Raises UnsupportedError: a column has none."""
     columns = [
         pa.chunked_array([_carried(chunk) for chunk in column.chunks], storage_type(column.type))
         for column in rows.columns

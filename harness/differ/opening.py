@@ -25,7 +25,7 @@ from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
-from harness.differ.sources import Source
+from harness.differ.sources import RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.registrations import registrar
@@ -116,7 +116,7 @@ _ACCEPTED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class SideOpening:
     """The data of a side, and how it is read.
 
     data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
@@ -137,10 +137,8 @@ class Opening:
     def check(self) -> None:
         """Refuses what no side can be made of.
 
-        Raises:
-            RequestError: the object is none that can be compared, there is no such engine, or `where` is given and it
-                is no table.
-            MissingFileError: it is a file that is not there.
+        Raises RequestError: the object is none that can be compared, there is no such engine, or `where` is given and
+        it is no table; MissingFileError: it is a file that is not there.
         """
         if isinstance(self.data, Table | Snapshot | Changes):
             find_engine(self.engine)
@@ -149,7 +147,7 @@ class Opening:
             return
         if self.where is not None:
             raise self._no_filter()
-        if isinstance(self.data, Source):
+        if isinstance(self.data, RowSource):
             check_there(self.data)
             return
         if self.query is not None:
@@ -166,29 +164,29 @@ class Opening:
     @property
     def has_types(self) -> bool:
         """Tells whether the side's columns have types; else it is opened once the other side's are known."""
-        return not isinstance(self.data, Source) or self.data.has_types
+        return not isinstance(self.data, RowSource) or self.data.has_types
 
     @property
     def info(self) -> SideInfo:
         """The side, before anything was read."""
         data = self.data
-        if isinstance(data, HarnessError):
-            return SideInfo(name=self.name or "query", engine=f"{self.engine} {find_engine(self.engine).version()}")
         if isinstance(data, Table | Snapshot | Changes):
-            plan, snapshot = _place(data)
-            engine = f"{self.engine} {find_engine(self.engine).version()}"
-            name = self.name or called(plan, None if isinstance(data, Changes) else data.name)
-            return SideInfo(name=name, engine=engine, table=shown(plan), snapshot=snapshot, format=_format(data))
-        if isinstance(data, Source):
-            return SideInfo(name=self.name or data.name, engine=f"duckdb {duckdb.__version__}, {data.kind.value}")
-        if is_relation(data):
-            return SideInfo(name=self.name or "DuckDB relation", engine=f"duckdb {duckdb.__version__}")
-        if is_frame(data):
-            return SideInfo(name=self.name or "Spark DataFrame", engine=f"spark {find_engine('spark').version()}")
+            location, snapshot, format_ = _place(data)
+            name = self.name or called(location, None if isinstance(data, Changes) else data.name)
+            return SideInfo(
+                name=name, engine=_engine(self.engine), table=shown(location), snapshot=snapshot, format=format_
+            )
         kind = type(data)
-        return SideInfo(
-            name=self.name or f"{kind.__module__.partition('.')[0]} {kind.__name__}", engine=f"arrow {pa.__version__}"
-        )
+        name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
+        if isinstance(data, HarnessError):
+            name, engine = "query", _engine(self.engine)
+        elif isinstance(data, RowSource):
+            name, engine = data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
+        elif is_relation(data):
+            name, engine = "DuckDB relation", f"duckdb {duckdb.__version__}"
+        elif is_frame(data):
+            name, engine = "Spark DataFrame", _engine("spark")
+        return SideInfo(name=self.name or name, engine=engine)
 
     def open(self, limit: int, resources: ExitStack, like: pa.Schema | None = None) -> Side:
         """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
@@ -205,7 +203,7 @@ class Opening:
         data, info = self.data, self.info
         if isinstance(data, HarnessError):
             raise data
-        if isinstance(data, Source):
+        if isinstance(data, RowSource):
             data = rows_of(data, like, resources)
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
@@ -231,11 +229,7 @@ class Opening:
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """The places of the wanted columns among `names`.
-
-        Raises:
-            RequestError: one is missing, or there twice.
-        """
+        """The places of the wanted columns among `names`. Raises RequestError: one is missing, or there twice."""
         if self.columns is None:
             return [place for place, name in enumerate(names) if name not in self.exclude]
         counts = Counter(names)
@@ -296,7 +290,7 @@ def opened(data: object) -> object:
     names, as a source; all else as it is.
     """
     if isinstance(data, str):
-        return Source.parse(data) or data
+        return RowSource.parse(data) or data
     return open_table(data) if is_table(data) else data
 
 
@@ -312,25 +306,19 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
     )
 
 
-def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None]:
-    """The table's location, and the snapshot that is read, where that is known without reading."""
-    match data:
-        case Table():
-            return data.location, data.snapshot().id
-        case Snapshot():
-            return data.source.location, data.id
-        case Changes(plan=plan):
-            return plan.table, plan.snapshot
+def _engine(name: str) -> str:
+    return f"{name} {find_engine(name).version()}"
 
 
-def _format(data: Table | Snapshot | Changes) -> str:
+def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None, str]:
+    """The table's location, the snapshot that is read, where that is known without reading, and the format."""
     match data:
         case Table():
-            return data.format
+            return data.location, data.snapshot().id, data.format
         case Snapshot():
-            return data.source.format
+            return data.source.location, data.id, data.source.format
         case Changes(plan=plan):
-            return plan.format
+            return plan.table, plan.snapshot, plan.format
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:

@@ -127,8 +127,7 @@ class Relaxations:
     def check(self, keys: tuple[str, ...]) -> None:
         """Refuse what cannot be meant.
 
-        Raises:
-            RequestError: a tolerance without keys, or of a key; a name that is excluded and used too.
+        Raises RequestError: a tolerance without keys, or of a key; a name that is excluded and used too.
         """
         for column in self.tolerances:
             if not keys:

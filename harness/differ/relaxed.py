@@ -35,8 +35,7 @@ def relaxed(side: Side, relaxations: Relaxations, *, is_right: bool) -> Side:
 
     A side that this changes is no planned table any more: its values are not those of the files.
 
-    Raises:
-        RequestError: a column that is renamed is not there, or its new name is.
+    Raises RequestError: a column that is renamed is not there, or its new name is.
     """
     if is_right and relaxations.rename:
         side = _renamed(side, {right: left for left, right in relaxations.rename.items()})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -18,7 +18,7 @@ from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
 from harness.differ.exact import MOST_EXAMPLES, distance, distance_text, examples
 from harness.differ.forms import carried, plain, storage_type
-from harness.differ.hashing import Value, column_hash
+from harness.differ.hashing import DuckDBValue, column_hash
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference
 from harness.differ.sides import HASH_PREFIX, Hashing
@@ -118,7 +118,9 @@ class Review:
         types = [schema.field(name).type for schema in self.schemas]
         texts = [f"{label}.c{i}" for label in "lr"]
         hashes = [
-            column_hash(Value(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name)))
+            column_hash(
+                DuckDBValue(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name))
+            )
             for label, text, type_ in zip("lr", texts, types, strict=True)
         ]
         unequal = f"({hashes[0]} <> {hashes[1]})"
@@ -166,24 +168,18 @@ _SUMS = (
 )
 
 
-def _add(totals: dict[str, ColumnTotals], name: str, found: Sequence[object]) -> None:
+def _add(totals: dict[str, ColumnTotals], name: str, found: Sequence[Any]) -> None:
     rows, allowed, left_nulls, right_nulls, furthest, key, keys = found
     if not rows and not allowed:
         return
     total = totals.setdefault(name, ColumnTotals())
-    total.rows += _int(rows)
-    total.allowed += _int(allowed)
-    total.left_nulls += _int(left_nulls)
-    total.right_nulls += _int(right_nulls)
-    if isinstance(furthest, float) and furthest > total.furthest and isinstance(key, dict):
+    total.rows += rows
+    total.allowed += allowed
+    total.left_nulls += left_nulls
+    total.right_nulls += right_nulls
+    if furthest is not None and furthest > total.furthest:
         total.furthest, total.furthest_key = furthest, (key["a"], key["b"])
-    if isinstance(keys, list):
-        total.keys = [*total.keys, *((each["a"], each["b"]) for each in keys)][:MOST_EXAMPLES]
-
-
-def _int(value: object) -> int:
-    assert isinstance(value, int)
-    return value
+    total.keys = [*total.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
 
 def _examples(totals: ColumnTotals) -> list[Hash]:

@@ -14,9 +14,9 @@ A side shows some of its rows exactly, and summarises all of them by their hashe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from harness.differ.result import SideInfo
 from harness.errors import UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
 
+_T = TypeVar("_T")
 BITS = 12
 """The bits of a hash that number a row's bucket: few rows share a bucket, and all sums can be fetched."""
 MOST_REPEATED = 5
@@ -55,6 +56,11 @@ class Hashing:
     def grouped_by(self) -> tuple[str, str]:
         """The lanes that rows are paired by; the first one also numbers the bucket."""
         return ("k1", "k2") if self.keys else ("h1", "h2")
+
+    def lanes(self, row_hashes: Callable[[Sequence[str]], tuple[_T, _T]]) -> dict[str, _T]:
+        """The lanes by `names`. row_hashes: both lanes of some columns."""
+        hashed = (self.columns, self.keys) if self.keys else (self.columns,)
+        return dict(zip(self.names, (lane for columns in hashed for lane in row_hashes(columns)), strict=True))
 
     def bucket_condition(self, bucket: str, buckets: Sequence[int]) -> str:
         """SQL of either engine for "the expression `bucket` is one of some buckets", which ascend."""
@@ -104,6 +110,13 @@ class Some:
     def few(self) -> pa.ChunkedArray | None:
         """The wanted hashes; None: so much of the buckets is wanted that all of it is fetched at least as fast."""
         return None if self.wanted is None or len(self.wanted) * 8 > self.rows else self.wanted
+
+
+def with_hashes(rows: pa.Table, hashes: pa.Table) -> pa.Table:
+    """The rows with their hashes beside them, under `HASH_PREFIX`."""
+    for name in hashes.column_names:
+        rows = rows.append_column(f"{HASH_PREFIX}{name}", hashes.column(name))
+    return rows
 
 
 class Side(Protocol):

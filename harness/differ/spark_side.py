@@ -20,21 +20,21 @@ from harness.differ.forms import (
     Bytes,
     Digits,
     Entries,
-    Fields,
     Float,
     Form,
     Items,
     Nothing,
     Number,
+    StructFields,
     Ticks,
     Whole,
     carried,
     nanos,
 )
-from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, Lane, Value, is_known, row_hashes
+from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
-from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable
+from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.frames import conform
 from harness.engines.spark.gateway import Gateway, has_gateway
@@ -47,7 +47,7 @@ _DIGITS = {Digits.NARROW: 0, Digits.WIDE: 1, Digits.SPLIT: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class HashedColumn:
+class SparkValue:
     """A column to hash: its Spark type, what it stands for (a long may be a time), and what is hashed."""
 
     column: Column
@@ -56,7 +56,7 @@ class HashedColumn:
     form: Form
 
 
-def spark_row_hashes(values: Sequence[HashedColumn], gateway: Gateway) -> tuple[Column, Column]:
+def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
     """Both lanes of the hash of a row, as the bigints of the same bits."""
     first, second = (_blocks([_hash(value, lane, gateway) for value in values], lane, gateway) for lane in LANES)
     return first, second
@@ -75,13 +75,13 @@ def _chain(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:
     return linked
 
 
-def _hash(value: HashedColumn, lane: Lane, gateway: Gateway) -> Column:
+def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     if isinstance(value.stored, spark.NullType) or isinstance(value.form, Nothing):
         return _constant(NULL)
     return functions.coalesce(_not_null(value, lane, gateway), _constant(NULL))
 
 
-def _not_null(value: HashedColumn, lane: Lane, gateway: Gateway) -> Column:
+def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     match value.form, value.stored:
         case Whole(), _:
             return _call(gateway, "whole", value.column)
@@ -122,7 +122,7 @@ def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
             assert isinstance(stored, spark.MapType)
             keys = _described(key, stored.keyType, logical.key_type)
             return f"<{keys}{_described(item, stored.valueType, logical.item_type)}"
-        case Fields(fields=fields):
+        case StructFields(fields=fields):
             assert isinstance(stored, spark.StructType)
             places = [(logical.get_field_index(name), part) for name, part in fields]
             texts = [
@@ -188,14 +188,12 @@ def _hashes(
     connection.register("batch", rows.rename_columns(names))
     relation = connection.table("batch")
     values = {
-        name: Value(f"c{i}", relation.types[i], schema.field(i).type, hashing.form_of(name))
+        name: DuckDBValue(f"c{i}", relation.types[i], schema.field(i).type, hashing.form_of(name))
         for i, name in enumerate(schema.names)
         if name in hashing.columns
     }
-    lanes: tuple[str, ...] = row_hashes([values[name] for name in hashing.columns])
-    if hashing.keys:
-        lanes = (*lanes, *row_hashes([values[name] for name in hashing.keys]))
-    outputs = ", ".join(f"{text} AS {name}" for name, text in zip(hashing.names, lanes, strict=True))
+    lanes = hashing.lanes(lambda columns: row_hashes([values[name] for name in columns]))
+    outputs = ", ".join(f"{text} AS {name}" for name, text in lanes.items())
     found = pa.table(relation.project(outputs)).combine_chunks()
     connection.unregister("batch")
     return [pa.array(column.combine_chunks()).view(pa.int64()) for column in found.columns]
@@ -256,9 +254,7 @@ class SparkSide:
             counted = kept.withColumn("n", functions.row_number().over(alike)).filter(functions.col("n") <= per_hash)
             found = counted.select(*self._shown(hashing.columns), *hashing.names).toArrow()
             rows = self._conform(found.select(range(len(hashing.columns))), hashing.columns)
-        for name in hashing.names:
-            rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
-        return rows
+        return with_hashes(rows, _unsigned(found.select(hashing.names)))
 
     def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
         """At least the rows whose hashes are wanted."""
@@ -272,9 +268,7 @@ class SparkSide:
                 kept = kept.join(listed, functions.col(lane) == functions.col("w"), "left_semi")
             found = kept.select(*self._shown(columns), *hashing.grouped_by).toArrow()
             rows = self._conform(found.select(range(len(columns))), columns)
-        for name in hashing.grouped_by:
-            rows = rows.append_column(f"{HASH_PREFIX}{name}", _unsigned(found.select([name])).column(0))
-        yield rows
+        yield with_hashes(rows, _unsigned(found.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Keys in some buckets that several rows have."""
@@ -291,16 +285,16 @@ class SparkSide:
         if not has_gateway(session) or not is_known():
             return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
         gateway = Gateway.of(session)
-        lanes: tuple[Column, ...] = spark_row_hashes([self._value(name, hashing) for name in hashing.columns], gateway)
-        if hashing.keys:
-            lanes = (*lanes, *spark_row_hashes([self._value(name, hashing) for name in hashing.keys], gateway))
-        outputs = [lane.alias(name) for name, lane in zip(hashing.names, lanes, strict=True)]
+        lanes = hashing.lanes(
+            lambda columns: row_hash_columns([self._value(name, hashing) for name in columns], gateway)
+        )
+        outputs = [lane.alias(name) for name, lane in lanes.items()]
         return self.frame.select(*(["*"] if keep else []), *outputs)
 
-    def _value(self, name: str, hashing: Hashing) -> HashedColumn:
+    def _value(self, name: str, hashing: Hashing) -> SparkValue:
         place = self.schema.get_field_index(name)
         column, stored = functions.col(f"c{place}"), self.frame.schema.fields[place].dataType
-        return HashedColumn(column, stored, self.schema.field(place).type, hashing.form_of(name))
+        return SparkValue(column, stored, self.schema.field(place).type, hashing.form_of(name))
 
     def _shown(self, columns: Sequence[str]) -> list[Column]:
         return [functions.col(f"c{self.schema.get_field_index(name)}") for name in columns]
@@ -401,8 +395,7 @@ _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
 def logical(column: spark.StructField) -> pa.Field:
     """The column as what it stands for: what harness says of its own columns, else Spark's type.
 
-    Raises:
-        UnsupportedError: its values cannot be compared.
+    Raises UnsupportedError: its values cannot be compared.
     """
     said = (column.metadata or {}).get(ARROW_METADATA)
     if isinstance(said, str):

@@ -17,34 +17,18 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.value_texts import whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
-from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
+from harness.queries.statements import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
 from harness.storage.records import dataclass
 
 _CLAUSES = frozenset({"expressions", "from_", "limit", "offset"})
 _ROW_BY_ROW = (
-    exp.Add,
-    exp.Alias,
-    exp.Boolean,
-    exp.Cast,
-    exp.Column,
-    exp.DataType,
-    exp.Div,
-    exp.Dot,
-    exp.Identifier,
-    exp.Literal,
-    exp.Mod,
-    exp.Mul,
-    exp.Neg,
-    exp.Null,
-    exp.Paren,
-    exp.Star,
-    exp.Sub,
+    *(exp.Add, exp.Alias, exp.Boolean, exp.Cast, exp.Column, exp.DataType, exp.Div, exp.Dot, exp.Identifier),
+    *(exp.Literal, exp.Mod, exp.Mul, exp.Neg, exp.Null, exp.Paren, exp.Star, exp.Sub),
 )
 """Nodes that give one row for each row. A function may gather rows, or spread them, and the user may have made it."""
 
@@ -134,7 +118,7 @@ def rewrite(
 
 
 def rewrite_statement(
-    statement: Statement,
+    statement: SqlStatement,
     bound: Mapping[Name, str],
     tables: Mapping[str, Schema],
     *,
@@ -168,7 +152,7 @@ def rewrite_statement(
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
     mentions = _Mentions.of(tree, text)
     made = []
-    quote = _QUOTES[into]
+    quote = quote_of(into)
     for reference, view, is_renamed in zip(found, views, renamed, strict=True):
         other = about.get(reference.name)
         schema = tables[bound[reference.name]] if other is None else other.schema
@@ -189,7 +173,7 @@ def rewrite_statement(
     if statement.dialect == into:
         edits = [(column.start, column.end, quote(column.alias)) for column in columns]
         edits += [(r.start, r.end, reference.put) for r, reference in zip(found, made, strict=True)]
-        sql = _spliced(text, edits)
+        sql = spliced(text, edits)
     else:
         sql = _generated(tree, [reference.node for reference in found], views, into)
     return Rewritten(sql=statement.explain + sql, references=tuple(made))
@@ -197,20 +181,11 @@ def rewrite_statement(
 
 _READS = (exp.Query, exp.Values, exp.Describe, exp.Summarize, exp.Pivot)
 _WRITES = (
-    exp.Insert,
-    exp.Update,
-    exp.Delete,
-    exp.Merge,
-    exp.Create,
-    exp.Drop,
-    exp.Alter,
-    exp.Copy,
-    exp.Into,
-    exp.Command,
+    *(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.Copy, exp.Into, exp.Command),
 )
 
 
-def refuse_writes(statement: Statement) -> None:
+def refuse_writes(statement: SqlStatement) -> None:
     """Raises RequestError: a statement does more than read."""
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
@@ -224,8 +199,7 @@ def refuse_writes(statement: Statement) -> None:
 def bound_name(name: str, tables: Collection[str]) -> str | None:
     """Which of the bound tables a name means, without regard to case; None: none.
 
-    Raises:
-        RequestError: it may be any of several.
+    Raises RequestError: it may be any of several.
     """
     if name in tables:
         return name
@@ -297,15 +271,6 @@ class _Mentions:
             return None
         known = dict.fromkeys((*schema.names(), *more))
         return tuple(name for name in known if name.casefold() in self.identifiers)
-
-
-_QUOTES: dict[str, Callable[[str], str]] = {"duckdb": quoted, "spark": lambda name: "`" + name.replace("`", "``") + "`"}
-
-
-def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for start, end, replacement in sorted(edits, reverse=True):
-        text = text[:start] + replacement + text[end:]
-    return text
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:

@@ -342,8 +342,7 @@ def planned(
 
     connection: the user's, that the query runs on; None: one in UTC, or Spark.
 
-    Raises:
-        HarnessError: as for `Snapshot.plan`.
+    Raises HarnessError: as for `Snapshot.plan`.
     """
     where = reference.where
     if where is not None and connection is not None:
@@ -433,8 +432,7 @@ def _certain(rewritten: Rewritten) -> Rewritten:
 
 def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: SparkSession | None) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
-    from harness.queries.transpile import agreement as results
-    from harness.queries.transpile import queries
+    from harness.queries.transpile import agreement, queries
 
     plans = _plans(rewritten, snapshots)
     described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)
@@ -443,7 +441,7 @@ def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: 
             rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}
         )
         _refuse_misread(rewritten, *duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
-        columns = results.result_columns(lowered, described)
+        columns = agreement.result_columns(lowered, described)
     except UnsupportedError as error:  # shows the query, in which the user's tables have names of their own
         for reference in rewritten.references:
             error.message = error.message.replace(reference.view, reference.table)

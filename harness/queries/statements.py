@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
+from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.dialects import language
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.value_texts import refuse_half_characters
@@ -21,7 +22,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class SqlStatement:
     """One statement.
 
     explain: what stands before it: `EXPLAIN`, with its options and the space behind, or nothing.
@@ -57,18 +58,26 @@ class Reference:
         return int(self.node.parts[-1].meta["end"]) + 1
 
 
-def parse_statement(query: str, dialect: str = "duckdb") -> Statement:
-    """The one statement of a text.
-
-    Raises:
-        RequestError: it cannot be parsed, or there is not one statement.
-    """
+def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
+    """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
     explain, text = _without_explain(query)
     tree, text = _parse(text, dialect)
-    return Statement(explain=explain, text=text, tree=tree, dialect=dialect)
+    return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
-def references(statement: Statement) -> list[Reference]:
+def quote_of(dialect: str) -> Callable[[str], str]:
+    """The quotes of a dialect around a name: Spark's, or else DuckDB's."""
+    return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
+
+
+def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """The text with other words at some places: start, end, and the new words."""
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def references(statement: SqlStatement) -> list[Reference]:
     """The tables that a statement names, in the order of its text; a table once for each place."""
     return sorted(_references(statement.tree), key=lambda found: found.start)
 
@@ -161,7 +170,7 @@ class ColumnPrefix:
     alias: str
 
 
-def shorten(statement: Statement, found: Sequence[Reference]) -> list[ColumnPrefix]:
+def shorten(statement: SqlStatement, found: Sequence[Reference]) -> list[ColumnPrefix]:
     """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
 
     Args:

@@ -18,10 +18,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
-from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.value_texts import whole_number
-from harness.queries.statements import Reference, Statement, parse_statement, references, shorten
+from harness.queries.statements import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
 
 _DAY_MS = 86_400_000
 
@@ -62,15 +61,14 @@ class Pinned:
     moments: Mapping[str, tuple[tuple[str, ...], Moment]]
 
 
-def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
+def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
     """A query with tables at moments under names of their own; None: it reads no table so.
 
     Clauses of tables that are not harness's stay as they are.
 
     is_bound: whether a name is that of a table of harness's, by the parts that it has in the query.
 
-    Raises:
-        RequestError: a moment is no literal, or is one that no table has, such as BEFORE.
+    Raises RequestError: a moment is no literal, or is one that no table has, such as BEFORE.
     """
     found = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
     if not found:
@@ -78,7 +76,7 @@ def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pi
     dialect = statement.dialect
     tokens = Dialect.get_or_raise(dialect).tokenize(statement.text)
     taken = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
-    quote = quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
+    quote = quote_of(dialect)
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
     renamed = [bool(reference.node.alias) for reference in found]
@@ -90,10 +88,7 @@ def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pi
         alias = "" if is_renamed else f" AS {quote(reference.node.alias or reference.name[-1])}"
         edits.append((reference.start, reference.end, quote(name) + alias))
         edits.append((*_clause(statement, reference, tokens, key[1]), ""))
-    text = statement.text
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return Pinned(statement.explain + text, moments)
+    return Pinned(statement.explain + spliced(statement.text, edits), moments)
 
 
 def _is_moved(table: exp.Table) -> bool:
@@ -147,7 +142,7 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
 # The place of a clause in the text, which the parser does not keep.
 
 
-def _clause(statement: Statement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
+def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
     """The places of the clause behind a name, and behind the alias that may follow the name."""
     first = next(i for i, token in enumerate(tokens) if token.start >= reference.end)
     for start in range(first, min(first + 4, len(tokens))):
@@ -189,7 +184,7 @@ def _closing(tokens: Sequence[Token], opening: int) -> int | None:
     return None
 
 
-def _reads_as(statement: Statement, clause: str, moment: Moment) -> bool:
+def _reads_as(statement: SqlStatement, clause: str, moment: Moment) -> bool:
     """Tells whether the words alone mean the moment: then they are the whole clause."""
     try:
         tree = parse_statement(f"SELECT * FROM t {clause}", statement.dialect).tree

@@ -38,11 +38,9 @@ from xml.etree import ElementTree
 from harness.differ.reports.text import to_text
 from harness.differ.result import (
     ComparisonResult,
-    Origin,
-    RowDifference,
+    ComparisonVerdict,
     SchemaDifference,
     SideInfo,
-    Verdict,
     counted,
     differing_rows,
     sentence,
@@ -77,7 +75,7 @@ def to_json(comparison: ComparisonResult) -> str:
         "grouped_by": comparison.grouped_by,
         "groups": comparison.groups,
         "by_group": [asdict(group) for group in comparison.by_group],
-        "rows": [_row(row) for row in comparison.rows],
+        "rows": [{**asdict(row), "kind": row.kind.name.lower()} for row in comparison.rows],
     }
     return json_text(document, indent=2) + "\n"
 
@@ -97,31 +95,7 @@ def _side(side: SideInfo) -> dict[str, Any]:
 
 
 def _schema(difference: SchemaDifference) -> dict[str, Any]:
-    return {
-        "column": difference.column,
-        "kind": difference.kind.name.lower(),
-        "left": difference.left,
-        "right": difference.right,
-        "rule": difference.rule,
-        "counts": difference.counts,
-    }
-
-
-def _row(row: RowDifference) -> dict[str, Any]:
-    return {
-        "kind": row.kind.name.lower(),
-        "count": row.count,
-        "left": row.left,
-        "right": row.right,
-        "differing": row.differing,
-        "partner": row.partner,
-        "left_origins": [_origin(origin) for origin in row.left_origins],
-        "right_origins": [_origin(origin) for origin in row.right_origins],
-    }
-
-
-def _origin(origin: Origin) -> dict[str, Any]:
-    return {"file": origin.file, "position": origin.position, "hidden_by": origin.hidden_by}
+    return {**asdict(difference), "kind": difference.kind.name.lower(), "counts": difference.counts}
 
 
 # The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`. A difference is a
@@ -177,11 +151,11 @@ def to_junit(comparison: ComparisonResult) -> str:
 def _outcome_case(comparison: ComparisonResult) -> ElementTree.Element:
     case = _case("outcome")
     match verdict(comparison):
-        case Verdict.FAILED:
+        case ComparisonVerdict.FAILED:
             _add(case, "error", "could not compare: both sides failed", comparison)
-        case Verdict.OUTCOME:
+        case ComparisonVerdict.OUTCOME:
             _add(case, "failure", sentence(comparison), comparison)
-        case Verdict.EQUAL | Verdict.DIFFERENT:
+        case ComparisonVerdict.EQUAL | ComparisonVerdict.DIFFERENT:
             pass
     return case
 
@@ -206,7 +180,7 @@ def _rows_case(comparison: ComparisonResult) -> ElementTree.Element:
 
 
 def _one_failed(comparison: ComparisonResult) -> bool:
-    return verdict(comparison) in (Verdict.FAILED, Verdict.OUTCOME)
+    return verdict(comparison) in (ComparisonVerdict.FAILED, ComparisonVerdict.OUTCOME)
 
 
 def _case(name: str) -> ElementTree.Element:

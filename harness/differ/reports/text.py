@@ -73,55 +73,32 @@ class RowPairing:
 
 
 def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
-    """All rows of the comparison: changed ones, alike ones, then those that face nothing."""
-    changed = [_changed(row, comparison) for row in comparison.rows if row.kind is RowKind.CHANGED]
-    alike = [
-        _alike(row, comparison.rows[row.partner], comparison)
-        for row in comparison.rows
-        if row.kind is RowKind.ONLY_LEFT and row.partner is not None
-    ]
-    alone = [
-        _alone(row, comparison) for row in comparison.rows if row.kind is not RowKind.CHANGED and row.partner is None
-    ]
-    return (*changed, *alike, *alone)
+    """All rows of the comparison: changed ones, alike ones, then those that face nothing.
+
+    With keys, the two halves of a changed row face each other. Without keys, alike rows do. Each row is shown once.
+    """
+    rows = comparison.rows
+    pairs: list[tuple[RowDifference | None, RowDifference | None]] = []
+    pairs += [(row, row) for row in rows if row.kind is RowKind.CHANGED]
+    pairs += [(row, rows[row.partner]) for row in rows if row.kind is RowKind.ONLY_LEFT and row.partner is not None]
+    alone = [row for row in rows if row.kind is not RowKind.CHANGED and row.partner is None]
+    pairs += [(row, None) if row.kind is RowKind.ONLY_LEFT else (None, row) for row in alone]
+    return tuple(_pairing(left, right, comparison) for left, right in pairs)
 
 
-def _changed(row: RowDifference, comparison: ComparisonResult) -> RowPairing:
+def _pairing(left: RowDifference | None, right: RowDifference | None, comparison: ComparisonResult) -> RowPairing:
+    some = left or right
+    assert some is not None
+    is_pair = left is not None and right is not None
     return RowPairing(
-        kind=row.kind,
-        left=row.left,
-        right=row.right,
-        left_count=row.count,
-        right_count=row.count,
-        marked=tuple(column in row.differing for column in comparison.columns),
-        left_origins=row.left_origins,
-        right_origins=row.right_origins,
-    )
-
-
-def _alike(left: RowDifference, right: RowDifference, comparison: ComparisonResult) -> RowPairing:
-    return RowPairing(
-        kind=None,
-        left=left.left,
-        right=right.right,
-        left_count=left.count,
-        right_count=right.count,
-        marked=tuple(column in left.differing for column in comparison.columns),
-        left_origins=left.left_origins,
-        right_origins=right.right_origins,
-    )
-
-
-def _alone(row: RowDifference, comparison: ComparisonResult) -> RowPairing:
-    return RowPairing(
-        kind=row.kind,
-        left=row.left,
-        right=row.right,
-        left_count=0 if row.left is None else row.count,
-        right_count=0 if row.right is None else row.count,
-        marked=(False,) * len(comparison.columns),
-        left_origins=row.left_origins,
-        right_origins=row.right_origins,
+        kind=None if is_pair and left is not right else some.kind,
+        left=None if left is None else left.left,
+        right=None if right is None else right.right,
+        left_count=0 if left is None else left.count,
+        right_count=0 if right is None else right.count,
+        marked=tuple(is_pair and column in some.differing for column in comparison.columns),
+        left_origins=() if left is None else left.left_origins,
+        right_origins=() if right is None else right.right_origins,
     )
 
 
@@ -129,7 +106,7 @@ _MOST_EXAMPLES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """A heading, names of columns, and lines of cells. numbers: places of columns whose cells are numbers."""
 
     title: str
@@ -148,7 +125,7 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Table | None:
+def column_table(comparison: ComparisonResult, *, most: int | None = None) -> ReportTable | None:
     """The columns that differ, those first in which most rows do; None: none is known.
 
     most: how many to show; None: all.
@@ -162,16 +139,16 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Ta
     if most is not None and len(found) > most:
         title = f"{title[:-1]}; the {most} with most rows)"
     names = ("column", "rows", "within tolerance", "largest difference", "null left", "null right", "examples")
-    chosen = [0, 1, *(i for i in range(2, 6) if any(_totals_cells(each)[i] for each in found)), 6]
-    return Table(
+    chosen = [0, 1, *(i for i in range(2, 6) if any(_cells_of(each)[i] for each in found)), 6]
+    return ReportTable(
         title,
         tuple(names[i] for i in chosen),
-        tuple(tuple(_totals_cells(each)[i] for i in chosen) for each in found[:most]),
+        tuple(tuple(_cells_of(each)[i] for i in chosen) for each in found[:most]),
         frozenset(place for place, i in enumerate(chosen) if i in (1, 2, 3, 4, 5)),
     )
 
 
-def group_table(comparison: ComparisonResult) -> Table | None:
+def group_table(comparison: ComparisonResult) -> ReportTable | None:
     """The groups with differing rows; None: nobody asked, or there is none."""
     if not comparison.by_group:
         return None
@@ -181,7 +158,7 @@ def group_table(comparison: ComparisonResult) -> Table | None:
     kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
     words = {"changed": "changed", "only_left": "only left", "only_right": "only right"}
     width = len(comparison.grouped_by)
-    return Table(
+    return ReportTable(
         title,
         (*comparison.grouped_by, *(words[kind] for kind in kinds)),
         tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
@@ -189,7 +166,7 @@ def group_table(comparison: ComparisonResult) -> Table | None:
     )
 
 
-def _totals_cells(column: ColumnDifference) -> tuple[str, ...]:
+def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
     numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
     rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
     examples = "; ".join(f"{a} → {b}" for a, b in column.examples[:_MOST_EXAMPLES])
@@ -262,7 +239,7 @@ def _relaxations(comparison: ComparisonResult) -> Iterator[str]:
         yield from (f"  {visible(line)}" for line in lines)
 
 
-def _totals(table: Table | None) -> Iterator[str]:
+def _totals(table: ReportTable | None) -> Iterator[str]:
     if table is not None:
         yield visible(table.title)
         right = [False, *(i in table.numbers for i in range(len(table.names)))]

@@ -25,7 +25,7 @@ from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.ordered_aggregates import check_ordered
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced, is_number
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -81,7 +81,7 @@ class Aggregate:
     def number(self, node: exp.Expr) -> str:
         """An argument as a DOUBLE."""
         value = self.expressions.translate(node)
-        if not isinstance(value.type, IntegerType | DecimalType | FloatType) and value.type != HUGE:
+        if not is_number(value.type):
             raise refused(self.node, f"{_name(self.node)} of {value.type}")
         return coerced(value, DOUBLE, _name(self.node))
 
@@ -211,8 +211,7 @@ def _extreme(call: Aggregate) -> Typed:
 def extreme(call: Aggregate, of: Callable[[Typed], Typed]) -> Typed:
     """`min` or `max`: of several values by their order, of one as `of` makes it of the argument.
 
-    Raises:
-        UnsupportedError: the engines put the values in different orders.
+    Raises UnsupportedError: the engines put the values in different orders.
     """
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)
@@ -313,8 +312,7 @@ def _arg_extreme(call: Aggregate) -> Typed:
         return ordered_aggregates.greatest(call, call.node.this, call.node.expression, descending=descending)
     value, by = call.expressions.translate(call.node.this), call.expressions.translate(call.node.expression)
     name = "MAX_BY" if isinstance(call.node, exp.ArgMax) else "MIN_BY"
-    if isinstance(by.type, ListType | StructType | MapType | VariantType | UuidType):
-        raise refused(call.node, f"an order of {by.type}")
+    check_ordered(call.node, by.type)
     rows = call.only(f"({value.sql}) IS NOT NULL")
     return Typed(f"{name}({value.sql}, {by.sql}){rows.after}", value.type)
 
@@ -343,13 +341,9 @@ _LOWERED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
     exp.PercentileCont: _quantile,
     exp.PercentileDisc: _discrete_quantile,
     exp.Quantile: _discrete_quantile,
-    exp.ArrayAgg: ordered_aggregates.listed,
-    exp.First: ordered_aggregates.first,
-    exp.Last: ordered_aggregates.first,
-    exp.AnyValue: ordered_aggregates.first,
+    **ordered_aggregates.BY_ORDER,
     exp.ArgMax: _arg_extreme,
     exp.ArgMin: _arg_extreme,
-    exp.GroupConcat: ordered_aggregates.joined,
     exp.Grouping: _grouping,
     exp.GroupingId: _grouping,
 }

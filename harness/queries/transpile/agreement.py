@@ -34,7 +34,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
 )
-from harness.queries.transpile.queries import Query
+from harness.queries.transpile.queries import SparkQuery
 from harness.queries.transpile.values import HUGE
 from harness.storage.records import dataclass
 
@@ -117,8 +117,7 @@ class Misreading:
 def misreading(tree: str, written_back: str) -> Misreading | None:
     """The first place where DuckDB's trees of two texts differ in meaning; None: nowhere.
 
-    Args:
-        tree, written_back: JSON that `json_serialize_sql` gives.
+    tree, written_back: JSON that `json_serialize_sql` gives.
     """
     one, other = json.loads(tree), json.loads(written_back)
     if one["error"] or other["error"]:  # such as for a statement that is no SELECT
@@ -261,14 +260,11 @@ _SHOWN_TYPES: dict[str, Type] = {
 }
 
 
-def result_columns(query: Query, described: Sequence[tuple[str, str]]) -> tuple[Field, ...]:
+def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[Field, ...]:
     """The columns that the query must have on Spark: DuckDB's names, and its types where Spark has them.
 
-    Args:
-        described: name and type of each column on DuckDB, as it shows them.
-
-    Raises:
-        UnsupportedError: the two do not fit together, so the query was not understood.
+    described: name and type of each column on DuckDB, as it shows them. Raises UnsupportedError: the two do not fit
+    together, so the query was not understood.
     """
     names = [name for name, _ in described]
     if len(names) != len(query.names) or not all(_is_same(*pair) for pair in zip(query.names, names, strict=True)):

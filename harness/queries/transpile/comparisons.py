@@ -23,8 +23,7 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import lists
-from harness.queries.transpile.functions import moments as intervals
+from harness.queries.transpile.functions import lists, moments
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike
@@ -142,8 +141,8 @@ def _spans(node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
     """The sides of a comparison; an interval beside a difference of timestamps as one, too."""
     sides = []
     for value, part, other in ((left, node.this, right), (right, node.expression, left)):
-        parts = intervals.interval(part) if other.type == intervals.SPAN else None
-        found = intervals.span(parts) if parts is not None else None
+        parts = moments.interval(part) if other.type == moments.SPAN else None
+        found = moments.span(parts) if parts is not None else None
         sides.append(value if found is None else found)
     return sides[0], sides[1]
 
@@ -179,7 +178,7 @@ def _whole(sql: str, type_: Type) -> str:
 
 def _check_comparable(node: exp.Expr, type_: Type) -> None:
     nested = (ListType, StructType, MapType, VariantType, GeometryType, GeographyType)
-    if isinstance(type_, nested) or type_ == intervals.INTERVAL:
+    if isinstance(type_, nested) or type_ == moments.INTERVAL:
         raise refused(node, f"a comparison of {type_}")
 
 

@@ -22,9 +22,7 @@ from harness.metadata.model.schema import (
     Type,
 )
 from harness.queries.transpile import aggregates, casts, comparisons, ordered_aggregates, spark_text, windows
-from harness.queries.transpile.functions import lists, nested, table
-from harness.queries.transpile.functions import moments as intervals
-from harness.queries.transpile.functions import nested as folds
+from harness.queries.transpile.functions import lists, moments, nested, table
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (
@@ -37,6 +35,7 @@ from harness.queries.transpile.values import (
     alike,
     as_decimal,
     coerced,
+    is_number,
     of_literal,
     type_name,
 )
@@ -141,8 +140,7 @@ class Expressions:
     def translate(self, node: exp.Expr) -> Typed:
         """The expression with its type.
 
-        Raises:
-            UnsupportedError: it holds something that may mean different things on the two engines.
+        Raises UnsupportedError: it holds something that may mean different things on the two engines.
         """
         literal = literal_of(node)
         if literal is not None:
@@ -178,7 +176,7 @@ class Expressions:
             case exp.Cast() if type(node) is exp.Cast:
                 return casts.cast(self.translate(node.this), node)
             case exp.Comprehension():
-                return folds.comprehended(Call(self, node, "list_transform", ()), node)
+                return nested.comprehended(Call(self, node, "list_transform", ()), node)
             case exp.Array() if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
                 return self.translate(node.expressions[0])
             case exp.ToMap(this=exp.Struct() as pairs):
@@ -222,20 +220,19 @@ class Expressions:
 
     def _negative(self, node: exp.Neg) -> Typed:
         value = self.translate(node.this)
-        if not isinstance(value.type, IntegerType | FloatType | DecimalType) and value.type != HUGE:
+        if not is_number(value.type):
             raise refused(node)
         return Typed(f"(- {value.sql})", value.type)
 
     def _arithmetic(self, node: exp.Binary) -> Typed:
         left, right = self.translate(node.this), self.translate(node.expression)
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
-        if any(isinstance(v.type, DateType | TimestampType) or v.type == intervals.INTERVAL for v in (left, right)):
+        if any(isinstance(v.type, DateType | TimestampType) or v.type == moments.INTERVAL for v in (left, right)):
             return _time_arithmetic(node, left, sign, right)
         exact = arithmetic(node, left, sign, right)
         if exact is not None:
             return exact
-        types = (left.type, right.type)
-        if not all(isinstance(t, IntegerType | DecimalType | FloatType) or t == HUGE for t in types):
+        if not is_number(left.type) or not is_number(right.type):
             raise refused(node, f"{left.type} {sign} {right.type}")
         (a, b), type_ = alike((left, right), f"{sign}")
         return Typed(f"({a} {sign} {b})", type_)
@@ -243,8 +240,7 @@ class Expressions:
     def _division(self, node: exp.Binary) -> Typed:
         left, right = self.translate(node.this), self.translate(node.expression)
         if isinstance(node, exp.Div):
-            numbers = (IntegerType, DecimalType, FloatType)
-            if any(not isinstance(v.type, numbers) and v.type != HUGE for v in (left, right)):
+            if not is_number(left.type) or not is_number(right.type):
                 raise refused(node)
             if FloatType(32) in (left.type, right.type):
                 raise refused(node, "a division of 32-bit floats")
@@ -256,8 +252,8 @@ class Expressions:
         return Typed(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
 
     def _interval(self, node: exp.Interval) -> Typed:
-        count = None if node.this is None or intervals.interval(node) is not None else self.translate(node.this)
-        found = intervals.of_node(node, count)
+        count = None if node.this is None or moments.interval(node) is not None else self.translate(node.this)
+        found = moments.of_node(node, count)
         if found is None:
             raise refused(node)
         return found
@@ -349,15 +345,15 @@ def _time_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> 
         left, right = right, left
     found: Typed | None = None
     if sign == "*":
-        found = intervals.times(right, left) if left.type == intervals.INTERVAL else intervals.times(left, right)
+        found = moments.times(right, left) if left.type == moments.INTERVAL else moments.times(left, right)
     elif isinstance(left.type, DateType) and isinstance(right.type, IntegerType) and right.type.bits <= 32:
         found = Typed(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
     elif sign == "-" and isinstance(left.type, DateType) and isinstance(right.type, DateType):
         found = Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
-    elif right.type == intervals.INTERVAL:
-        found = intervals.moved(left, right, sign)
+    elif right.type == moments.INTERVAL:
+        found = moments.moved(left, right, sign)
     elif sign == "-":
-        found = intervals.difference(left, right)
+        found = moments.difference(left, right)
     if found is None:
         raise refused(node, f"{left.type} {sign} {right.type}")
     return found

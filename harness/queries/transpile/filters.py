@@ -38,8 +38,7 @@ from harness.queries.transpile.values import Typed
 def condition_of(predicate: Predicate, column: Callable[[Field], str]) -> str:
     """A decided predicate as a condition: true, false and null where the predicate is.
 
-    Args:
-        column: the expression with a field's values, in the type that they travel in on Spark.
+    column: the expression with a field's values, in the type that they travel in on Spark.
     """
     match predicate:
         case And(parts=parts):
@@ -106,12 +105,8 @@ def condition(filter: Filter, columns: Mapping[str, str]) -> str:
 
     Where planning understood all of it, it is written from the predicate, whose values are exact; else from the text.
 
-    Args:
-        columns: by name of a column, the name that it has on Spark, where its values travel as `Snapshot.to_spark`
-            says.
-
-    Raises:
-        UnsupportedError: a part that may mean different things on the two engines; the message names it.
+    columns: by name of a column, the name that it has on Spark, where its values travel as `Snapshot.to_spark` says.
+    Raises UnsupportedError: a part that may mean different things on the two engines; the message names it.
     """
     if is_decided(filter.predicate):
         known = dict(_members(filter.columns, columns))

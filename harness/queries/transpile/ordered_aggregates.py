@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -56,11 +56,8 @@ def direction(node: exp.Expr) -> str:
 def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
     """The number that a literal says, from 1 on and as far as Spark counts.
 
-    Args:
-        call: what takes it. node: what stands there. what: what it is called.
-
-    Raises:
-        UnsupportedError: it is no such literal.
+    call: what takes it. node: what stands there. what: what it is called. Raises UnsupportedError: it is no such
+    literal.
     """
     literal = literal_of(node)
     if literal is None or literal.kind is not Kind.INTEGER or not 0 < literal.value < 2**31:
@@ -256,3 +253,13 @@ def in_any_order(node: exp.Expr) -> exp.Expr | None:
     subject = target.this.expressions[0] if isinstance(target.this, exp.Distinct) else target.this
     target.set("this", exp.Order(this=target.this, expressions=[exp.Ordered(this=subject.copy())]))
     return copy
+
+
+BY_ORDER: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
+    exp.ArrayAgg: listed,
+    exp.First: first,
+    exp.Last: first,
+    exp.AnyValue: first,
+    exp.GroupConcat: joined,
+}
+"""Aggregates that have an ORDER BY of their own."""

@@ -159,9 +159,8 @@ _ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
 def refused(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
     """The error for something that may mean different things on the two engines.
 
-    Args:
-        what: what it is called; None: a function is called by its name, anything else is only shown.
-        instead: what both engines read alike, as an order.
+    what: what it is called; None: a function is called by its name, anything else is only shown. instead: what both
+    engines read alike, as an order.
     """
     while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
         node = node.parent  # to something that the user wrote

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from harness.metadata.filters.literals import literal_of
-from harness.queries.transpile import clauses as unnest
-from harness.queries.transpile import windows as frames
+from harness.queries.transpile import clauses, windows
 from harness.queries.transpile.clauses import place_of
-from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.scopes import NameScope, Output
 from harness.queries.transpile.spark_text import refused
 
 _PARTS_OF_CALLS = (exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, exp.Where, exp.If, exp.PropertyEQ)
@@ -59,12 +58,12 @@ def named(columns: Sequence[Output]) -> tuple[Output, ...]:
     return tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(columns))
 
 
-def split(select: exp.Select, scope: Scope) -> Steps | None:
+def split(select: exp.Select, scope: NameScope) -> Steps | None:
     """The SELECT in two steps; None: Spark runs it in one. Raises UnsupportedError.
 
     scope: what its names mean.
     """
-    unnested = unnest.works_on_results(select)
+    unnested = clauses.works_on_results(select)
     if not unnested and not _has(select, _counts_groups):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
@@ -95,7 +94,7 @@ def _has(select: exp.Select, wanted: Callable[[exp.Expr], bool]) -> bool:
 def _counts_groups(node: exp.Expr) -> bool:
     """Tells whether a node is a window whose frame counts groups."""
     return (
-        isinstance(node, exp.Window) and node.args.get("spec") is not None and frames.counts_groups(node.args["spec"])
+        isinstance(node, exp.Window) and node.args.get("spec") is not None and windows.counts_groups(node.args["spec"])
     )
 
 
@@ -213,7 +212,7 @@ class _Second:
         return copy
 
 
-def _without_aliases(select: exp.Select, scope: Scope) -> exp.Select:
+def _without_aliases(select: exp.Select, scope: NameScope) -> exp.Select:
     """The SELECT with expressions in place of their aliases and of their numbers in GROUP BY."""
     plain = select.copy()
     items = list(select.expressions)
@@ -231,7 +230,7 @@ def _without_aliases(select: exp.Select, scope: Scope) -> exp.Select:
     return plain
 
 
-def _without_alias(column: exp.Column, part: exp.Expr, select: exp.Select, scope: Scope) -> None:
+def _without_alias(column: exp.Column, part: exp.Expr, select: exp.Select, scope: NameScope) -> None:
     name = column.name.casefold()
     if len(column.parts) > 1 or name not in scope.aliases or isinstance(column.this, exp.Star):
         return

@@ -124,15 +124,12 @@ def _fits(value: int, bits: int) -> bool:
 def common_type(values: Sequence[Typed], what: str) -> Type:
     """The type that DuckDB gives to values that must share one.
 
-    Args:
-        what: the construct, for the message.
-
-    Raises:
-        UnsupportedError: it is not certain that both engines mean the same by it.
+    what: the construct, for the message. Raises UnsupportedError: it is not certain that both engines mean the same by
+    it.
     """
     firm = [v.type for v in values if not _is_pliant(v)]
     # A number among literals still widens, a text takes any type, a null too.
-    numbers = [v.type for v in values if _is_pliant(v) and _is_number(v.type)]
+    numbers = [v.type for v in values if _is_pliant(v) and is_number(v.type)]
     result: Type | None = firm[0] if firm else None
     for type_ in (*firm[1:], *numbers):
         if result is None or (type_ in numbers and isinstance(result, FloatType)):
@@ -152,7 +149,8 @@ def _is_pliant(value: Typed) -> bool:
     return isinstance(value.type, UnknownType) or (value.literal is not None and value.literal.kind in kinds)
 
 
-def _is_number(type_: Type) -> bool:
+def is_number(type_: Type) -> bool:
+    """Tells whether a type is one of numbers."""
     return isinstance(type_, IntegerType | DecimalType | FloatType) or str(type_) == str(HUGE)
 
 
@@ -173,7 +171,7 @@ def _merged(left: Type, right: Type) -> Type | None:
             return _merged_decimal(as_decimal(left), as_decimal(right))
         case FloatType(), FloatType():
             return DOUBLE
-        case (FloatType(bits=64), other) | (other, FloatType(bits=64)) if _is_number(other):
+        case (FloatType(bits=64), other) | (other, FloatType(bits=64)) if is_number(other):
             return DOUBLE
         case (DateType(), TimestampType(unit="us") as other) | (TimestampType(unit="us") as other, DateType()):
             return other
@@ -206,8 +204,7 @@ def as_decimal(type_: Type) -> DecimalType:
 def coerced(value: Typed, to: Type, what: str) -> str:
     """The value as one of type `to`, which `common_type` gave.
 
-    Raises:
-        UnsupportedError: a literal that engines may read differently.
+    Raises UnsupportedError: a literal that engines may read differently.
     """
     if value.literal is not None and to != HUGE:
         return _written(value.literal, to, what)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from harness.metadata.model.schema import BooleanType, DateType, DecimalType, FloatType, IntegerType, Type
 from harness.queries.transpile import ordered_aggregates
 from harness.queries.transpile.aggregates import Aggregate, extreme, lowered, plainer
-from harness.queries.transpile.functions import moments as intervals
+from harness.queries.transpile.functions import moments
 from harness.queries.transpile.functions.nested import total
 from harness.queries.transpile.ordered_aggregates import direction, of_list, ordered, whole
 from harness.queries.transpile.spark_text import refused
@@ -65,7 +65,7 @@ def excluded(frame: exp.WindowSpec) -> str:
 
 def _units(frame: exp.WindowSpec) -> set[bool]:
     """Tells whether the bounds that are intervals have months."""
-    spans = [intervals.interval(frame.args[end]) for end in _BOUNDS if isinstance(frame.args.get(end), exp.Interval)]
+    spans = [moments.interval(frame.args[end]) for end in _BOUNDS if isinstance(frame.args.get(end), exp.Interval)]
     return {span is not None and span[0] > 0 for span in spans}
 
 
@@ -83,7 +83,7 @@ def is_of_moments(frame: exp.WindowSpec) -> bool:
 def moment(expressions: Expressions, node: exp.Window, items: list[exp.Expr]) -> str:
     """The order of such a frame, of timestamps. Raises UnsupportedError."""
     value = expressions.translate(items[0].this) if len(items) == 1 else None
-    if value is None or not intervals.is_moment(value):
+    if value is None or not moments.is_moment(value):
         raise refused(node, "a RANGE of an interval over what is no date or timestamp")
     sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, DateType) else value.sql
     return f"{sql}{direction(items[0])}"
@@ -117,7 +117,7 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
         return f"{bound.upper()} {side}".strip()
     if isinstance(bound, exp.Literal) and bound.name.isdigit() and not bound.is_string and counted and side:
         return f"{bound.name} {side}"
-    span = intervals.interval(bound) if isinstance(bound, exp.Interval) else None
+    span = moments.interval(bound) if isinstance(bound, exp.Interval) else None
     if span is not None and side and min(span) >= 0:
         months, days, clock = span
         if not months:
@@ -147,9 +147,7 @@ class Exclusion:
     def left(self, fields: str, conditions: Sequence[str] = ()) -> str:
         """The rows that are left, in the order of the window.
 
-        Args:
-            fields: names and values of a row, as NAMED_STRUCT takes them.
-            conditions: those of rows that count.
+        fields: names and values of a row, as NAMED_STRUCT takes them. conditions: those of rows that count.
         """
         own = "".join(f", 'p{i}', {key}" for i, key in enumerate(self.keys))
         counts = f", 'f', {' AND '.join(conditions)}" if conditions else ""
@@ -333,11 +331,7 @@ _REDUCED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
     exp.Max: _extreme,
     exp.LogicalAnd: _logical,
     exp.LogicalOr: _logical,
-    exp.ArrayAgg: ordered_aggregates.listed,
-    exp.First: ordered_aggregates.first,
-    exp.Last: ordered_aggregates.first,
-    exp.AnyValue: ordered_aggregates.first,
-    exp.GroupConcat: ordered_aggregates.joined,
+    **ordered_aggregates.BY_ORDER,
 }
 
 

@@ -10,15 +10,14 @@ from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.registry import (
     NUMBER,
     Call,
-    Form,
     Function,
     FunctionKind,
     Lowering,
     Parameter,
-    is_number,
+    Signature,
     whole,
 )
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, type_name
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, is_number, type_name
 
 _TINY = IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)
@@ -233,7 +232,7 @@ _ONE, _TWO = ((NUMBER,), (NUMBER, NUMBER))
 def _approximate(names: tuple[str, ...], spark: str, parameters: tuple[Parameter, ...], *draws: str) -> Function:
     return _number(
         names,
-        forms=(Form(parameters, DOUBLE, spark),),
+        forms=(Signature(parameters, DOUBLE, spark),),
         allowance="up to 2 units in the last place: the libraries round in their own ways",
         draws=draws,
     )
@@ -283,7 +282,7 @@ FUNCTIONS = (
         written="a % b",
         draws=("({int} % 7)", "mod({double}, {double})", "({decimal} % 3)"),
     ),
-    _number(("sqrt",), forms=(Form(_ONE, DOUBLE, "SQRT({0})"),), draws=("sqrt({double})",)),
+    _number(("sqrt",), forms=(Signature(_ONE, DOUBLE, "SQRT({0})"),), draws=("sqrt({double})",)),
     _approximate(("pow", "power", "**", "^"), _POWER, _TWO, "pow({double}, {place})"),
     _approximate(("exp",), "EXP({0})", _ONE, "exp({double})"),
     *(
@@ -294,9 +293,11 @@ FUNCTIONS = (
         _approximate((name,), f"{name.upper()}({{0}})", _ONE, f"{name}({{angle}})")
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
     ),
-    _number(("radians",), forms=(Form(_ONE, DOUBLE, f"({{0}} * {math.pi / 180!r}D)"),), draws=("radians({double})",)),
-    _number(("degrees",), forms=(Form(_ONE, DOUBLE, f"({{0}} * {180 / math.pi!r}D)"),), draws=("degrees({double})",)),
-    _number(("pi",), forms=(Form((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
+    *(
+        _number((name,), forms=(Signature(_ONE, DOUBLE, f"({{0}} * {factor!r}D)"),), draws=(f"{name}({{double}})",))
+        for name, factor in (("radians", math.pi / 180), ("degrees", 180 / math.pi))
+    ),
+    _number(("pi",), forms=(Signature((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
     *(
         _number(names, _bits(sign), takes="integer, integer", written=f"a {sign} b", draws=(draw,))
         for names, sign, draw in (
@@ -316,19 +317,15 @@ FUNCTIONS = (
         draws=("({int} >> 3)", "({count} << 4)"),
     ),
     _number(("bit_count",), _bit_count, takes="integer", written="BIT_COUNT(a)", draws=("bit_count({int})",)),
-    _number(
-        ("isinf",),
-        _special("(ABS({0}) = {1})"),
-        takes="FLOAT or DOUBLE",
-        written="ABS(a) = Infinity",
-        draws=("isinf({double})",),
-    ),
-    _number(
-        ("isfinite",),
-        _special("(ABS({0}) < {1})"),
-        takes="FLOAT or DOUBLE",
-        written="ABS(a) < Infinity",
-        draws=("isfinite({double})",),
+    *(
+        _number(
+            (name,),
+            _special(f"(ABS({{0}}) {sign} {{1}})"),
+            takes="FLOAT or DOUBLE",
+            written=f"ABS(a) {sign} Infinity",
+            draws=(f"{name}({{double}})",),
+        )
+        for name, sign in (("isinf", "="), ("isfinite", "<"))
     ),
     Function(
         names=(

@@ -22,7 +22,6 @@ from harness.metadata.model.schema import (
     DateType,
     DecimalType,
     FixedType,
-    FloatType,
     IntegerType,
     StringType,
     TimestampType,
@@ -31,7 +30,7 @@ from harness.metadata.model.schema import (
 )
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import DOUBLE, HUGE, TEXT, Typed, type_name
+from harness.queries.transpile.values import DOUBLE, TEXT, Typed, is_number, type_name
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -87,7 +86,7 @@ Lowering = Callable[[Call], Typed | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Signature:
     """A signature.
 
     parameters: by place. result: the type of the result on DuckDB. spark: the call in Spark's SQL, with `{0}` for the
@@ -149,7 +148,7 @@ class Function:
     lowering: Lowering | None = None
     _: KW_ONLY
     kind: FunctionKind
-    forms: tuple[Form, ...] = ()
+    forms: tuple[Signature, ...] = ()
     takes: str = ""
     written: str = ""
     agree: str = ""
@@ -210,11 +209,6 @@ def _of(shown: str, type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
         return value.sql if str(value.type) == str(type_) else f"CAST({value.sql} AS {type_name(type_)})"
 
     return Parameter(shown, taken)
-
-
-def is_number(type_: Type) -> bool:
-    """Tells whether a type is one of numbers."""
-    return isinstance(type_, IntegerType | DecimalType | FloatType) or type_ == HUGE
 
 
 def clipped(value: Typed) -> str | None:

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.metadata.model.schema import ListType, MapType, StructType
-from harness.queries.transpile.functions import lists, nested, numbers, patterns, text, times
-from harness.queries.transpile.functions import moments as date_parts
-from harness.queries.transpile.functions import moments as series
-from harness.queries.transpile.functions import nested as folds
+from harness.queries.transpile.functions import lists, moments, nested, numbers, patterns, text, times
 from harness.queries.transpile.functions.registry import Call, Function, FunctionKind
 from harness.queries.transpile.values import Typed, alike
 
@@ -97,18 +94,6 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 }
 
 
-def _first(call: Call) -> Typed:
-    return _several(call, "COALESCE")
-
-
-def _greatest(call: Call) -> Typed:
-    return _ordered(call, "GREATEST")
-
-
-def _least(call: Call) -> Typed:
-    return _ordered(call, "LEAST")
-
-
 def _ordered(call: Call, name: str) -> Typed:
     found = _several(call, name)
     if isinstance(found.type, ListType | StructType | MapType):
@@ -136,7 +121,7 @@ GENERAL = (
     Function(
         names=("coalesce", "ifnull"),
         kind=FunctionKind.GENERAL,
-        lowering=_first,
+        lowering=lambda call: _several(call, "COALESCE"),
         written="COALESCE",
         agree=_COMMON,
         outside="refused: cast to one type",
@@ -145,7 +130,7 @@ GENERAL = (
     Function(
         names=("greatest",),
         kind=FunctionKind.GENERAL,
-        lowering=_greatest,
+        lowering=lambda call: _ordered(call, "GREATEST"),
         written="GREATEST",
         agree=f"{_COMMON}, not nested",
         outside="refused: cast to one type",
@@ -154,7 +139,7 @@ GENERAL = (
     Function(
         names=("least",),
         kind=FunctionKind.GENERAL,
-        lowering=_least,
+        lowering=lambda call: _ordered(call, "LEAST"),
         written="LEAST",
         agree=f"{_COMMON}, not nested",
         outside="refused: cast to one type",
@@ -179,11 +164,11 @@ SCALARS: tuple[Function, ...] = (
     *text.FUNCTIONS,
     *patterns.FUNCTIONS,
     *numbers.FUNCTIONS,
-    *date_parts.FUNCTIONS,
+    *moments.FUNCTIONS,
     *times.FUNCTIONS,
     *lists.FUNCTIONS,
-    *folds.FOLDS,
-    *series.SERIES,
+    *nested.FOLDS,
+    *moments.SERIES,
     *nested.FUNCTIONS,
 )
 """The functions that calls are lowered by."""

@@ -18,10 +18,10 @@ from harness.queries.transpile.functions.registry import (
     VARCHAR,
     Call,
     Domain,
-    Form,
     Function,
     FunctionKind,
     Lowering,
+    Signature,
     whole,
 )
 from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
@@ -142,7 +142,7 @@ def _concatenated(call: Call) -> Typed | None:
     return Typed(f"({' || '.join(_texts(call))})", TEXT)
 
 
-def _text(names: tuple[str, ...], *forms: Form, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
+def _text(names: tuple[str, ...], *forms: Signature, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
     return Function(names=names, kind=FunctionKind.TEXT, forms=forms, draws=draws, **domain)
 
 
@@ -154,7 +154,7 @@ FUNCTIONS = (
     Function(
         names=("length", "len", "char_length", "character_length"),
         kind=FunctionKind.TEXT,
-        forms=(Form((VARCHAR,), LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
+        forms=(Signature((VARCHAR,), LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
         lowering=lists.size,
         agree="text and lists",
         draws=("length({text})", "len({ints})", "len(list_distinct({texts}))"),
@@ -162,14 +162,20 @@ FUNCTIONS = (
     Function(
         names=("contains",),
         kind=FunctionKind.TEXT,
-        forms=(Form((VARCHAR, VARCHAR), BOOLEAN, "CONTAINS({0}, {1})"),),
+        forms=(Signature((VARCHAR, VARCHAR), BOOLEAN, "CONTAINS({0}, {1})"),),
         lowering=lists.contains,
         agree="text and lists",
         draws=("contains({text}, {text})", "contains({ints}, 2)"),
     ),
-    _text(("strlen",), Form((VARCHAR,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"), draws=("strlen({text})",)),
-    _text(("bit_length",), Form((VARCHAR,), LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)"), draws=("bit_length({text})",)),
-    _text(("octet_length",), Form((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"), draws=("octet_length({blob})",)),
+    _text(("strlen",), Signature((VARCHAR,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"), draws=("strlen({text})",)),
+    _text(
+        ("bit_length",), Signature((VARCHAR,), LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)"), draws=("bit_length({text})",)
+    ),
+    _text(
+        ("octet_length",),
+        Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"),
+        draws=("octet_length({blob})",),
+    ),
     *(
         Function(
             names=names,
@@ -186,8 +192,8 @@ FUNCTIONS = (
     *(
         _text(
             (name,),
-            Form((VARCHAR,), TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
-            Form((VARCHAR, VARCHAR), TEXT, f"TRIM({side} {{1}} FROM {{0}})"),
+            Signature((VARCHAR,), TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
+            Signature((VARCHAR, VARCHAR), TEXT, f"TRIM({side} {{1}} FROM {{0}})"),
             draws=(f"{name}({{text}})", f"{name}({{text}}, {{text}})"),
         )
         for name, side in (("trim", "BOTH"), ("ltrim", "LEADING"), ("rtrim", "TRAILING"))
@@ -202,47 +208,40 @@ FUNCTIONS = (
         outside="refused: use left() and right()",
         draws=("substring({text}, 2, 2)", "substring({text}, 1)", "substring({text}, 0, 2)"),
     ),
-    _text(
-        ("left",),
-        Form(
-            (VARCHAR, PLACE),
-            TEXT,
-            "CASE WHEN {1} < 0 THEN LEFT({0}, GREATEST(CHAR_LENGTH({0}) + {1}, 0)) ELSE LEFT({0}, {1}) END",
-        ),
-        draws=("left({text}, {place})", "left({text}, 2)"),
-    ),
-    _text(
-        ("right",),
-        Form(
-            (VARCHAR, PLACE),
-            TEXT,
-            "CASE WHEN {1} < 0 THEN RIGHT({0}, GREATEST(CHAR_LENGTH({0}) + {1}, 0)) ELSE RIGHT({0}, {1}) END",
-        ),
-        draws=("right({text}, {place})", "right({text}, 2)"),
+    *(
+        _text(
+            (name.lower(),),
+            Signature(
+                (VARCHAR, PLACE),
+                TEXT,
+                f"CASE WHEN {{1}} < 0 THEN {name}({{0}}, GREATEST(CHAR_LENGTH({{0}}) + {{1}}, 0)) "
+                f"ELSE {name}({{0}}, {{1}}) END",
+            ),
+            draws=(f"{name.lower()}({{text}}, {{place}})", f"{name.lower()}({{text}}, 2)"),
+        )
+        for name in ("LEFT", "RIGHT")
     ),
     *(
         _text(
             (name,),
-            Form((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name.upper()}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})"),
+            Signature((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name.upper()}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})"),
             draws=(f"{name}({{text}}, {{place}}, 'xy')",),
             outside="refused: a padding that is no literal, or empty",
         )
         for name in ("lpad", "rpad")
     ),
-    _text(("repeat",), Form((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"), draws=("repeat({text}, {place})",)),
-    _text(
-        ("replace",),
-        Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "REPLACE({0}, {1}, {2})"),
-        draws=("replace({text}, {text}, {text})",),
-    ),
-    _text(
-        ("translate",),
-        Form((VARCHAR, VARCHAR, VARCHAR), TEXT, "TRANSLATE({0}, {1}, {2})"),
-        draws=("translate({text}, {text}, {text})",),
+    _text(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"), draws=("repeat({text}, {place})",)),
+    *(
+        _text(
+            (name,),
+            Signature((VARCHAR, VARCHAR, VARCHAR), TEXT, f"{name.upper()}({{0}}, {{1}}, {{2}})"),
+            draws=(f"{name}({{text}}, {{text}}, {{text}})",),
+        )
+        for name in ("replace", "translate")
     ),
     _text(
         ("reverse",),
-        Form(
+        Signature(
             (VARCHAR,),
             TEXT,
             "CASE WHEN {0} IS NULL THEN NULL ELSE "
@@ -259,29 +258,29 @@ FUNCTIONS = (
     ),
     _text(
         ("strpos", "instr", "position"),
-        Form((VARCHAR, VARCHAR), LONG, "CAST(INSTR({0}, {1}) AS BIGINT)"),
+        Signature((VARCHAR, VARCHAR), LONG, "CAST(INSTR({0}, {1}) AS BIGINT)"),
         draws=("strpos({text}, {text})", "position({text} IN {text})"),
     ),
     _text(
         ("starts_with", "prefix"),
-        Form((VARCHAR, VARCHAR), BOOLEAN, "STARTSWITH({0}, {1})"),
+        Signature((VARCHAR, VARCHAR), BOOLEAN, "STARTSWITH({0}, {1})"),
         draws=("starts_with({text}, {text})", "({text} ^@ {text})"),
     ),
     _text(
         ("ends_with", "suffix"),
-        Form((VARCHAR, VARCHAR), BOOLEAN, "ENDSWITH({0}, {1})"),
+        Signature((VARCHAR, VARCHAR), BOOLEAN, "ENDSWITH({0}, {1})"),
         draws=("ends_with({text}, {text})",),
     ),
     _text(
         ("split", "string_split", "str_split", "string_to_array"),
         # A separator of null splits by nothing on DuckDB.
-        Form((VARCHAR, LITERAL_PATTERN), _TEXTS, "SPLIT({0}, {1})"),
+        Signature((VARCHAR, LITERAL_PATTERN), _TEXTS, "SPLIT({0}, {1})"),
         outside="refused: a separator that is no literal, or empty",
         draws=("split({text}, ',')", "string_split({text}, 'X')"),
     ),
     _text(
         ("split_part",),
-        Form(
+        Signature(
             (VARCHAR, LITERAL_TEXT, PLACE),
             TEXT,
             "CASE WHEN {2} = 0 THEN IF({0} IS NULL, NULL, '') ELSE SPLIT_PART({0}, {1}, {2}) END",
@@ -302,7 +301,7 @@ FUNCTIONS = (
     _text(
         ("concat_ws",),
         # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
-        Form((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", more=-1),
+        Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", more=-1),
         agree="text, integers, decimals, booleans, dates, nulls",
         outside="refused: cast to VARCHAR",
         draws=("concat_ws({text}, {text}, {text})", "concat_ws('-', {int}, {date})"),
@@ -317,45 +316,45 @@ FUNCTIONS = (
         outside="refused: cast to VARCHAR",
         draws=("({text} || {text})", "({text} || {int})", "({ints} || {ints})"),
     ),
-    _text(("ascii",), Form((VARCHAR,), INT, "ASCII({0})"), draws=("ascii({text})",)),
+    _text(("ascii",), Signature((VARCHAR,), INT, "ASCII({0})"), draws=("ascii({text})",)),
     _text(
         ("unicode", "ord"),
-        Form((VARCHAR,), INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END"),
+        Signature((VARCHAR,), INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END"),
         draws=("unicode({text})", "ord({text})"),
     ),
     _text(
         ("chr",),
-        Form((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')"),
+        Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')"),
         outside="an error: what is no code point",
         draws=("chr({point})",),
     ),
     _text(
         ("md5",),
-        Form((VARCHAR,), TEXT, "MD5(CAST({0} AS BINARY))"),
-        Form((BLOB,), TEXT, "MD5({0})"),
+        Signature((VARCHAR,), TEXT, "MD5(CAST({0} AS BINARY))"),
+        Signature((BLOB,), TEXT, "MD5({0})"),
         draws=("md5({text})", "md5({blob})"),
     ),
     _text(
         ("sha1",),
-        Form((VARCHAR,), TEXT, "SHA1(CAST({0} AS BINARY))"),
-        Form((BLOB,), TEXT, "SHA1({0})"),
+        Signature((VARCHAR,), TEXT, "SHA1(CAST({0} AS BINARY))"),
+        Signature((BLOB,), TEXT, "SHA1({0})"),
         draws=("sha1({text})",),
     ),
     _text(
         ("sha256",),
-        Form((VARCHAR,), TEXT, "SHA2(CAST({0} AS BINARY), 256)"),
-        Form((BLOB,), TEXT, "SHA2({0}, 256)"),
+        Signature((VARCHAR,), TEXT, "SHA2(CAST({0} AS BINARY), 256)"),
+        Signature((BLOB,), TEXT, "SHA2({0}, 256)"),
         draws=("sha256({text})",),
     ),
     _text(
         ("hex", "to_hex"),
-        Form((VARCHAR,), TEXT, "HEX({0})"),
-        Form((BLOB,), TEXT, "HEX({0})"),
-        Form((BIGINT,), TEXT, "HEX({0})"),
+        Signature((VARCHAR,), TEXT, "HEX({0})"),
+        Signature((BLOB,), TEXT, "HEX({0})"),
+        Signature((BIGINT,), TEXT, "HEX({0})"),
         draws=("hex({text})", "hex({blob})", "hex({long})", "hex({int})"),
     ),
-    _text(("base64", "to_base64"), Form((BLOB,), TEXT, "BASE64({0})"), draws=("base64({blob})",)),
-    _text(("encode",), Form((VARCHAR,), BLOB_TYPE, "CAST({0} AS BINARY)"), draws=("encode({text})",)),
+    _text(("base64", "to_base64"), Signature((BLOB,), TEXT, "BASE64({0})"), draws=("base64({blob})",)),
+    _text(("encode",), Signature((VARCHAR,), BLOB_TYPE, "CAST({0} AS BINARY)"), draws=("encode({text})",)),
     _refused(
         (
             "levenshtein",

@@ -15,10 +15,10 @@ from harness.queries.transpile.functions.registry import (
     PLACE,
     VARCHAR,
     Call,
-    Form,
     Function,
     FunctionKind,
     Lowering,
+    Signature,
     said,
 )
 from harness.queries.transpile.functions.text import guarded
@@ -267,7 +267,7 @@ FUNCTIONS = (
     time_function(
         ("make_date",),
         takes="BIGINT, BIGINT, BIGINT",
-        forms=(Form((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})"),),
+        forms=(Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})"),),
         draws=("make_date(2024, 2, 29)", "make_date(year({date}), 1, 1)"),
     ),
     time_function(
