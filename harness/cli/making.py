@@ -57,11 +57,7 @@ def build(
 
 
 def _scenarios(chosen: Sequence[str], *, all_of_them: bool) -> list[Scenario]:
-    """The scenarios that the arguments name, each once.
-
-    Raises:
-        RequestError: none is named, one that is named does not exist, or names stand beside --all.
-    """
+    """The scenarios that the arguments name, each once."""
     from harness.testing.scenarios.loading import find, load
 
     if all_of_them == (len(chosen) > 0):

@@ -73,11 +73,11 @@ def cell(value: str, type_: Any) -> str:
     if type_.id == "union":
         return _of_member(value, type_, cell)
     if type_.id in _NESTED:
-        return _unless_null(value, json_value(value, type_))
+        return _unless_null(value, _json_value(value, type_))
     return _leaf(value, type_).text
 
 
-def csv_quoted(text: str, type_: Any) -> str:
+def _csv_quoted(text: str, type_: Any) -> str:
     """The text of a cell, in quotes where CSV needs them; `type_`: of the cell's value."""
     if not (type_.id in _NESTED or type_.id == "blob" or _leaf(text, type_).escaped):
         return text
@@ -85,7 +85,7 @@ def csv_quoted(text: str, type_: Any) -> str:
     return f"CASE WHEN regexp_matches({text}, {_QUOTED}) THEN {quoted} ELSE {text} END"
 
 
-def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) -> str:
+def _json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) -> str:
     """A value as JSON, `null` for null. Of what is unprintable only control characters are escaped.
 
     Args:
@@ -96,10 +96,10 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
     comma, item = ", " if spaced else ",", f"x{depth}"
 
     def part(text: str, of: Any) -> str:
-        return json_value(text, of, spaced=spaced, depth=depth)
+        return _json_value(text, of, spaced=spaced, depth=depth)
 
     def in_lambda(text: str, of: Any) -> str:
-        return json_value(text, of, spaced=spaced, depth=depth + 1)
+        return _json_value(text, of, spaced=spaced, depth=depth + 1)
 
     match type_.id:
         case "list":
@@ -114,7 +114,7 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
             parts = (part(f"struct_extract_at({value}, {n})", of) for n, (_, of) in enumerate(type_.children, 1))
             # Fields of a tuple have no names; Arrow has these.
             names = [name or f"element{n}" for n, (name, _) in enumerate(type_.children, 1)]
-            text = json_object(names, parts, spaced=spaced)
+            text = _json_object(names, parts, spaced=spaced)
         case "union":
             return f"coalesce({_of_member(value, type_, part)}, 'null')"
         case _:
@@ -122,8 +122,8 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
     return f"coalesce({_unless_null(value, text)}, 'null')"
 
 
-def json_object(names: Iterable[str], values: Iterable[str], *, spaced: bool) -> str:
-    """A JSON object of these members, whose values are SQL of JSON; `spaced` as for `json_value`."""
+def _json_object(names: Iterable[str], values: Iterable[str], *, spaced: bool) -> str:
+    """A JSON object of these members, whose values are SQL of JSON; `spaced` as for `_json_value`."""
     comma, colon = (", ", ": ") if spaced else (",", ":")
     members = [
         f"{sqltext.text((comma if place else '') + json_text(name) + colon)}, {value}"
@@ -251,7 +251,7 @@ def write_csv(rows: Rows, stream: ByteStream) -> None:
     """Writes a header and a line a row."""
     types = [type_ for _, type_ in rows.columns]
     cells = rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1)))
-    quoted = [csv_quoted(f"#{place}", type_) for place, type_ in enumerate(types, 1)]
+    quoted = [_csv_quoted(f"#{place}", type_) for place, type_ in enumerate(types, 1)]
     separated = ", ',', ".join(quoted)
     head = ",".join(csv_quotes(name) for name, _ in rows.columns) + "\n"
     for text, _ in _texts(cells.selected(f"concat({separated}, chr(10))")):
@@ -263,7 +263,7 @@ def write_csv(rows: Rows, stream: ByteStream) -> None:
 def write_json(rows: Rows, stream: ByteStream) -> None:
     """Writes a JSON document, a row a line."""
     columns = [{"name": field.name, "type": str(field.type)} for field in rows.schema()]
-    values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
+    values = [_json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
     separated = ", ', ', ".join(values)
     before, count = f'{{"format": {FORMAT}, "kind": "rows", "columns": {json_text(columns)}, "rows": [', 0
     for text, number in _texts(rows.selected(f"concat(',', chr(10), '[', {separated}, ']')")):
@@ -275,19 +275,15 @@ def write_json(rows: Rows, stream: ByteStream) -> None:
     write_texts([f'{head}{end}], "row_count": {count}}}\n'], stream)
 
 
-def write_jsonl(rows: Rows, stream: ByteStream) -> None:
-    """Writes a JSON object a row.
-
-    Raises:
-        RequestError: two columns have the same name.
-    """
+def _write_jsonl(rows: Rows, stream: ByteStream) -> None:
+    """Writes a JSON object a row."""
     names = [name for name, _ in rows.columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise RequestError(
             f"Cannot write rows as jsonl: more than one column is named {twice[0]!r}; rename it with AS", field=twice[0]
         )
-    values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
-    for text, _ in _texts(rows.selected(f"concat({json_object(names, values, spaced=True)}, chr(10))")):
+    values = [_json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
+    for text, _ in _texts(rows.selected(f"concat({_json_object(names, values, spaced=True)}, chr(10))")):
         _write_json(text, stream)
 
 
@@ -377,7 +373,7 @@ def write_rows(
         case RowFormat.JSON:
             write_json(rows, stream)
         case RowFormat.JSONL:
-            write_jsonl(rows, stream)
+            _write_jsonl(rows, stream)
         case RowFormat.PARQUET:
             _write_parquet(rows, stream)
         case RowFormat.ARROW:

@@ -341,11 +341,7 @@ def _root(thrown: Any) -> str:
 
 @cache
 def _started(format: str) -> SparkSession:
-    """A session with the format's jars.
-
-    Raises:
-        ImportError: this is not the pyspark that the jars are for.
-    """
+    """A session with the format's jars."""
     import pyspark
     from pyspark.sql import SparkSession
 

@@ -154,7 +154,7 @@ class OwnReader:
             )
         else:
             opened = open_table(location, format_hint=table.format, **self._roots("refuse"), **(opening or {}))
-            plan = snapshot_of(opened, table.at).plan(columns, where)
+            plan = _snapshot_of(opened, table.at).plan(columns, where)
         return find_engine(self.name).to_arrow(plan)
 
     def read_changes(
@@ -178,12 +178,8 @@ class OwnReader:
         return {} if self.within is None else {"allowed_roots": (self.within,), "outside": refuse}
 
 
-def snapshot_of(table: Table, at: At | None) -> Snapshot:
-    """The snapshot that a selector means.
-
-    Raises:
-        SnapshotNotFoundError: there is none.
-    """
+def _snapshot_of(table: Table, at: At | None) -> Snapshot:
+    """The snapshot that a selector means."""
     chosen = _arguments(at)
     for name, harness_name in (("version", "snapshot_id"), ("timestamp_ms", "timestamp")):
         if name in chosen:

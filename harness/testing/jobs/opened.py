@@ -161,7 +161,7 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     if key == _VERSION:
         return at_version(table, value)
     if key == _TIMESTAMP:
-        return table.snapshot(timestamp=at_zone(value, zone))
+        return table.snapshot(timestamp=_at_zone(value, zone))
     if key in _REFS:
         return table.snapshot(ref=value)
     return table.snapshot(_number(key, value)) if key == _ID else table.snapshot(timestamp=_number(key, value))
@@ -176,12 +176,8 @@ def at_version(table: Table, version: str) -> Snapshot:
     return table.snapshot(_number("VERSION AS OF", version))
 
 
-def at_zone(text: str, zone: str) -> datetime:
-    """A time as text, in a zone if it has none.
-
-    Raises:
-        RequestError: it is no time.
-    """
+def _at_zone(text: str, zone: str) -> datetime:
+    """A time as text, in a zone if it has none."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -195,8 +191,8 @@ def _changes(table: Table, given: Mapping[str, str], zone: str) -> Changes:
     return table.changes(
         None if first is None else _number("startingVersion", first),
         None if last is None else _number("endingVersion", last),
-        from_timestamp=None if since is None else at_zone(since, zone),
-        to_timestamp=None if until is None else at_zone(until, zone),
+        from_timestamp=None if since is None else _at_zone(since, zone),
+        to_timestamp=None if until is None else _at_zone(until, zone),
     )
 
 

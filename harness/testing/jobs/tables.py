@@ -105,13 +105,8 @@ DESCRIBE = "describe "
 _MS = pa.timestamp("ms", "UTC")
 
 
-def metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -> FrameRows:
-    """A metadata table of that name.
-
-    Raises:
-        RequestError: there is none, or it is one of Delta's statements on an Iceberg table.
-        HarnessError: as `Snapshot.metadata`.
-    """
+def _metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -> FrameRows:
+    """A metadata table of that name."""
     if not metadata.startswith(DESCRIBE):
         return _arrow_rows(name, snapshot.metadata(metadata))
     statement = metadata.removeprefix(DESCRIBE)
@@ -244,7 +239,7 @@ class JobTables:
         point = {} if version is None else {"versionAsOf": version}
         if timestamp_us is not None:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
-        if key[0] in PATH_CATALOGS and len(key) in (2, 3) and is_path(key[1]):
+        if key[0] in PATH_CATALOGS and len(key) in (2, 3) and _is_path(key[1]):
             return self._opened("#".join(key[1:]), point)
         source = self._source(key)
         if source is not None:
@@ -271,7 +266,7 @@ class JobTables:
         path = given.get("path")
         if path is None:
             raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
-        if not is_path(path):
+        if not _is_path(path):
             found = self._by_name(path, options)
             if found is not None:
                 return found
@@ -315,7 +310,7 @@ class JobTables:
 
     def written(self, name: str) -> tuple[Write, ...]:
         """All writes of a table, by its name or the path that it was saved to; the first one first."""
-        target = self.targets.get(path_key(name) if is_path(name) else self.target_key(_own_name(name)))
+        target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_own_name(name)))
         if target is None:
             known = ", ".join(written(key) for key in self.targets) or "nothing"
             raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
@@ -344,7 +339,7 @@ class JobTables:
 
     def _source(self, key: Name) -> Table | Snapshot | None:
         if key in self.sources:
-            return opened_source(self.sources[key])
+            return _opened_source(self.sources[key])
         if self.catalog is None or not key:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
@@ -375,14 +370,14 @@ class JobTables:
         table = source if isinstance(source, Table) else Table(source.source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
-            raise written_to(name)
+            raise _written_to(name)
         if target is not None and (target.created is not None or not writes):
             return self._own(name, target, options)
         point = self._point(table, source, options)
         if isinstance(point, Changes):
             return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
         if metadata is not None:
-            return metadata_rows(name, table, point, metadata)
+            return _metadata_rows(name, table, point, metadata)
         return PlannedRows(name=name, table=table, snapshot=point, zone=self.zone, partitioned_by=partitioned_by(table))
 
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
@@ -407,7 +402,7 @@ class JobTables:
 
         def make(spark: SparkSession) -> DataFrame:
             if not is_known:
-                raise written_to(name)
+                raise _written_to(name)
             return _parquet(spark, schema, places)
 
         return FrameRows(name=name, schema=schema, make=make, partitioned_by=target.partitioned_by)
@@ -417,13 +412,8 @@ class JobTables:
         return f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
 
 
-def opened_source(source: object) -> Table | Snapshot:
-    """What a test names as a table, opened.
-
-    Raises:
-        RequestError: it is nothing that has a table.
-        HarnessError: as `harness.open_table`.
-    """
+def _opened_source(source: object) -> Table | Snapshot:
+    """What a test names as a table, opened."""
     match source:
         case Table() | Snapshot():
             return source
@@ -436,7 +426,7 @@ def opened_source(source: object) -> Table | Snapshot:
             return open_table(str(found))
 
 
-def written_to(name: str) -> RequestError:
+def _written_to(name: str) -> RequestError:
     """The error about rows that nobody has."""
     return RequestError(
         f"Cannot read {name}: the job wrote to it, and harness keeps what is written apart; look at it by "
@@ -460,7 +450,7 @@ def _as_time(value: str, type_: str) -> str:
     return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
 
 
-def is_path(text: str) -> bool:
+def _is_path(text: str) -> bool:
     """Whether it is a path, where it may be a name."""
     return "/" in text or ":" in text
 
@@ -484,4 +474,4 @@ def _own_name(text: str) -> Name:
 
 
 def _folded(name: Name) -> Name:
-    return tuple(part if is_path(part) else part.casefold() for part in name)
+    return tuple(part if _is_path(part) else part.casefold() for part in name)

@@ -69,7 +69,7 @@ def write_index(cases: Sequence[tuple[Built, Path]], directory: Path) -> Path:
     return path
 
 
-def rows_document(rows: pa.Table) -> dict[str, Any]:
+def _rows_document(rows: pa.Table) -> dict[str, Any]:
     """Rows and their types as one JSON document."""
     columns = [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in rows.schema]
     values = [[json_value(scalar) for scalar in column] for column in rows.columns]
@@ -120,7 +120,7 @@ def _read(expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
         case pa.Table() as rows:
             name = f"expected/{expectation.number}"
             pq.write_table(_writable(rows), directory / f"{name}.parquet")
-            (directory / f"{name}.json").write_text(_json(rows_document(rows)), encoding="utf-8")
+            (directory / f"{name}.json").write_text(_json(_rows_document(rows)), encoding="utf-8")
             document["rows"] = {"count": rows.num_rows, "parquet": f"{name}.parquet", "json": f"{name}.json"}
         case _:
             pass

@@ -197,7 +197,7 @@ _CHECKPOINT = re.compile(
 
 
 @dataclass(frozen=True)
-class CheckpointFile:
+class _CheckpointFile:
     """One top-level file of a checkpoint. part: its number, of `parts`; 0 if it is whole."""
 
     version: int
@@ -253,7 +253,7 @@ class DeltaLogOnDisk:
         return tuple(sorted(planned | ({self.latest} if self.evidence.errors else set())))
 
     @cached_property
-    def checkpoints(self) -> tuple[CheckpointFile, ...]:
+    def checkpoints(self) -> tuple[_CheckpointFile, ...]:
         """The files of checkpoints, by version and name."""
         found = []
         for path in self._files():
@@ -261,10 +261,10 @@ class DeltaLogOnDisk:
             if name is not None:
                 rows = tuple(_json_lines(path.read_bytes()) if path.suffix == ".json" else _parquet_rows(path))
                 part, parts = int(name["part"] or 0), int(name["parts"] or 0)
-                found.append(CheckpointFile(int(name[1]), path, part, parts, rows))
+                found.append(_CheckpointFile(int(name[1]), path, part, parts, rows))
         return tuple(found)
 
-    def is_whole(self, checkpoint: CheckpointFile) -> bool:
+    def is_whole(self, checkpoint: _CheckpointFile) -> bool:
         """Whether all parts of a checkpoint are there."""
         beside = [c for c in self.checkpoints if (c.version, c.parts) == (checkpoint.version, checkpoint.parts)]
         return checkpoint.parts == 0 or len(beside) == checkpoint.parts

@@ -35,7 +35,7 @@ from harness.metadata.model.schema import (
 )
 
 
-def rows_without_columns(count: int) -> pa.Table:
+def _rows_without_columns(count: int) -> pa.Table:
     """A table of `count` rows and no column."""
     return pa.table({"_": pa.nulls(count)}).drop_columns(["_"])
 
@@ -132,7 +132,7 @@ def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: 
     """
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     if not fields:
-        return rows_without_columns(len(rows))
+        return _rows_without_columns(len(rows))
     arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
 

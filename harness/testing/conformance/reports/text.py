@@ -57,12 +57,12 @@ def lines_of(case: Case) -> Iterator[str]:
     for check in case.checks:
         if check.outcome is Outcome.PASS:
             continue
-        yield visible(f"{place_of(check)}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
+        yield visible(f"{_place_of(check)}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
         yield from ("  " + line for line in difference_of(check))
         yield from (visible(f"  note: {note}") for note in check.notes)
 
 
-def place_of(check: Check) -> str:
+def _place_of(check: Check) -> str:
     """`read 2, columns id at version 3: `; nothing where the scenario itself failed."""
     return f"read {check.number}, {check.read}: " if check.number else ""
 

@@ -51,19 +51,15 @@ from harness.testing.oracle.engine.stored import Column, StoredFile
 # `harness.metadata.files`.
 
 
-def is_variant(column: Column) -> bool:
+def _is_variant(column: Column) -> bool:
     """Whether a struct has the parts of a variant."""
     names = {part.name for part in column.parts}
     known = names <= {"metadata", "value", "typed_value"}
     return column.type == "struct" and known and "metadata" in names and len(names) > 1
 
 
-def variant_json(column: Column, group: Any) -> str:
-    """A stored variant that is not SQL's null.
-
-    Raises:
-        CorruptFileError, UnsupportedError: it cannot be decoded.
-    """
+def _variant_json(column: Column, group: Any) -> str:
+    """A stored variant that is not SQL's null."""
     parts = _parts(column, group)
     metadata = parts["metadata"][1]
     if metadata is None:
@@ -317,8 +313,8 @@ class FileColumns:
                 return lambda items: [item((x,)) for x in items]
             case MapType(key=key, value=value), "map":
                 return self._map(key, value, column, path)
-            case VariantType(), "struct" if is_variant(column):
-                return lambda group: variant_json(column, group)
+            case VariantType(), "struct" if _is_variant(column):
+                return lambda group: _variant_json(column, group)
             case _, "struct" | "list" | "map":
                 self._incompatible(wanted, str(column.type), path)
             case type_, stored:

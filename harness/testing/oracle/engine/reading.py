@@ -80,16 +80,16 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCheck:
+class _PartitionCheck:
     """Watches the rows of one file."""
 
     columns: FileColumns
     seen: list[_Seen] = field(default_factory=list)
 
     @staticmethod
-    def of(columns: FileColumns, wanted: Sequence[Field]) -> PartitionCheck:
+    def of(columns: FileColumns, wanted: Sequence[Field]) -> _PartitionCheck:
         """Watches the wanted columns of a Parquet file that have a partition value and are stored nevertheless."""
-        check = PartitionCheck(columns)
+        check = _PartitionCheck(columns)
         if columns.file_format != "parquet":
             return check
         for f in {f.id: f for f in wanted}.values():
@@ -124,7 +124,7 @@ class PartitionCheck:
                 )
 
 
-def metadata_reader(
+def _metadata_reader(
     plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Field, columns: FileColumns
 ) -> Callable[[Row, int], Any]:
     """From a row of a file and its position to a metadata column's value.
@@ -167,7 +167,7 @@ def metadata_reader(
             raise AssertionError(f"no metadata column is called {other}")
 
 
-def table_of(rows: Sequence[Sequence[Any]], columns: Sequence[Field]) -> pa.Table:
+def _table_of(rows: Sequence[Sequence[Any]], columns: Sequence[Field]) -> pa.Table:
     """The table of `rows`, whose values are in the order of `columns`.
 
     Every field may be null, at every level: tables hold nulls in required columns (iceberg 5.13).
@@ -248,7 +248,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     """
     try:
         rows = list(_rows(plan))
-        return table_of(rows, plan.columns)
+        return _table_of(rows, plan.columns)
     except HarnessError as error:
         error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
         raise
@@ -268,12 +268,7 @@ def _rows(plan: ScanPlan) -> Iterator[Sequence[Any]]:
 
 
 def _columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
-    """The columns of the plan's filter, and after them its others, each once.
-
-    Raises:
-        SchemaMismatchError: a struct has fields whose names differ only by case, which not every engine can show.
-        UnsupportedError: a type that is not known, whether a file has the column or not.
-    """
+    """The columns of the plan's filter, and after them its others, each once."""
     of_filter = () if plan.filter is None else plan.filter.columns
     columns = tuple({f.id: f for f in (*of_filter, *plan.columns)}.values())
     for path, f in walk(columns):
@@ -327,7 +322,7 @@ class _File:
     values: Sequence[ValueOf]
     deletes: Sequence[tuple[RowKey, frozenset[Key]]]
     positions: frozenset[int]
-    check: PartitionCheck
+    check: _PartitionCheck
     shows_deleted: bool
     exact_rows: int | None
 
@@ -359,7 +354,7 @@ class _File:
             values=[_value_of(plan, ordinal, entry, f, found) for f in columns],
             deletes=[(key_reader(delete, found), killed) for delete, killed in hits],
             positions=positions,
-            check=PartitionCheck.of(found, [*wanted, *keys]),
+            check=_PartitionCheck.of(found, [*wanted, *keys]),
             shows_deleted=any(f.id == _DELETED for f in columns),
             exact_rows=entry["record_count"] if counts else None,
         )
@@ -399,7 +394,7 @@ def _value_of(plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Fi
     if column.id == _DELETED:
         return lambda _row, _position, is_dead: is_dead
     if column.id in _METADATA_IDS:
-        place = metadata_reader(plan, ordinal, entry, column, found)
+        place = _metadata_reader(plan, ordinal, entry, column, found)
         return lambda row, position, _: place(row, position)
     read = found.reader(column)
     return lambda row, _position, _dead: read(row)

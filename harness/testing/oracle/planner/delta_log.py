@@ -144,7 +144,7 @@ _NEEDED = {
 _VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardinality": int}
 
 
-def commit_actions(data: bytes, *, file: str) -> list[Action]:
+def _commit_actions(data: bytes, *, file: str) -> list[Action]:
     """The actions of a commit, a line each; lines that are blank, and actions that are not known, are passed over.
 
     Raises:
@@ -156,16 +156,12 @@ def commit_actions(data: bytes, *, file: str) -> list[Action]:
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():
             value = parse_json(line, file=f"{file}, line {number}")
-            actions += checked_actions(value, file=f"{file}, line {number}")
+            actions += _checked_actions(value, file=f"{file}, line {number}")
     return actions
 
 
-def checked_actions(value: Any, *, file: str) -> list[Action]:
-    """The action of one line or row; none where it is not known.
-
-    Raises:
-        CorruptFileError: several actions, or a field that is missing or of another type.
-    """
+def _checked_actions(value: Any, *, file: str) -> list[Action]:
+    """The action of one line or row; none where it is not known."""
     if not isinstance(value, dict):
         raise _corrupt(f"got {value!r:.80}, expected an object", file)
     known = [(name, body) for name, body in value.items() if name in _FIELDS and body is not None]
@@ -234,7 +230,7 @@ _COLUMNS = {
 _MAPS = ("partitionValues", "configuration")
 
 
-def checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
+def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
     """The actions in the files of one checkpoint, those of its sidecars included; tombstones are left out (L18).
 
     Raises:
@@ -280,7 +276,7 @@ def _sidecar_path(sidecar: dict[str, Any], top: str) -> str:
 def _read(path: str, storage: Storage) -> list[Action]:
     data = storage.read(path)
     if path.endswith(".json"):
-        return commit_actions(data, file=path)
+        return _commit_actions(data, file=path)
     wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
     try:
         parquet = pq.ParquetFile(io.BytesIO(data))
@@ -294,7 +290,7 @@ def _read(path: str, storage: Storage) -> list[Action]:
     known = [{name: body for name, body in row.items() if name not in others} for row in rows]
     if any(sum(body is not None for body in row.values()) > 1 for row in known):
         raise _lost("a row of the checkpoint holds several actions", path, "delta L17")
-    return [action for row in known for action in checked_actions(_action(row), file=path)]
+    return [action for row in known for action in _checked_actions(_action(row), file=path)]
 
 
 def _check_column(paths: Sequence[str], storage: Storage) -> None:
@@ -382,7 +378,7 @@ class Log:
         """The actions of a commit."""
         path = self.path(self.commits[version].name)
         data = self.held[version] if version in self.held else storage.read(path)
-        return commit_actions(data, file=path)
+        return _commit_actions(data, file=path)
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
         """The bases of a version, oldest first: (-1, ()) is the empty table before version 0.
@@ -472,7 +468,7 @@ def _parted(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
 def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: Storage) -> State:
     state = State(target)
     if names:
-        actions = checkpoint_actions([log.path(name) for name in names], base, storage)
+        actions = _checkpoint_actions([log.path(name) for name in names], base, storage)
         _apply(state, actions, log.root, log.path(names[0]))
         features = [name.lower() for name in (state.protocol or {}).get("readerFeatures") or ()]
         if len(names) > 1 and "v2checkpoint" in features:

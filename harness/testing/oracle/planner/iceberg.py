@@ -42,7 +42,7 @@ _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.
 _LEFT_OVER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _SUFFIX, re.IGNORECASE)
 
 
-def current_metadata(location: str, storage: Storage) -> str:
+def _current_metadata(location: str, storage: Storage) -> str:
     """The path of the current metadata file: `location` itself, or what a version hint or version numbers say.
 
     Raises:
@@ -136,7 +136,7 @@ def plan_iceberg(request: Request, storage: Storage) -> ScanPlan:
     Raises:
         HarnessError: as `harness.testing.oracle.planner.plan.plan_unpruned`.
     """
-    path = current_metadata(request.location, storage)
+    path = _current_metadata(request.location, storage)
     storage = storage.around(request.location, path)
     metadata = read_metadata(storage.read(path), file=path)
     snapshot, schema = select(

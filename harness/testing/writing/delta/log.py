@@ -240,9 +240,9 @@ def commit_actions(
     state: of the table before the commit.
     """
     removes = [removal(r, time_ms, change) if isinstance(r, DataFileHandle) else r for r in change.remove]
-    tracked = assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
+    tracked = _assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
     adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DataFileHandle) else a for a in change.add]
-    files = [change_file(c) if isinstance(c, DataFileHandle) else c for c in change.cdc]
+    files = [_change_file(c) if isinstance(c, DataFileHandle) else c for c in change.cdc]
     return copy.deepcopy(
         [
             *commit_info(change, document, time_ms),
@@ -291,18 +291,18 @@ def removal(handle: DataFileHandle, time_ms: int, change: Change) -> Json:
     }
 
 
-def change_file(handle: DataFileHandle) -> Json:
+def _change_file(handle: DataFileHandle) -> Json:
     """The `cdc` action of a change data file."""
     return {**{name: handle.add[name] for name in ("path", "partitionValues", "size")}, "dataChange": False}
 
 
-def assigned_rows(
+def _assigned_rows(
     document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DataFileHandle], version: int
 ) -> list[Json]:
     """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""
     if "rowTracking" not in document.features:
         return []
-    mark = high_water_mark(state())
+    mark = _high_water_mark(state())
     new = [h for h in handles if "baseRowId" not in h.add]
     for handle in new:
         handle.add["baseRowId"] = mark + 1
@@ -313,7 +313,7 @@ def assigned_rows(
     return [{"domainMetadata": domain}] if new else []
 
 
-def high_water_mark(state: LogState) -> int:
+def _high_water_mark(state: LogState) -> int:
     """The largest row id ever given out; -1 before the first."""
     domain = state.domains.get(ROW_TRACKING_DOMAIN)
     return -1 if domain is None else int(json.loads(domain["configuration"])["rowIdHighWaterMark"])

@@ -85,7 +85,7 @@ def carried_manifests(
     rewritten: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     found: set[tuple[str, int | None]] = set()
     for listed in manifests:
-        live = live_entries(context.load(listed["manifest_path"]), listed)
+        live = _live_entries(context.load(listed["manifest_path"]), listed)
         gone = {entry_key(e) for e in live} & set(removed)
         found |= gone
         if how == "merge" or gone:
@@ -101,7 +101,7 @@ def carried_manifests(
     return [*written, *kept]
 
 
-def live_entries(document: AvroDocument, listed: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _live_entries(document: AvroDocument, listed: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The entries that are not deleted, with everything that they inherit from the manifest list filled in."""
     next_row_id = listed.get("first_row_id")
     result = []
