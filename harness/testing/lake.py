@@ -46,7 +46,7 @@ class LakeTable:
 
     @property
     def location(self) -> str:
-        """What to open: the table's directory, or the metadata file where the directory does not tell which it is."""
+        """The address to open: the directory, or the metadata file if the directory does not tell it."""
         return self.built.address
 
     @property
@@ -56,7 +56,7 @@ class LakeTable:
 
     @property
     def expectations(self) -> tuple[ResolvedExpectation, ...]:
-        """What reads must give, with rows in exact types."""
+        """The expectations of reads, with rows in exact types."""
         return self.built.expectations
 
     def check(self, engine: str | None = None) -> None:

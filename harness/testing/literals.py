@@ -24,7 +24,7 @@ Kind: TypeAlias = Literal["none", "position", "equality", "vector"]
 Row: TypeAlias = Mapping[str, Any]
 
 KINDS: Mapping[str, tuple[str, ...]] = {"iceberg": get_args(Kind), "delta": ("none", "vector")}
-"""By format: how its tables delete rows of a file."""
+"""The kinds of deletes, by format."""
 _ICEBERG_WORDS = {
     **{"bigint": "long", "integer": "int", "array": "list"},
     **{"timestamp": "timestamptz", "timestamp_ntz": "timestamp"},

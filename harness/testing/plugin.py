@@ -43,7 +43,7 @@ _SPARK: pytest.StashKey[SparkSession] = pytest.StashKey()
 
 
 class MakeLakeTable(Protocol):
-    """What the fixture `lake_table` is."""
+    """The fixture `lake_table`."""
 
     def __call__(self, source: Source, name: str = "t") -> LakeTable:
         """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
@@ -100,7 +100,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each engine where `harness_engine` is asked for."""
+    """Makes a test for each engine of one that asks for `harness_engine`."""
     if "harness_engine" in metafunc.fixturenames:
         engines = [
             pytest.param(name, marks=getattr(pytest.mark, MARKER)) if name == "spark" else name
@@ -250,7 +250,7 @@ def engines_of(config: pytest.Config) -> tuple[str, ...]:
 
 
 def _allowed_roots_of(config: pytest.Config) -> tuple[str, ...]:
-    """What tables may read beside their own directory, from `harness_allowed_roots`; relative to the root directory."""
+    """The places that tables may read, from `harness_allowed_roots`; relative to the root directory."""
     roots = [line.strip() for line in config.getini("harness_allowed_roots")]
     return tuple(root if "://" in root else str(config.rootpath / root) for root in roots if root)
 
@@ -265,7 +265,7 @@ def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:
 
 
 def spark_master_of(config: pytest.Config) -> str:
-    """Where Spark runs: as told, else on this machine; workers of pytest-xdist share its cores."""
+    """The master of Spark: as told, else this machine, whose cores workers of pytest-xdist share."""
     told = config.getoption("--harness-spark-master") or config.getini("harness_spark_master")
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     if told:

@@ -51,7 +51,7 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
     (types.is_map, (Mapping, list, tuple)),
     (lambda type_: isinstance(type_, pa.UuidType), (uuid.UUID,)),
 )
-"""By kind of Arrow type: the Python types of its values."""
+"""The Python types of values, by kind of Arrow type."""
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -156,7 +156,7 @@ def _table_of(rows: Any) -> object:
 
 
 def _is_rows(side: object) -> bool:
-    """Whether a side is a list of rows, and no pair of a table and an engine's name."""
+    """Tells a list of rows from a pair of a table and an engine's name."""
     if not isinstance(side, list | tuple):
         return False
     return all(isinstance(row, Mapping | list | tuple) for row in side)

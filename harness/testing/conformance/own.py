@@ -43,7 +43,7 @@ __all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One point of a table's history.
+    """A point of a table's history.
 
     kind, value: `snapshot_id` (Iceberg) and `version` (Delta) with a number, `timestamp_ms` with the milliseconds since
         1970-01-01 UTC at which it was current, `ref` with the name of a branch or tag.
@@ -55,7 +55,7 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableAt:
-    """What is to be read.
+    """A table at a point of its history.
 
     location: the table's directory, a local path.
     metadata_path: Iceberg: the current metadata file, a local path; Delta: None.
@@ -80,10 +80,10 @@ class ReaderUnderTest(Protocol):
 
     @property
     def name(self) -> str:
-        """What reports, and the lists of expected failures, call it."""
+        """The name in reports, and in lists of expected failures."""
 
     def version(self) -> str:
-        """Of what reads, as exactly as it is known: results are only good for it."""
+        """The version of the reader, as exactly as known: results hold for it alone."""
 
     def capabilities(self) -> frozenset[str] | None:
         """The features that it claims to read (`harness.testing.scenarios.features`); None: all.

@@ -32,7 +32,7 @@ _GRACE_S = 5.0
 
 
 class _Silence(enum.Enum):
-    """Why there is no answer."""
+    """Reasons for no answer."""
 
     TIME_LIMIT = "time limit"
     ENDED = "ended"
@@ -82,7 +82,7 @@ class WorkerProcess:
         return _Silence.ENDED if answer is None else answer
 
     def ending(self) -> str:
-        """How a child ended that answers no more: its signal or exit code, and what it last said."""
+        """The end of a child that answers no more: signal or exit code, and its last words."""
         try:
             code = self._child.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -167,11 +167,11 @@ class Worker:
             raise
 
     def version(self) -> str:
-        """What the engine says."""
+        """The version that the engine says."""
         return str(self._hello["version"])
 
     def capabilities(self) -> frozenset[str] | None:
-        """What the engine claims."""
+        """The features that the engine claims."""
         claimed = self._hello.get("capabilities")
         return None if claimed is None else frozenset(claimed)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Entry:
-    """What a number stands for.
+    """A table or a read behind a number.
 
     opened: None: a name that nobody knows, which is written to.
     key: the table's name, where rows that are written to it are kept.
@@ -272,7 +272,7 @@ class Bridge:
         )
 
     class Java:
-        """For py4j."""
+        """The Java interface, for py4j."""
 
         implements = ("java.util.function.BiFunction",)
 

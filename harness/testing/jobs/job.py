@@ -33,7 +33,7 @@ _CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """Which short names of data sources are harness's; others are those of a real jar."""
+    """The short names of data sources that are harness's; others are a real jar's."""
 
     iceberg: bool
     delta: bool
@@ -185,7 +185,7 @@ class SparkJob:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """Which session `SparkSession.builder.getOrCreate()` gives."""
+    """The session that `SparkSession.builder.getOrCreate()` gives."""
 
     session: SparkSession | None
     default: JavaObject | None
@@ -256,7 +256,7 @@ _CATALOG = "spark.sql.catalog."
 
 
 def _settings(spark: SparkSession, tables: JobTables, sources: _Sources, *, own: bool) -> dict[str, str]:
-    """What gives Spark its catalogs; names of a real jar stay its own."""
+    """Settings that give Spark its catalogs; names of a real jar stay its own."""
     settings = _needed(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
     kinds |= {name: "NamedTables" for name in PATH_CATALOGS if getattr(sources, name)}

@@ -1,4 +1,4 @@
-"""What a job reads: each table gets a number, by which the JVM asks for its rows."""
+"""The reads of a job: each table gets a number, by which the JVM asks for its rows."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ _UNKNOWN = (
 
 
 def names_point(options: Mapping[str, str]) -> bool:
-    """Whether options of a read name a point in the table's history."""
+    """Tells whether options of a read name a point in the table's history."""
     return any(key.lower() in _POINTS for key in options)
 
 
 def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot | Changes:
-    """What `spark.read.options(…)` means on a table.
+    """The reading that `spark.read.options(…)` means on a table.
 
     Args:
         zone: of times that say none.
@@ -205,7 +205,7 @@ def _number(key: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a query wants of a table.
+    """A query's read of a table.
 
     columns: names, in the order wanted.
     filters: as the JVM describes them; Spark applies them again.
@@ -222,7 +222,7 @@ class Opened(Protocol):
 
     @property
     def name(self) -> str:
-        """As the job says it."""
+        """The name as the job says it."""
 
     @property
     def key(self) -> str | None:
@@ -230,7 +230,7 @@ class Opened(Protocol):
 
     @property
     def partitioned_by(self) -> tuple[str, ...]:
-        """In Spark's words."""
+        """The schema in Spark's words."""
 
     @property
     def schema(self) -> StructType:

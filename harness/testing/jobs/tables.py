@@ -1,4 +1,4 @@
-"""What a job under test writes: rows in a scratch directory, with how they were written."""
+"""The tables of a job under test: those that it reads by name or path, and its writes, which are kept apart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write of a job.
+    """A write of a job.
 
     mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace` or `createOrReplace`.
     partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
@@ -50,12 +50,12 @@ class Write:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what stood in the table before is gone."""
+        """Tells whether the write replaced the earlier rows."""
         return self.mode in _WHOLE and self.where is None
 
     @property
     def is_known(self) -> bool:
-        """Whether the table's rows are known after it, if they were before."""
+        """Tells whether known rows of the table stay known after the write."""
         return self.is_whole or self.mode == "append"
 
     @property
@@ -119,7 +119,7 @@ def _metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -
 
 
 def _detail(table: Table) -> pa.Table:
-    """What DESCRIBE DETAIL gives on Spark, in its columns; Delta, "Retrieve Delta table details"."""
+    """The columns of DESCRIBE DETAIL on Spark; Delta, "Retrieve Delta table details"."""
     told = table.describe()
     protocol = told["protocol"]
     features = {*(protocol["reader_features"] or ()), *(protocol["writer_features"] or ())}
@@ -226,7 +226,7 @@ class JobTables:
         return tuple(dict.fromkeys([*named, *([] if self.catalog is None else [self.catalog.name])]))
 
     def key_of(self, catalog: str, namespace: Sequence[str], name: str) -> Name:
-        """What a table is called here: without the session's catalog, and without `default`."""
+        """The name of a table here: without the session's catalog, and without `default`."""
         parts = (*namespace, name)
         if catalog not in NAMELESS:
             return _folded((catalog, *parts))
@@ -251,12 +251,12 @@ class JobTables:
         return None if source is None else self._planned(written(key), source, key[-1], point)
 
     def target_key(self, key: Name) -> Name:
-        """Where writes to a name are kept: a source has one place, whether it is written to by name or by path."""
+        """The key of a written table: a source has one, whether it is written to by name or by path."""
         source = self._source(key)
         return key if source is None else path_key(source.source.location)
 
     def load_path(self, table_format: str, options: Mapping[str, str]) -> Opened:
-        """What `spark.read.format(table_format).options(…).load(…)` reads.
+        """The table that `spark.read.format(table_format).options(…).load(…)` reads.
 
         Raises:
             RequestError: no path, or an option that cannot be followed.
@@ -273,7 +273,7 @@ class JobTables:
         return self._opened(path, options)
 
     def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> Opened:
-        """What `table_changes(name, first, last)` reads; an end is a version, or a time."""
+        """The changes that `table_changes(name, first, last)` reads; an end is a version or a time."""
         if not 2 <= len(values) <= 3 or values[0] is None or values[1] is None:
             raise RequestError(
                 f"Cannot read changes: expected {function}(table, first) or {function}(table, first, last)"
@@ -324,7 +324,7 @@ class JobTables:
 
     @property
     def scratch(self) -> Path | None:
-        """Where the rows are; None: nothing was written."""
+        """The folder of the rows; None: nothing was written."""
         return self._scratch
 
     def _by_name(self, name: str, options: Mapping[str, str]) -> Opened | None:
@@ -391,7 +391,7 @@ class JobTables:
         return source if is_pinned and isinstance(source, Snapshot) else found
 
     def _own(self, name: str, target: Target, options: Mapping[str, str]) -> Opened:
-        """What the job wrote itself, as it stands; where that is not known, its rows cannot be read."""
+        """The job's own writes as they stand. Rows that are not known cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
         writes = since_whole(tuple(target.writes))
@@ -413,7 +413,7 @@ class JobTables:
 
 
 def _opened_source(source: object) -> Table | Snapshot:
-    """What a test names as a table, opened."""
+    """Opens what a test names as a table."""
     match source:
         case Table() | Snapshot():
             return source
@@ -451,7 +451,7 @@ def _as_time(value: str, type_: str) -> str:
 
 
 def _is_path(text: str) -> bool:
-    """Whether it is a path, where it may be a name."""
+    """Tells a path from a name."""
     return "/" in text or ":" in text
 
 
@@ -462,7 +462,7 @@ def place(location: str) -> str:
 
 
 def path_key(path: str) -> Name:
-    """What a table is called that is known by its path."""
+    """The name of a table that is known by its path."""
     return ("path", place(path))
 
 

@@ -27,7 +27,7 @@ from harness.errors import json_text
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
 
 FORMAT = 1
-"""Of the JSON files; a reader should refuse others. `kind` says which file it is: index, case or expected."""
+"""The number of the JSON files; a reader should refuse others. `kind` is index, case or expected."""
 
 
 def write_expected(built: Built, directory: Path) -> Path:
@@ -128,7 +128,7 @@ def _read(expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What an answer of a catalog says, with held commits as text."""
+    """The answer of a catalog, with held commits as text."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return value.decode() if isinstance(value, bytes) else value

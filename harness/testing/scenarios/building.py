@@ -91,7 +91,7 @@ def _offsets(values: list[Any]) -> pa.Array:
 
 
 _REFUSALS = (OSError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
-"""What the builders and Arrow raise about values that no scenario can mean."""
+"""Errors of the builders and of Arrow about values that no scenario can mean."""
 
 
 def build(scenario: Scenario, directory: Path) -> Built:
@@ -140,7 +140,7 @@ def begin(scenario: Scenario, directory: Path) -> History:
 
 @contextmanager
 def _about(place: str) -> Iterator[None]:
-    """Whatever is refused is an error of the scenario, at this place."""
+    """Turns refusals into errors of the scenario, at this place."""
     try:
         yield
     except HarnessError as error:

@@ -1,4 +1,8 @@
-"""Rows as internal values as Arrow tables that carry field ids, in the physical types that data files have."""
+"""Stored rows as Arrow tables with field ids, in the physical types of data files; and files without a column.
+
+pyarrow writes a Parquet file without columns with a footer that counts no rows, and crashes on such an ORC file. So
+their few bytes are put together here.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +129,7 @@ _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value"
 
 
 def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: Marks) -> pa.Table:
-    """One column per field (unknown-typed ones have no column), ids as field metadata in the style of `marks`.
+    """A table with a column for each field of a known type, and ids in the style of `marks`.
 
     Raises:
         RequestError: a required field is null.

@@ -151,7 +151,7 @@ def _worst(cases: Sequence[Case]) -> Outcome:
 
 
 def _is_quiet(case: Case) -> bool:
-    """Whether there is nothing to say."""
+    """Tells whether there is nothing to say."""
     return case.outcome is Outcome.PASS and not any(check.notes for check in case.checks)
 
 

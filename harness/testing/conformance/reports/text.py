@@ -50,7 +50,7 @@ def tally(counts: Counter[Outcome]) -> str:
 
 
 def lines_of(case: Case) -> Iterator[str]:
-    """What is to be said of a case: its reads that are not PASS, with the rows that differ; printable."""
+    """The reads of a case that are not PASS, with the rows that differ; printable."""
     if case.expected is not None:
         place = f"{case.expected.file}, line {case.expected.line}"
         yield visible(f"listed: {case.expected.reason} ({place})")
@@ -104,7 +104,7 @@ def _case(case: Case) -> Iterator[str]:
 
 
 def _unsupported(run: Run) -> list[str]:
-    """One line per reason and engine: the reasons are few, the scenarios many."""
+    """A line for each reason and engine: reasons are few, scenarios many."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for case in run.cases:
         if case.outcome is Outcome.UNSUPPORTED:
@@ -164,7 +164,7 @@ SIGNS = {
     Outcome.PASS: "✓",
     Outcome.XPASS: "✓",
 }
-"""By outcome, the worst first."""
+"""Outcomes, the worst first."""
 
 
 def to_markdown(run: Run) -> str:

@@ -1,6 +1,6 @@
-"""Avro containers as header and blocks, and the numbers in them; records must use up their block (iceberg 2.14).
+"""Avro data files, decoded byte by byte: the container, its schema, and its records (iceberg 2.14, 7.3).
 
-The planner of `harness.testing` reads manifests through it, too.
+The oracle's planner reads the containers of manifests by it too.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def read_items(stream: io.BytesIO, decode: Callable[[io.BytesIO], Any]) -> Itera
 
 
 def take(stream: io.BytesIO, length: int) -> bytes:
-    """That many bytes. Raises ValueError if there are fewer."""
+    """So many bytes. Raises ValueError if there are fewer."""
     data = stream.read(length) if length >= 0 else b""
     if len(data) != length:
         raise ValueError("it ends early")

@@ -40,7 +40,7 @@ class Bytes:
         return int(value)
 
     def end(self) -> None:
-        """Raises BitmapError if bytes are left."""
+        """Refuses, by BitmapError, bytes that are left."""
         if self.at != len(self.data):
             raise BitmapError(f"{len(self.data) - self.at} bytes follow it")
 

@@ -25,7 +25,7 @@ from harness.testing.oracle.engine.stored import Column
 
 Key: TypeAlias = tuple[Hashable, ...]
 RowKey: TypeAlias = Callable[[Sequence[Any]], Key]
-"""From a row of a data file to its key."""
+"""Reads the key of a row of a data file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def decode_delta_vector(frame: bytes) -> set[int]:
 _FILE_PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _DELTA_FRAME_BYTES = 8
 _FIRST_OFFSET = 1
-"""Where vectors start in a Delta file that gives no offset: after the version byte (delta D6)."""
+"""The start of vectors in a Delta file without an offset: after the version byte (delta D6)."""
 
 
 def deleted_positions(plan: ScanPlan) -> dict[int, set[int]]:
@@ -192,7 +192,7 @@ def deleted_positions(plan: ScanPlan) -> dict[int, set[int]]:
 
 
 def _positions(plan: ScanPlan, source: PositionDelete) -> Iterator[tuple[int, set[int]]]:
-    """What one delete deletes, by data file."""
+    """The deleted positions of one delete, by data file."""
     if source.physical is None:
         return
     if source.kind == "position delete file":

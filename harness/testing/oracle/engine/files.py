@@ -1,4 +1,7 @@
-"""Opens data and delete files, whatever their format, and says in harness's errors why one cannot be read."""
+"""Opens data and delete files of every format, Parquet and ORC by pyarrow. Failures become harness's errors.
+
+Arrow fields of an ORC file carry the attributes of its types (iceberg 7.4).
+"""
 
 from __future__ import annotations
 
@@ -220,7 +223,7 @@ _PHYSICAL: dict[str, Type] = {
 
 
 def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
-    """What a writer says of its calendar; Spark before 3.0 wrote everything in the old one (delta T20)."""
+    """The kinds of columns in the old calendar. Spark before 3.0 wrote everything in it (delta T20)."""
     found = set()
     if b"org.apache.spark.legacyDateTime" in footer:
         found.add("dates")
@@ -233,7 +236,7 @@ def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
 
 
 def shown(path: str, physical: str) -> str:
-    """How messages call a file."""
+    """The name of a file in messages."""
     return path if path == physical else f"{path} ({physical})"
 
 

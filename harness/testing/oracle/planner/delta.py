@@ -1,4 +1,4 @@
-"""Plans a read of a Delta table."""
+"""Plans a read of a Delta table, at a version or time (delta L33 to L36), as its catalog answers (frontier F4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Paths in a Delta log: URI references to the files that they name (delta L38 to L41)."""
+"""The log of a Delta table: its files, paths and actions, and the state that replaying gives (delta sections 1 and 2).
+
+Commits are replayed from the oldest base from which they are all there, version 0 if it is left. So checkpoints are
+read only where nothing else remains, compacted commits and `_last_checkpoint` never: this is what is independent here.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +97,7 @@ def _normal(path: str) -> str:
 
 
 def _remote(uri: str) -> str:
-    """Without `.` and `..` segments."""
+    """The URI without `.` and `..` segments."""
     kept: list[str] = []
     for segment in uri.split("/"):
         if segment == "..":
@@ -101,12 +105,6 @@ def _remote(uri: str) -> str:
         elif segment != ".":
             kept.append(segment)
     return "/".join(kept)
-
-
-# The log of a Delta table: what lies in it, and the state that replaying it gives (delta sections 1 and 2).
-#
-# The independence: commits are replayed from the oldest base from which they are all there, version 0 if it is left. So
-# checkpoints are read only where nothing else remains, compacted commits and `_last_checkpoint` never.
 
 
 Action: TypeAlias = tuple[str, dict[str, Any]]
@@ -169,7 +167,7 @@ def _checked_actions(value: Any, *, file: str) -> list[Action]:
         raise _corrupt(f"{len(known)} actions in one", file)
     try:
         for name, body in known:
-            _delta_actions_check(name, body, file)
+            _check_action(name, body, file)
     except CorruptFileError:
         raise
     except InvalidTableError as error:
@@ -178,7 +176,7 @@ def _checked_actions(value: Any, *, file: str) -> list[Action]:
 
 
 def identity(body: Mapping[str, Any]) -> str:
-    """What tells one deletion vector of a file from another; empty without one (delta R1)."""
+    """The identity of a file's deletion vector; empty without a vector (delta R1)."""
     vector = body.get("deletionVector")
     if vector is None:
         return ""
@@ -186,7 +184,7 @@ def identity(body: Mapping[str, Any]) -> str:
     return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
-def _delta_actions_check(name: str, body: Any, file: str) -> None:
+def _check_action(name: str, body: Any, file: str) -> None:
     for key in _NEEDED.get(name, ()):
         needed(body, key, _FIELDS[name][key], file=file)
     if not isinstance(body, dict):

@@ -1,4 +1,4 @@
-"""Plans a read of an Iceberg table."""
+"""Plans a read of an Iceberg table, from its current metadata file and moved paths on (iceberg 1.1 to 1.14)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _current_metadata(location: str, storage: Storage) -> str:
 
 
 def path_map(metadata: Metadata, storage: Storage, prefixes: Mapping[str, str]) -> PathMap:
-    """From recorded to physical paths: the caller's prefixes, then those of the table's own move (iceberg 1.12).
+    """Maps recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
 
     The table was not moved if its metadata file was opened where metadata is recorded to be. It was moved as a whole
     if the directory opened ends like the recorded one does below the table's location. A metadata directory elsewhere

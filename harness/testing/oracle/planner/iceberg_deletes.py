@@ -1,4 +1,4 @@
-"""Which deletes of an Iceberg snapshot apply to which of its data files (iceberg 4.1 to 4.23)."""
+"""The deletes of an Iceberg snapshot: which apply to a data file, and deleted positions (iceberg 4.1 to 4.23)."""
 
 from __future__ import annotations
 

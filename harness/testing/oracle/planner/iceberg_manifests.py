@@ -1,4 +1,4 @@
-"""Partition tuples of an Iceberg table: their values, their equality, and what they say of columns."""
+"""The live files of an Iceberg snapshot, from all of its manifests (iceberg section 2), and their partition tuples."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class _Manifest:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """One manifest while it is read."""
+    """A manifest while it is read."""
 
     metadata: Metadata
     files: Files

@@ -1,4 +1,4 @@
-"""Iceberg schemas from their JSON (iceberg 1.22, 1.23, 5.14, 5.15)."""
+"""Iceberg schemas from their JSON, with default values (iceberg 1.22, 1.23, 5.14, 5.15)."""
 
 from __future__ import annotations
 

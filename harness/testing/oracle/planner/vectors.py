@@ -113,7 +113,7 @@ def vector_path(vector: Mapping[str, Any], root: str) -> str | None:
 
 
 def _is_bare(vector: Mapping[str, Any]) -> bool:
-    """Whether it has no bitmap at all, as Delta on Spark spells a vector of no rows."""
+    """Tells whether a vector has no bitmap, as Delta on Spark spells a vector of no rows."""
     return (vector["storageType"], vector["pathOrInlineDv"], vector["sizeInBytes"]) == ("i", "", 0)
 
 

@@ -83,7 +83,7 @@ _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "
 
 
 class DeltaHistory(History):
-    """One table being made. table: its builder; commits: versions by label."""
+    """A Delta table being made."""
 
     table: DeltaTable
     writes: DeltaWrites

@@ -298,7 +298,7 @@ def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, 
 
 
 _Place = tuple[tuple[int, ...], int, str, Any]
-"""Of a field: ids of its parents, its place among its siblings, name, JSON of its type."""
+"""A field: ids of its parents, its place among its siblings, name, JSON of its type."""
 
 
 def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _Place]:
@@ -442,4 +442,4 @@ ICEBERG_FEATURES: dict[str, Feature] = {
     "filter": Feature("a read has a filter", _in_plans(lambda plan: plan.filter is not None)),
     "broken": Feature("the table breaks the specification, and a read fails", _broken),
 }
-"""By name."""
+"""Features by name."""

@@ -200,7 +200,7 @@ _V2_ONLY = ("checkpointMetadata", "sidecar")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointOptions:
-    """How to write a checkpoint.
+    """Options of a checkpoint.
 
     parts: files of a multi-part one. sidecars: how many of a V2 one; 0 puts the file actions inline. classic_name: a
     V2 Parquet checkpoint under the name of a classic one. stats_json, stats_parsed, partition_values_parsed: which

@@ -79,7 +79,7 @@ def partition_text(type_: Type, value: Any) -> str | None:
 
 
 def partition_value(type_: Type, text: str | None) -> Any:
-    """What `partition_text` wrote, as a value that Arrow takes for the column; None for null."""
+    """The value of a text of `partition_text`, as Arrow takes it for the column; None for null."""
     match type_:
         case _ if text is None or (text == "" and not isinstance(type_, StringType | BinaryType)):
             return None
