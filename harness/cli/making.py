@@ -129,7 +129,7 @@ def _show(demo_table: DemoTable, where: str, query: str) -> bool:
     rows = run(query, {demo_table.name: table})
     results.print_result(
         f"$ harness sql {shlex.quote(query)} --table {demo_table.name}={shlex.quote(location)}\n",
-        *text_lines(rows.schema(), rows.batches()),
+        *text_lines(rows),
         "\n",
     )
     return _check(demo_table, table)

@@ -1,8 +1,8 @@
 """Scenario files: found, read and written.
 
 YAML is read strictly, in the core types of YAML 1.2: `yes`, `no`, `on` and dates are text; a key that stands twice is
-an error; anchors, tags and merge keys are not read. A key that nobody knows, a value of the wrong type, or a feature that
-does not exist is a RequestError that names the file and the key. Operations are checked when they run.
+an error; anchors, tags and merge keys are not read. A key that nobody knows, a value of the wrong type, or a feature
+that does not exist is a RequestError that names the file and the key. Operations are checked when they run.
 """
 
 from __future__ import annotations
