@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 
 from harness.errors import RequestError
 from harness.table import Table, open_table
-from harness.testing.scenarios import loading as yaml_text
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import from_mapping
+from harness.testing.scenarios.loading import from_mapping, parse_yaml
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 from harness.testing.scenarios.verifying import Matched, Undecided, describe, read_with, verify
 
@@ -108,9 +107,9 @@ def scenario_of(source: Source, name: str) -> Scenario:
                 text = source.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise RequestError(f"Cannot read the scenario {source}: {error}") from error
-            return _with_defaults(yaml_text.parse_yaml(text, str(source)), source.stem, source)
+            return _with_defaults(parse_yaml(text, str(source)), source.stem, source)
         case str():
-            return _with_defaults(yaml_text.parse_yaml(textwrap.dedent(source), name), name, None)
+            return _with_defaults(parse_yaml(textwrap.dedent(source), name), name, None)
         case _:
             return _with_defaults(source, name, None)
 

@@ -1,4 +1,4 @@
-"""`SparkJobTest`: what the fixture `harness_job` is, a Spark session of one test with its tables."""
+"""`SparkJobTest`, the fixture `harness_job`: a Spark session of one test with its tables."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SparkState:
 
 
 FRESH = SparkState("default", frozenset())
-"""Cleans up a session that was started in the test itself."""
+"""The state of a session that was started in the test itself."""
 
 
 def restore(session: SparkSession, state: SparkState) -> None:

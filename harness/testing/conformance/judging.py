@@ -27,16 +27,13 @@ from harness.testing.conformance.workers import BROKEN
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 from harness.testing.scenarios.verifying import agrees
 
-# Columns of other engines in the types of the expected ones, where Arrow has several ways to hold a value.
-#
-#     uuid                           as text, in any case, also in maps, lists and structs
-#     map                            as a list of structs of a key and a value
-#
-# Anything else is left as it is: `harness.differ` compares by value what can be compared, and says what cannot.
-
 
 def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table, and a note for each column that changed."""
+    """The table of another engine in the types that are wanted, and a note for each column that changed.
+
+    A UUID may be text, in any case, also in maps, lists and structs; a map may be a list of structs of a key and a
+    value. Anything else is left as it is: `harness.differ` compares by value, and says what it cannot compare.
+    """
     notes = []
     for number, field in enumerate(table.schema):
         if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:

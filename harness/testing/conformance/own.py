@@ -18,29 +18,6 @@ from harness.testing.oracle.planner.plan import plan_unpruned
 __all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
 
 
-# ReaderUnderTest: all that the conformance runner asks of an engine, and how an engine gets there.
-#
-#     class Engine:
-#         name = "mine"
-#
-#         def version(self) -> str:
-#             return mine.__version__
-#
-#         def capabilities(self) -> frozenset[str] | None:
-#             return None
-#
-#         def read(self, table, *, columns, where):
-#             if table.format == "delta":
-#                 raise Unsupported("Delta tables are not read")
-#             return mine.scan(table.metadata_path).to_arrow()
-#
-# `harness run --engine my_module:Engine` runs it; a package that declares it as an entry point of the group
-# `harness.engines` makes it known by that entry point's name. Either way it runs in a process of its own (see
-# `harness.testing.conformance.workers`), so that it may crash or hang. An engine that cannot live beside harness's
-# own packages # is a script instead, which imports nothing of harness and runs in another interpreter, see
-# `harness.testing.conformance.worker`.
-
-
 @dataclass(frozen=True, slots=True)
 class At:
     """A point of a table's history.
@@ -76,7 +53,26 @@ class ArrowStream(Protocol):
 
 
 class ReaderUnderTest(Protocol):
-    """An engine that the suite is run on."""
+    """An engine that the suite is run on.
+
+        class Engine:
+            name = "mine"
+
+            def version(self) -> str:
+                return mine.__version__
+
+            def capabilities(self) -> frozenset[str] | None:
+                return None
+
+            def read(self, table, *, columns, where):
+                if table.format == "delta":
+                    raise Unsupported("Delta tables are not read")
+                return mine.scan(table.metadata_path).to_arrow()
+
+    `harness run --engine my_module:Engine` runs it. A package that declares it as an entry point (see `finding`) makes
+    it known by that name. Either way it runs in a process of its own (see `workers`), so that it may crash or hang. An
+    engine that cannot live beside harness's own packages is a script instead, in another interpreter: see `worker`.
+    """
 
     @property
     def name(self) -> str:

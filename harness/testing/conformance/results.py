@@ -1,4 +1,4 @@
-"""A run of the suite as plain values: what every report is made from."""
+"""A run of the suite as plain values, from which every report is made."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from pathlib import Path
 from harness.differ.result import ComparisonResult
 from harness.errors import RequestError
 
-# What a read, and a scenario on an engine, comes to.
-#
-#     PASS         the rows, or the error, that must come
-#     FAIL         other rows, or rows where the table must be refused
-#     UNSUPPORTED  the engine says that it does not do this
-#     ERROR        it failed, crashed or hung; or the scenario itself cannot be run
-#     OPEN         the specification does not decide it; what the engine does is noted
-#     SKIP         on the list of skips: not run
-#     XFAIL        on the list of expected failures, and FAIL or ERROR
-#     XPASS        on that list, and PASS: time to take it off
-#
-# Only FAIL makes a run fail, and with `strict` ERROR and XPASS do too.
-
 
 class Outcome(enum.Enum):
-    """See the module's table; the values are the words of all reports."""
+    """Outcomes of a read, and of a scenario on an engine; the values are the words of all reports.
+
+        PASS         the rows, or the error, that must come
+        FAIL         other rows, or rows where the table must be refused
+        UNSUPPORTED  the engine says that it does not do this
+        ERROR        it failed, crashed or hung; or the scenario itself cannot be run
+        OPEN         the specification does not decide it; what the engine does is noted
+        SKIP         on the list of skips: not run
+        XFAIL        on the list of expected failures, and FAIL or ERROR
+        XPASS        on that list, and PASS: time to take it off
+
+    Only FAIL makes a run fail, and with `strict` ERROR and XPASS do too.
+    """
 
     PASS = "PASS"
     FAIL = "FAIL"
