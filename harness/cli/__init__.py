@@ -96,11 +96,7 @@ def _lacking_memory() -> str | None:
 
 
 def _run(arguments: list[str] | None, interruption: Interruption) -> int:
-    """Runs the command; the exit code.
-
-    Raises:
-        Exception: whatever the command does.
-    """
+    """Runs the command; the exit code."""
     from harness.cli import terminal
     from harness.cli.app import command
 

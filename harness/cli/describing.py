@@ -115,12 +115,7 @@ def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tu
 
 
 def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, Any]:
-    """The full names in a namespace.
-
-    Raises:
-        TableNotFoundError: there is no such namespace.
-        RequestError: it is a table.
-    """
+    """The full names in a namespace."""
     inner = () if recursive else catalog.namespaces(namespace)
     tables = tuple(walk(catalog, namespace)) if recursive else catalog.tables(namespace)
     if not (inner or tables):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 
-class Report(enum.Enum):
+class _Report(enum.Enum):
     """Forms of a written comparison."""
 
     TEXT = "text"
@@ -75,7 +75,7 @@ def diff(
     ] = None,
     columns: options.Columns = None,
     where: options.Where = None,
-    format_: Annotated[Report, typer.Option("--format", help="How the report is written.")] = Report.TEXT,
+    format_: Annotated[_Report, typer.Option("--format", help="How the report is written.")] = _Report.TEXT,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output.")
     ] = None,
@@ -164,11 +164,7 @@ def diff(
 
 
 def _at(side: Table | RowSource, moment: options.Selector) -> Side:
-    """The side at a moment.
-
-    Raises:
-        typer.BadParameter: it is no table, and so has no moments.
-    """
+    """The side at a moment."""
     if not isinstance(side, RowSource):
         return moment.select(side)
     if moment != options.Selector():
@@ -176,18 +172,18 @@ def _at(side: Table | RowSource, moment: options.Selector) -> Side:
     return side
 
 
-def written(comparison: ComparisonResult, report: Report) -> str:
+def written(comparison: ComparisonResult, report: _Report) -> str:
     """The comparison as a report."""
     from harness.differ.reports import documents, html, text
 
     match report:
-        case Report.TEXT:
+        case _Report.TEXT:
             return text.to_text(comparison)
-        case Report.JSON:
+        case _Report.JSON:
             return documents.to_json(comparison)
-        case Report.JUNIT:
+        case _Report.JUNIT:
             return documents.to_junit(comparison)
-        case Report.HTML:
+        case _Report.HTML:
             return html.to_html(comparison)
         case _:
             assert_never(report)

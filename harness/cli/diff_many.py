@@ -78,7 +78,7 @@ class Many:
 
 
 @dataclass(frozen=True, slots=True)
-class Namespace:
+class _Namespace:
     """The tables that a name or directory stands for. label: what the user called it. tables: by name below it."""
 
     label: str
@@ -86,7 +86,7 @@ class Namespace:
     tables: dict[str, Name]
 
 
-def namespace(text: str) -> Namespace | None:
+def namespace(text: str) -> _Namespace | None:
     """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table.
 
     Raises:
@@ -110,13 +110,13 @@ def namespace(text: str) -> Namespace | None:
     return _below(text, catalog, inner)
 
 
-def _below(text: str, catalog: Catalog, inner: Name) -> Namespace | None:
+def _below(text: str, catalog: Catalog, inner: Name) -> _Namespace | None:
     tables = {written(name[len(inner) :]): name for name in walk(catalog, inner)}
-    return Namespace(text, catalog, tables) if tables else None
+    return _Namespace(text, catalog, tables) if tables else None
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class _Progress:
     """The finished entries of a run, in a file from which another run goes on: a line of JSON for each table.
 
     file: None: nothing is kept. asked: the request; another request starts anew.
@@ -160,11 +160,11 @@ def _entry(fields: dict[str, Any]) -> BatchEntry:
     return BatchEntry(**{**fields, "outcome": BatchOutcome(fields["outcome"])})
 
 
-def compare_all(
-    left: Namespace,
-    right: Namespace,
+def _compare_all(
+    left: _Namespace,
+    right: _Namespace,
     compare: Callable[[str, Name, Name], tuple[str, Callable[[], BatchEntry]]],
-    progress: Progress,
+    progress: _Progress,
 ) -> Batch:
     """Compares the tables of two namespaces by name. A table of one side only is different.
 
@@ -202,12 +202,8 @@ def finish(batch: Batch, format_: str, output: Path | None) -> None:
         raise typer.Exit(FAILED)
 
 
-def bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tables of names in queries, on the left and on the right side. A name given twice is one of each.
-
-    Raises:
-        typer.BadParameter: not NAME=TABLE, or a name three times.
-    """
+def _bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables of names in queries, on the left and on the right side. A name given twice is one of each."""
     found: dict[str, list[str]] = {}
     for pair in pairs:
         name, separator, location = pair.partition("=")
@@ -230,7 +226,7 @@ _LISTS = {"--tolerance": "tolerance", "--rename": "rename"}
 _VALUES = {"--exclude": "exclude", "--null-as": "null_as"}
 
 
-def read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> list[QueryFile]:
+def _read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> list[QueryFile]:
     """The queries of files, in the order of their names within a pattern.
 
     A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` says how that query's results are
@@ -238,9 +234,6 @@ def read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxin
 
     Args:
         keys, relaxing: what holds for queries that say nothing else.
-
-    Raises:
-        typer.BadParameter: there is no such file, or an option in a comment is not understood.
     """
     paths = [Path(path) for pattern in patterns for path in (sorted(glob.glob(pattern)) or [pattern])]
     return [_read(path, keys, relaxing) for path in dict.fromkeys(paths)]
@@ -274,11 +267,7 @@ def _read(path: Path, keys: Sequence[str], relaxing: Relaxing) -> QueryFile:
 
 
 def _options(words: list[str]) -> tuple[dict[str, Any], list[str] | None]:
-    """Arguments of `Relaxing`, and keys.
-
-    Raises:
-        ValueError: an option that is none of these, or that lacks its value.
-    """
+    """Arguments of `Relaxing`, and keys."""
     found: dict[str, Any] = {}
     keys = None
     rest = iter(words)
@@ -320,9 +309,9 @@ def compare_files(
     pair_ = pair_of_engines(engines if engines is not None else ENGINES)
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict:
         raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys and --strict")
-    queries = read_queries(files, names(keys, "--keys") or (), relaxing)
+    queries = _read_queries(files, names(keys, "--keys") or (), relaxing)
     with terminal.progress("reading metadata"):
-        tables = bound_tables(many.table or (), lambda text: open_(text).snapshot())
+        tables = _bound_tables(many.table or (), lambda text: open_(text).snapshot())
     start(pair_)
     run = QueryRun(engines=pair_, tables=tables, dialect=many.dialect.value, max_rows=max_rows)
     entries = []
@@ -334,7 +323,7 @@ def compare_files(
 
 
 def compare_namespaces(
-    sides: tuple[Namespace, Namespace], request: Request, resume: Path | None, arguments: dict[str, Any]
+    sides: tuple[_Namespace, _Namespace], request: Request, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
     """Compares all tables of two namespaces. arguments: for opening tables.
 
@@ -355,7 +344,7 @@ def compare_namespaces(
         state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
         return state, lambda: _diff_many_entry(name, request, *tables)
 
-    return compare_all(*sides, compare, Progress(resume, repr(request)))
+    return _compare_all(*sides, compare, _Progress(resume, repr(request)))
 
 
 def _diff_many_entry(name: str, request: Request, left: Snapshot, right: Snapshot) -> BatchEntry:

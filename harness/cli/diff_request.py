@@ -19,7 +19,7 @@ from harness.errors import RequestError
 from harness.snapshot import Snapshot, called
 
 
-class Strict(enum.Enum):
+class _Strict(enum.Enum):
     """The rules of types that may be forbidden: all of them, or each."""
 
     TYPES = "types"
@@ -60,7 +60,7 @@ class Relaxing:
         str | None, typer.Option("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
     ] = None
     strict: Annotated[
-        list[Strict] | None,
+        list[_Strict] | None,
         typer.Option(
             "--strict",
             help="Beside a file or database, let no difference of types pass, or none of this kind. Repeatable.",
@@ -98,9 +98,9 @@ class Relaxing:
     def _types(self) -> frozenset[TypeRule]:
         """The rules of types that are not forbidden."""
         forbidden = set(self.strict or ())
-        if Strict.TYPES in forbidden:
+        if _Strict.TYPES in forbidden:
             return frozenset()
-        return frozenset(rule for rule in TypeRule if Strict[rule.name] not in forbidden)
+        return frozenset(rule for rule in TypeRule if _Strict[rule.name] not in forbidden)
 
 
 def _tolerance(text: str) -> tuple[str, Tolerance]:

@@ -61,13 +61,13 @@ REQUIREMENTS = (
 def doctor(format_: options.Format = options.Document.TEXT) -> None:
     """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work."""
     with terminal.progress("looking around"):
-        report = examine()
+        report = _examine()
     print_document("doctor", report, format_)
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 
 
-def examine() -> dict[str, Any]:
+def _examine() -> dict[str, Any]:
     """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
     packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
     java_path, java = installed_java()
@@ -77,10 +77,10 @@ def examine() -> dict[str, Any]:
         if p["problem"] is not None
     ]
     if (problem := java_problem(java, installed_version("pyspark"))) is not None:
-        missing.append({"what": problem, "needed_for": _SPARK, "command": java_command()})
+        missing.append({"what": problem, "needed_for": _SPARK, "command": _java_command()})
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
         missing.append({"what": problem, "needed_for": _DUCKDB, "command": f"{_INSTALL} --force-reinstall"})
-    if (problem := try_worker()) is not None:
+    if (problem := _try_worker()) is not None:
         missing.append({"what": problem, "needed_for": _UNTRUSTED, "command": "run harness in a Linux container"})
     return {
         "harness": harness.__version__,
@@ -151,7 +151,7 @@ def java_problem(version: str | None, pyspark: str | None) -> str | None:
     return None if problem is None else f"Java: {version} is {problem}"
 
 
-def java_command() -> str:
+def _java_command() -> str:
     """The usual command that installs Java here."""
     match sys.platform:
         case "darwin":
@@ -179,7 +179,7 @@ def try_duckdb() -> str | None:
     return None if rows == [(42,)] else f"DuckDB: read {rows} from a Parquet file, expected 42"
 
 
-def try_worker() -> str | None:
+def _try_worker() -> str | None:
     """The limits of `--untrusted` that the system cannot enforce; None: it enforces all."""
     from harness.tools.contained.bounds import Bounds
     from harness.tools.contained.launching import run

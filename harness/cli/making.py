@@ -57,11 +57,7 @@ def build(
 
 
 def _scenarios(chosen: Sequence[str], *, all_of_them: bool) -> list[Scenario]:
-    """The scenarios that the arguments name, each once.
-
-    Raises:
-        RequestError: none is named, one that is named does not exist, or names stand beside --all.
-    """
+    """The scenarios that the arguments name, each once."""
     from harness.testing.scenarios.loading import find, load
 
     if all_of_them == (len(chosen) > 0):
@@ -133,7 +129,7 @@ def _show(demo_table: DemoTable, where: str, query: str) -> bool:
     rows = run(query, {demo_table.name: table})
     results.print_result(
         f"$ harness sql {shlex.quote(query)} --table {demo_table.name}={shlex.quote(location)}\n",
-        *text_lines(rows.schema(), rows.batches()),
+        *text_lines(rows),
         "\n",
     )
     return _check(demo_table, table)

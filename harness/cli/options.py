@@ -27,12 +27,8 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 
-def ratified_commit(text: str) -> Ratified:
-    """A commit that a catalog ratified, as `--ratified` names it: by its file, or as VERSION=FILE with its content.
-
-    Raises:
-        typer.BadParameter: that file cannot be read.
-    """
+def _ratified_commit(text: str) -> Ratified:
+    """A commit that a catalog ratified, as `--ratified` names it: by its file, or as VERSION=FILE with its content."""
     version, separator, path = text.partition("=")
     if not separator or not version.isdecimal():
         return text
@@ -52,7 +48,7 @@ class Document(enum.Enum):
     JSON = "json"
 
 
-class TableFormat(enum.Enum):
+class _TableFormat(enum.Enum):
     """Formats of tables."""
 
     ICEBERG = "iceberg"
@@ -178,7 +174,7 @@ class Opening:
         ),
     ] = False
     format_hint: Annotated[
-        TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
+        _TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
     ] = None
     limit: Annotated[
         list[str] | None,
@@ -218,7 +214,7 @@ class Opening:
             "allow_checkpoint_only": self.allow_checkpoint_only,
             "enforce_retention": reading.enforce_retention,
             "max_version": self.max_version,
-            "ratified": None if self.ratified is None else [ratified_commit(text) for text in self.ratified],
+            "ratified": None if self.ratified is None else [_ratified_commit(text) for text in self.ratified],
             "published_only": self.published_only,
             "prune": (reading.prune or Prune.ALL).value,
             "format_hint": None if self.format_hint is None else self.format_hint.value,
@@ -296,7 +292,7 @@ class Selector:
 
     def __post_init__(self) -> None:
         if self.timestamp is not None:
-            timestamp_ms(point_in_time(self.timestamp))
+            timestamp_ms(_point_in_time(self.timestamp))
 
     def is_current(self) -> bool:
         """Tells whether the current snapshot is meant."""
@@ -309,7 +305,7 @@ class Selector:
             RequestError: more than one selector, or a text that is no time.
             SnapshotNotFoundError: no such snapshot.
         """
-        timestamp = None if self.timestamp is None else point_in_time(self.timestamp)
+        timestamp = None if self.timestamp is None else _point_in_time(self.timestamp)
         return table.snapshot(snapshot_id=self.snapshot, timestamp=timestamp, ref=self.ref)
 
 
@@ -431,6 +427,6 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     return result
 
 
-def point_in_time(text: str) -> int | str:
+def _point_in_time(text: str) -> int | str:
     """Digits as milliseconds since 1970 (UTC), any other text as it is: `Table.snapshot` reads it as ISO 8601."""
     return int(text) if text.removeprefix("-").isdecimal() else text

@@ -106,13 +106,7 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
 
 
 def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
-    """The rows of the query, which has run: Spark's driver hands all of them over at once.
-
-    Raises:
-        UnsupportedError: Spark might answer differently than DuckDB, or a column's type has no equal in Arrow.
-        EngineError: Spark refuses the query, or fails on a row.
-        HarnessError: see `harness.sql`.
-    """
+    """The rows of the query, which has run: Spark's driver hands all of them over at once."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

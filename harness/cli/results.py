@@ -174,12 +174,7 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
 
 
 def _regular(path: Path) -> os.stat_result | None:
-    """The state of the existing file; None: there is no file.
-
-    Raises:
-        OSError: it may not be written.
-        RequestError: it is no regular file.
-    """
+    """The state of the existing file; None: there is no file."""
     try:
         found = path.lstat()
     except FileNotFoundError:

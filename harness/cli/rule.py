@@ -89,12 +89,8 @@ def parse_page(text: str) -> tuple[Rule, ...]:
     return tuple(_parse(heading, chunk[heading.end() :]) for chunk in chunks if (heading := _HEADING.match(chunk)))
 
 
-def pages_directory() -> Path:
-    """The folder of the pages: in the package of an installed wheel, beside it in a checkout.
-
-    Raises:
-        RequestError: there are none; then the installation is not whole.
-    """
+def _pages_directory() -> Path:
+    """The folder of the pages: in the package of an installed wheel, beside it in a checkout."""
     package = Path(errors.__file__).parent
     for candidate in (package / "docs" / "rules", package.parent / "docs" / "rules"):
         if candidate.is_dir():
@@ -115,7 +111,7 @@ def _parse(heading: re.Match[str], body: str) -> Rule:
 
 @functools.cache
 def _page(page: str) -> tuple[Rule, ...]:
-    return parse_page((pages_directory() / f"{page}.md").read_text(encoding="utf-8"))
+    return parse_page((_pages_directory() / f"{page}.md").read_text(encoding="utf-8"))
 
 
 def _nearest(name: str, page: str) -> list[str]:
@@ -149,17 +145,17 @@ def rule(words: Words, format_: options.Format = options.Document.TEXT) -> None:
     found = find_rule(" ".join(words))
     match format_:
         case options.Document.TEXT:
-            results.print_result(text_of(found))
+            results.print_result(_text_of(found))
         case options.Document.JSON:
-            results.print_result(json_document("rule", as_dict(found)))
+            results.print_result(json_document("rule", _as_dict(found)))
 
 
-def text_of(found: Rule) -> str:
+def _text_of(found: Rule) -> str:
     """The rule as on its page, without markup of headings and links."""
     return f"{found.name}: {found.title}\n{found.source}\n\n{found.text}\n"
 
 
-def as_dict(found: Rule) -> dict[str, str]:
+def _as_dict(found: Rule) -> dict[str, str]:
     """The rule's parts; the text as one line per paragraph."""
     paragraphs = (" ".join(paragraph.split()) for paragraph in found.text.split("\n\n"))
     return {

@@ -26,7 +26,7 @@ ALL = "all"
 """Stands for every engine that is known and can run."""
 
 
-class Report(enum.Enum):
+class _RunReport(enum.Enum):
     """Forms of a written run."""
 
     TEXT = "text"
@@ -70,7 +70,7 @@ def run(
         typer.Option("--xfails", metavar="FILE", help="What is expected to fail, in lines as for --skips."),
     ] = None,
     format_: Annotated[
-        list[Report] | None,
+        list[_RunReport] | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
@@ -109,7 +109,7 @@ def run(
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.runner import run as run_suite
 
-    written = pairs_of_reports(format_, output)
+    written = _pairs_of_reports(format_, output)
     if untrusted.is_for_worker(trust):
         _run_untrusted(context, trust, written)
         return
@@ -142,12 +142,10 @@ def run(
         raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{told}")
 
 
-def _run_untrusted(context: typer.Context, trust: options.Trust, written: Sequence[tuple[Report, Path | None]]) -> None:
-    """The run in a worker, which builds its tables where all that it writes goes with it.
-
-    Raises:
-        RequestError: an engine, or what is to be written, is not for a worker.
-    """
+def _run_untrusted(
+    context: typer.Context, trust: options.Trust, written: Sequence[tuple[_RunReport, Path | None]]
+) -> None:
+    """The run in a worker, which builds its tables where all that it writes goes with it."""
     given = context.params
     if given["keep"] is not None or given["python"]:
         raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
@@ -231,15 +229,11 @@ class Opened:
         return opened
 
 
-def pairs_of_reports(
-    formats: Sequence[Report] | None, outputs: Sequence[Path] | None
-) -> list[tuple[Report, Path | None]]:
-    """Each report and where it goes; None: standard output, which takes the last one.
-
-    Raises:
-        typer.BadParameter: more outputs than formats, or more than one format without an output.
-    """
-    wanted, places = list(formats or [Report.TEXT]), list(outputs or [])
+def _pairs_of_reports(
+    formats: Sequence[_RunReport] | None, outputs: Sequence[Path] | None
+) -> list[tuple[_RunReport, Path | None]]:
+    """Each report and where it goes; None: standard output, which takes the last one."""
+    wanted, places = list(formats or [_RunReport.TEXT]), list(outputs or [])
     if len(places) > len(wanted):
         raise typer.BadParameter(f"--output is given {len(places)} times, --format {len(formats or ())} times")
     if len(wanted) - len(places) > 1:
@@ -247,22 +241,22 @@ def pairs_of_reports(
     return list(zip(wanted, [*places, None], strict=False))
 
 
-def text_of(found: Run, report: Report) -> str:
+def text_of(found: Run, report: _RunReport) -> str:
     """The run as a report."""
     from harness.testing.conformance.reports import html, json_report, text
 
     match report:
-        case Report.TEXT:
+        case _RunReport.TEXT:
             return text.to_text(found)
-        case Report.JSON:
+        case _RunReport.JSON:
             return json_report.to_json(found)
-        case Report.JUNIT:
+        case _RunReport.JUNIT:
             return json_report.to_junit(found)
-        case Report.GITHUB:
+        case _RunReport.GITHUB:
             return text.to_github(found)
-        case Report.HTML:
+        case _RunReport.HTML:
             return html.to_html(found)
-        case Report.MARKDOWN:
+        case _RunReport.MARKDOWN:
             return text.to_markdown(found)
         case _:
             assert_never(report)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
-from harness.cli.values import json_values, text_of
-from harness.errors import visible
+from harness.cli.rows import Rows
+from harness.cli.values import cell, is_nested
+from harness.errors import json_lines, visible
 from harness.storage.records import dataclass
 
 MAX_ROWS = 40
@@ -20,8 +23,7 @@ _CUT = "…"
 
 
 def text_lines(
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
+    rows: Rows,
     *,
     max_rows: int | None = None,
     width: int | None = None,
@@ -30,19 +32,20 @@ def text_lines(
     """A header, a rule, and a line per row; numbers to the right; at last what is not shown. Nulls are NULL.
 
     Args:
-        schema: of the batches.
-        batches: the rows; all are read, also those that are not shown, because they are counted.
+        rows: all are read, also those that are not shown, because they are counted.
         max_rows: how many are shown; None: all, and widths come from the first batch.
         width: of a line at most, in cells; None: as long as it is.
         option: what sets `max_rows`, as the person says it.
     """
-    rest = iter(batches)
+    schema = rows.schema()
     if max_rows is None:
-        yield from _lines(schema, rest, width)
+        yield from _lines(schema, _texts(rows), width)
         return
+    rest = rows.batches()
     shown, more = _head(rest, max_rows)
     more += sum(batch.num_rows for batch in rest)
-    yield from _lines(schema, pa.Table.from_batches(shown, schema).combine_chunks().to_batches(), width)
+    texts = _texts(Rows.of(pa.Table.from_batches(shown, schema))) if shown else ()
+    yield from _lines(schema, [list(chain.from_iterable(texts))], width)
     if more:
         yield f"({max_rows:,} of {max_rows + more:,} rows; {option} all shows all)\n"
 
@@ -58,12 +61,24 @@ def _head(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[list[pa.RecordB
     return head, 0
 
 
-def _lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch], width: int | None) -> Iterator[str]:
+def _texts(rows: Rows) -> Iterator[list[tuple[str, ...]]]:
+    """The cells of the rows, batch by batch, with nothing unprintable."""
+    types = [type_ for _, type_ in rows.columns]
+    for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():
+        columns = (_shown(column.to_pylist(), type_) for column, type_ in zip(batch.columns, types, strict=True))
+        yield list(zip(*columns, strict=True))
+
+
+def _shown(texts: list[str | None], type_: Any) -> list[str]:
+    escaped = json_lines if is_nested(type_) else str
+    return ["NULL" if text is None else visible(escaped(text)) for text in texts]
+
+
+def _lines(schema: pa.Schema, batches: Iterable[list[tuple[str, ...]]], width: int | None) -> Iterator[str]:
     names = [visible(name) for name in schema.names]
     is_number = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in schema.types]
     columns: list[_Column] = []
-    for batch in batches:
-        rows = [tuple(_cell(text_of(value)) for value in row) for row in zip(*map(json_values, batch), strict=True)]
+    for rows in batches:
         if not columns:
             widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
             columns = _fitted(widths, is_number, width)
@@ -107,10 +122,6 @@ def _total(widths: list[int], is_number: list[bool], most: int) -> int:
     return sum(cut) + len(_GAP) * (len(widths) - 1)
 
 
-def _cell(text: str | None) -> str:
-    return "NULL" if text is None else visible(text)
-
-
 def _cut(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + _CUT
 
@@ -123,8 +134,9 @@ def _header(names: list[str], columns: list[_Column]) -> Iterator[str]:
 def _line(cells: Sequence[str], columns: list[_Column]) -> str:
     """The cells as one line; those of the columns that do not fit are left out."""
     parts = []
-    for cell, column in zip(cells, columns, strict=False):
-        text = _cut(cell, column.width) if column.is_cut and cell_len(cell) > column.width else cell
+    for text, column in zip(cells, columns, strict=False):
+        if column.is_cut and cell_len(text) > column.width:
+            text = _cut(text, column.width)
         padding = " " * (column.width - cell_len(text))
         parts.append(padding + text if column.to_right else text + padding)
     return _GAP.join(parts).rstrip() + "\n"

@@ -13,55 +13,26 @@
     binary                    text, upper-case hex: "00FF"
     list, struct, map         array, object, array of [key, value]
 
-Dates and times go through numpy, because tables hold years that `datetime` cannot.
+DuckDB itself writes the values of rows: here is the text of its expressions, and nothing is run. Python takes 2 µs for
+each value. Types are those of a query's result (`docs/reference/result-types.md`), on a connection in time zone UTC.
 """
 
 from __future__ import annotations
 
 import math
-import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from harness.engines import sqltext
 from harness.errors import json_text
+from harness.storage.records import dataclass
 
 EXACT = 2**53
 """The largest integer up to which JSON readers round none."""
-_FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
-_UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-
-def json_values(array: pa.Array) -> list[Any]:
-    """The values of an Arrow array as JSON values, see the module's table; `json_text` takes each as it is."""
-    kind = pa.types
-    type_ = array.type
-    if isinstance(type_, pa.BaseExtensionType):
-        return _extension(array)
-    if kind.is_dictionary(type_):
-        return json_values(array.dictionary_decode())
-    if kind.is_struct(type_):
-        return _structs(array)
-    if kind.is_map(type_):
-        return _maps(array)
-    if kind.is_list(type_) or kind.is_large_list(type_) or kind.is_fixed_size_list(type_) or _is_list_view(type_):
-        return [None if item is None else json_values(item) for item in (scalar.values for scalar in array)]
-    if kind.is_union(type_):
-        members = [scalar.value for scalar in array]  # None for a null
-        return [None if m is None else json_values(pa.array([m.as_py()], m.type))[0] for m in members]
-    if kind.is_temporal(type_):
-        return _temporal(array)
-    if kind.is_decimal(type_) and type_.scale == 0:
-        return [None if v is None else plain(int(v)) for v in array.to_pylist()]
-    if kind.is_floating(type_):
-        # As text and back: the shortest text of a 32-bit float, not the long text of its 64-bit double.
-        narrow = _FLOATS[type_.bit_width]
-        return [None if v is None else plain(float(str(narrow(v)))) for v in array.to_pylist()]
-    return [plain(value) for value in array.to_pylist()]
 
 
 def plain(value: Any) -> Any:
@@ -80,7 +51,7 @@ def plain(value: Any) -> Any:
         case datetime() | date() | time():
             return value.isoformat().replace("+00:00", "Z")
         case timedelta():
-            return _duration(0, 0, round(value / timedelta(microseconds=1)), "us")
+            return f"PT{_seconds(round(value / timedelta(microseconds=1)))}S"
         case Mapping():
             return {str(key): plain(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
@@ -96,7 +67,7 @@ def text_of(value: Any) -> str | None:
     return json_text(value, separators=(",", ":"))
 
 
-def infinite_moment(unit: Any, sign: str) -> str:
+def _infinite_moment(unit: Any, sign: str) -> str:
     """The text, without a zone, of what Arrow takes an infinite moment of DuckDB for.
 
     Args:
@@ -107,75 +78,218 @@ def infinite_moment(unit: Any, sign: str) -> str:
     return str(np.datetime64(-largest if sign else largest, unit))
 
 
-def _is_list_view(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list_view(type_) or pa.types.is_large_list_view(type_))
-
-
-def _extension(array: pa.Array) -> list[Any]:
-    match array.type.extension_name:
-        case "arrow.uuid":
-            return [None if v is None else str(uuid.UUID(bytes=v)) for v in array.storage.to_pylist()]
-        case "arrow.bool8":
-            return [None if v is None else v != 0 for v in array.storage.to_pylist()]
-        case _:
-            return json_values(array.storage)
-
-
-def _structs(array: pa.Array) -> list[Any]:
-    names = [array.type.field(i).name for i in range(array.type.num_fields)]
-    columns = [json_values(array.field(i)) for i in range(len(names))]
-    valid = array.is_valid().to_pylist()
-    return [
-        {name: column[row] for name, column in zip(names, columns, strict=True)} if valid[row] else None
-        for row in range(len(array))
-    ]
-
-
-def _maps(array: pa.Array) -> list[Any]:
-    entries = [scalar.values for scalar in array]
-    return [
-        None
-        if entry is None
-        else [list(p) for p in zip(json_values(entry.field(0)), json_values(entry.field(1)), strict=True)]
-        for entry in entries
-    ]
-
-
 def _not_finite(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def _temporal(array: pa.Array) -> list[Any]:
-    type_ = array.type
-    if pa.types.is_interval(type_):
-        return [None if v is None else _duration(v.months, v.days, v.nanoseconds, "ns") for v in array.to_pylist()]
-    wide = pa.types.is_date64(type_) or pa.types.is_time64(type_) or type_.bit_width == 64
-    numbers = array.cast(pa.int64() if wide else pa.int32()).to_pylist()
-    return [None if number is None else _moment(number, type_) for number in numbers]
-
-
-def _moment(number: int, type_: pa.DataType) -> str:
-    if pa.types.is_date32(type_):
-        return str(np.datetime64(number, "D"))
-    if pa.types.is_date64(type_):
-        return str(np.datetime64(number // 86_400_000, "D"))
-    if pa.types.is_duration(type_):
-        return _duration(0, 0, number, type_.unit)
-    text = _trimmed(str(np.datetime64(number, type_.unit)))
-    if pa.types.is_time(type_):
-        return text.partition("T")[2]
-    return text + "Z" if type_.tz is not None else text
-
-
-def _trimmed(text: str) -> str:
+def _seconds(micros: int) -> str:
+    text = format(Decimal(micros) / 10**6, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _duration(months: int, days: int, number: int, unit: str) -> str:
-    seconds = Decimal(number) / _UNITS_PER_SECOND[unit]
-    parts = [f"{months}M"] if months else []
-    parts += [f"{days}D"] if days else []
-    parts += [f"T{_trimmed(format(seconds, 'f'))}S"] if number or not parts else []
-    return "P" + "".join(parts)
+_SPACES = r"\x09-\x0d\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+"""Python's white space, which a reader of CSV may strip."""
+_QUOTED = sqltext.text(rf'[,"\r\n]|^[{_SPACES}]|[{_SPACES}]$|^$')
+
+_WHOLE = {"tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
+_UNITS = {
+    **{"date": "D", "timestamp_s": "s", "timestamp_ms": "ms", "timestamp": "us", "timestamp_ns": "ns"},
+    **{"timestamp with time zone": "us", "timestamptz_ns": "ns"},
+}
+_NESTED = {"list", "array", "map", "struct", "tuple", "union"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A value that is not nested, in SQL.
+
+    text: NULL for a null. bare: whether it is a JSON number or boolean. escaped: whether JSON may have to escape it.
+    """
+
+    text: str
+    bare: str = "false"
+    escaped: bool = False
+
+
+def is_nested(type_: Any) -> bool:
+    """Tells whether a cell of a DuckDBPyType is JSON."""
+    return type_.id in _NESTED
+
+
+def cell(value: str, type_: Any) -> str:
+    """A value as one text, NULL for null: strings bare, nested values as compact JSON, as `text_of` has them.
+
+    Args:
+        value: SQL of the value, which may be repeated.
+        type_: its DuckDBPyType.
+    """
+    if type_.id == "union":
+        return _of_member(value, type_, cell)
+    if type_.id in _NESTED:
+        return _unless_null(value, json_value(value, type_))
+    return _leaf(value, type_).text
+
+
+def csv_quoted(text: str, type_: Any) -> str:
+    """The text of a cell, in quotes where CSV needs them; `type_`: of the cell's value."""
+    if not (type_.id in _NESTED or type_.id == "blob" or _leaf(text, type_).escaped):
+        return text
+    quoted = f"""concat('"', replace({text}, '"', '""'), '"')"""
+    return f"CASE WHEN regexp_matches({text}, {_QUOTED}) THEN {quoted} ELSE {text} END"
+
+
+def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) -> str:
+    """A value as JSON, `null` for null. Of what is unprintable only control characters are escaped.
+
+    Args:
+        value, type_: as for `cell`.
+        spaced: a space follows each comma and colon.
+        depth: how many lambdas are around it, whose parameters have names of their own.
+    """
+    comma, item = ", " if spaced else ",", f"x{depth}"
+
+    def part(text: str, of: Any) -> str:
+        return json_value(text, of, spaced=spaced, depth=depth)
+
+    def in_lambda(text: str, of: Any) -> str:
+        return json_value(text, of, spaced=spaced, depth=depth + 1)
+
+    match type_.id:
+        case "list":
+            text = _joined(value, item, in_lambda(item, dict(type_.children)["child"]), comma)
+        case "array":
+            child = dict(type_.children)["child"]
+            text = _joined(f"CAST({value} AS {child}[])", item, in_lambda(item, child), comma)
+        case "map":
+            pair = [in_lambda(f"struct_extract({item}, '{name}')", of) for name, of in type_.children]
+            text = _joined(f"map_entries({value})", item, f"concat('[', {pair[0]}, '{comma}', {pair[1]}, ']')", comma)
+        case "struct" | "tuple":
+            parts = (part(f"struct_extract_at({value}, {n})", of) for n, (_, of) in enumerate(type_.children, 1))
+            # Fields of a tuple have no names; Arrow has these.
+            names = [name or f"element{n}" for n, (name, _) in enumerate(type_.children, 1)]
+            text = json_object(names, parts, spaced=spaced)
+        case "union":
+            return f"coalesce({_of_member(value, type_, part)}, 'null')"
+        case _:
+            return f"coalesce({_json_leaf(_leaf(value, type_))}, 'null')"
+    return f"coalesce({_unless_null(value, text)}, 'null')"
+
+
+def json_object(names: Iterable[str], values: Iterable[str], *, spaced: bool) -> str:
+    """A JSON object of these members, whose values are SQL of JSON; `spaced` as for `json_value`."""
+    comma, colon = (", ", ": ") if spaced else (",", ":")
+    members = [
+        f"{sqltext.text((comma if place else '') + json_text(name) + colon)}, {value}"
+        for place, (name, value) in enumerate(zip(names, values, strict=True))
+    ]
+    braced = ["'{'", *members, "'}'"]
+    return f"concat({', '.join(braced)})"
+
+
+def _joined(items: str, item: str, text: str, comma: str) -> str:
+    return f"concat('[', array_to_string(list_transform({items}, lambda {item}: {text}), '{comma}'), ']')"
+
+
+def _unless_null(value: str, text: str) -> str:
+    return f"CASE WHEN {value} IS NOT NULL THEN {text} END"
+
+
+def _of_member(value: str, type_: Any, convert: Callable[[str, Any], str]) -> str:
+    cases = (
+        f"WHEN {sqltext.text(name)} THEN {convert(f'union_extract({value}, {sqltext.text(name)})', of)}"
+        for name, of in type_.children[1:]  # the first is the tag
+    )
+    return f"CASE CAST(union_tag({value}) AS VARCHAR) {' '.join(cases)} END"
+
+
+def _json_leaf(leaf: _Leaf) -> str:
+    if leaf.bare == "true":
+        return leaf.text
+    quoted = (
+        f"CAST(to_json({leaf.text}) AS VARCHAR)"
+        if leaf.escaped
+        else _unless_null(leaf.text, f"""concat('"', {leaf.text}, '"')""")
+    )
+    return quoted if leaf.bare == "false" else f"CASE WHEN {leaf.bare} THEN {leaf.text} ELSE {quoted} END"
+
+
+def _leaf(value: str, type_: Any) -> _Leaf:
+    text = f"CAST({value} AS VARCHAR)"
+    match type_.id:
+        case "boolean":
+            return _Leaf(text, "true")
+        case kind if kind in _WHOLE:
+            return _Leaf(text, "true")
+        case "bigint" | "ubigint":
+            return _Leaf(text, _is_exact(value))
+        case "decimal":
+            return _decimal(value, text, *(int(size) for _, size in type_.children))
+        case "float" | "double":
+            is_finite = f"isfinite({value})"
+            other = f"CASE WHEN isnan({value}) THEN 'NaN' WHEN {value} > 0 THEN 'Infinity' ELSE '-Infinity' END"
+            return _Leaf(f"CASE WHEN {is_finite} THEN {text} ELSE {_unless_null(value, other)} END", is_finite)
+        case "blob":
+            return _Leaf(f"hex({value})")
+        case "geometry":
+            return _Leaf(f"hex(ST_AsWKB({value}))")
+        case "uuid" | "time" | "time_ns":
+            return _Leaf(text)
+        case "interval":
+            return _Leaf(_interval(value))
+        case kind if kind in _UNITS:
+            return _Leaf(_moment(value, text, type_))
+        case _:
+            return _Leaf(text, escaped=True)
+
+
+def _is_exact(value: str) -> str:
+    return f"{value} BETWEEN {-EXACT} AND {EXACT}"
+
+
+def _decimal(value: str, text: str, precision: int, scale: int) -> _Leaf:
+    if scale == 0:
+        return _Leaf(text, "true" if precision < len(str(EXACT)) else _is_exact(value))
+    # Where there is no digit before the point, DuckDB writes none.
+    return _Leaf(rf"regexp_replace({text}, '^(-?)\.', '\10.')" if scale == precision else text)
+
+
+def _interval(value: str) -> str:
+    months = f"(date_part('year', {value}) * 12 + date_part('month', {value}))"
+    days = f"date_part('day', {value})"
+    micros = " + ".join(
+        f"date_part('{part}', {value}) * {size}"
+        for part, size in (("hour", 3_600_000_000), ("minute", 60_000_000), ("microseconds", 1))
+    )
+    seconds = f"rtrim(rtrim(CAST(CAST({micros} AS DECIMAL(20,0)) * 0.000001::DECIMAL(7,6) AS VARCHAR), '0'), '.')"
+    parts = (
+        f"CASE WHEN {months} <> 0 THEN concat({months}, 'M') END",
+        f"CASE WHEN {days} <> 0 THEN concat({days}, 'D') END",
+        f"CASE WHEN {micros} <> 0 OR ({months} = 0 AND {days} = 0) THEN concat('T', {seconds}, 'S') END",
+    )
+    return _unless_null(value, f"concat('P', {', '.join(parts)})")
+
+
+def _moment(value: str, text: str, type_: Any) -> str:
+    """ISO 8601. What is infinite is the moment that Arrow takes it for; years before 1 are counted from 0 down."""
+    kind, unit = type_.id, _UNITS[type_.id]
+    zone = "Z" if kind in ("timestamp with time zone", "timestamptz_ns") else ""
+    usual, local = f"replace({text}, ' ', 'T')", value
+    if kind == "timestamp with time zone":
+        # Not by way of the time zone, whose calendar is the Julian one before 1582.
+        local = f"make_timestamp(epoch_us({value}))"
+        usual = f"replace(CAST({local} AS VARCHAR), ' ', 'T') || 'Z'"
+    elif zone:
+        usual = f"left({usual}, -3) || 'Z'"  # in place of +00
+    day = ", ".join(f"date_part('{part}', {local})" for part in ("year", "month", "day"))
+    early = f"printf('%04d-%02d-%02d', {day})"
+    if kind != "date":
+        early = f"concat({early}, 'T', CAST(CAST({local} AS TIMESTAMP) AS TIME), '{zone}')"
+    cases = [
+        f"WHEN {value} = CAST('{sign}infinity' AS {type_}) THEN '{_infinite_moment(unit, sign)}{zone}'"
+        for sign in ("", "-")
+    ]
+    if not kind.endswith("_ns"):  # which begin in 1677
+        cases.append(f"WHEN {value} < CAST('0001-01-01' AS {type_}) THEN {early}")
+    return f"CASE {' '.join(cases)} ELSE {usual} END"

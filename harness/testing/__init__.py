@@ -1,5 +1,7 @@
-"""What tests of tables need: builders of tables on disk, in plain Python, and the demo tables.
+"""Tools for tests of tables: they write tables, say what reads must give, and judge readers.
 
-`harness.testing.writing.iceberg.builder.IcebergTable` and `harness.testing.writing.delta.builder.DeltaTable` write
-tables without a JVM and without the reader's code.
+Read `writing` first: its builders write Iceberg and Delta tables on disk, without a JVM and without the reader's code.
+`scenarios` are files that say a table's history and what reading it gives. `oracle` reads tables a second time, in
+plain Python, and shares nothing with what it judges. `conformance` runs scenarios on harness's engines and on others'.
+`jobs` runs Spark jobs on tables that a test names; `plugin` makes all of it fixtures of pytest.
 """

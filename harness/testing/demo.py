@@ -123,7 +123,7 @@ EVENTS = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoTable:
-    """One demo table.
+    """A demo table.
 
     location: the table's directory. metadata_path: its newest metadata file, or the directory of its log.
     expected: the rows that it holds, as natural Python values by column name, in no particular order.

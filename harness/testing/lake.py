@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 
 from harness.errors import RequestError
 from harness.table import Table, open_table
-from harness.testing.scenarios import loading as yaml_text
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import from_mapping
+from harness.testing.scenarios.loading import from_mapping, parse_yaml
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 from harness.testing.scenarios.verifying import Matched, Undecided, describe, read_with, verify
 
@@ -46,7 +45,7 @@ class LakeTable:
 
     @property
     def location(self) -> str:
-        """What to open: the table's directory, or the metadata file where the directory does not tell which it is."""
+        """The address to open: the directory, or the metadata file if the directory does not tell it."""
         return self.built.address
 
     @property
@@ -56,7 +55,7 @@ class LakeTable:
 
     @property
     def expectations(self) -> tuple[ResolvedExpectation, ...]:
-        """What reads must give, with rows in exact types."""
+        """The expectations of reads, with rows in exact types."""
         return self.built.expectations
 
     def check(self, engine: str | None = None) -> None:
@@ -108,9 +107,9 @@ def scenario_of(source: Source, name: str) -> Scenario:
                 text = source.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise RequestError(f"Cannot read the scenario {source}: {error}") from error
-            return _with_defaults(yaml_text.parse_yaml(text, str(source)), source.stem, source)
+            return _with_defaults(parse_yaml(text, str(source)), source.stem, source)
         case str():
-            return _with_defaults(yaml_text.parse_yaml(textwrap.dedent(source), name), name, None)
+            return _with_defaults(parse_yaml(textwrap.dedent(source), name), name, None)
         case _:
             return _with_defaults(source, name, None)
 

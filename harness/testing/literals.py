@@ -24,7 +24,7 @@ Kind: TypeAlias = Literal["none", "position", "equality", "vector"]
 Row: TypeAlias = Mapping[str, Any]
 
 KINDS: Mapping[str, tuple[str, ...]] = {"iceberg": get_args(Kind), "delta": ("none", "vector")}
-"""By format: how its tables delete rows of a file."""
+"""The kinds of deletes, by format."""
 _ICEBERG_WORDS = {
     **{"bigint": "long", "integer": "int", "array": "list"},
     **{"timestamp": "timestamptz", "timestamp_ntz": "timestamp"},
@@ -133,7 +133,7 @@ def literal(
     chosen: Kind = kind or ("equality" if by_key else "vector" if format == "delta" else "position")
     if (chosen == "equality") is not by_key and deletes:
         raise RequestError(f"Invalid deletes for {chosen}: expected {'mappings' if chosen == 'equality' else 'places'}")
-    check_kind(format, chosen if deletes else "none")
+    _check_kind(format, chosen if deletes else "none")
     return TableLiteral(
         rows=tuple(rows), schema=schema or types_of(rows), format=format, kind=chosen, deletes=tuple(deletes)
     )
@@ -159,12 +159,8 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
     return [(name, kind) for name in chosen for kind in KINDS[name] if kind in kinds]
 
 
-def check_kind(format: str, kind: str) -> None:
-    """Refuses a kind of deletes that a format does not have.
-
-    Raises:
-        RequestError: it has others.
-    """
+def _check_kind(format: str, kind: str) -> None:
+    """Refuses a kind of deletes that a format does not have."""
     if kind not in KINDS.get(format, ()):
         raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {kind!r}")
 

@@ -43,7 +43,7 @@ _SPARK: pytest.StashKey[SparkSession] = pytest.StashKey()
 
 
 class MakeLakeTable(Protocol):
-    """What the fixture `lake_table` is."""
+    """The fixture `lake_table`."""
 
     def __call__(self, source: Source, name: str = "t") -> LakeTable:
         """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "of deletes, with a table of these rows in harness_job",
     )
     engines_of(config)
-    spark_config_of(config)
+    _spark_config_of(config)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -100,7 +100,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each engine where `harness_engine` is asked for."""
+    """Makes a test for each engine of one that asks for `harness_engine`."""
     if "harness_engine" in metafunc.fixturenames:
         engines = [
             pytest.param(name, marks=getattr(pytest.mark, MARKER)) if name == "spark" else name
@@ -129,7 +129,7 @@ def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
     session = HarnessSession(
         engines_of(request.config),
         lambda: request.getfixturevalue("harness_spark"),
-        allowed_roots=allowed_roots_of(request.config),
+        allowed_roots=_allowed_roots_of(request.config),
     )
     yield session
     session.close()
@@ -173,7 +173,7 @@ def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if running is not None:
         yield running
         return
-    session = spark_session(master=spark_master_of(config), config=spark_config_of(config))
+    session = spark_session(master=spark_master_of(config), config=_spark_config_of(config))
     config.stash[_SPARK] = session
     yield session
     del config.stash[_SPARK]
@@ -216,11 +216,7 @@ def _spark_state() -> ModuleType:
 
 
 def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) -> list[tuple[str, str]]:
-    """Formats and kinds of deletes that a test runs for.
-
-    Raises:
-        pytest.UsageError: its markers contradict each other, or are wrong.
-    """
+    """Formats and kinds of deletes that a test runs for."""
     from harness.errors import RequestError
     from harness.testing.literals import all_forms
 
@@ -253,18 +249,14 @@ def engines_of(config: pytest.Config) -> tuple[str, ...]:
     return names
 
 
-def allowed_roots_of(config: pytest.Config) -> tuple[str, ...]:
-    """What tables may read beside their own directory, from `harness_allowed_roots`; relative to the root directory."""
+def _allowed_roots_of(config: pytest.Config) -> tuple[str, ...]:
+    """The places that tables may read, from `harness_allowed_roots`; relative to the root directory."""
     roots = [line.strip() for line in config.getini("harness_allowed_roots")]
     return tuple(root if "://" in root else str(config.rootpath / root) for root in roots if root)
 
 
-def spark_config_of(config: pytest.Config) -> Mapping[str, str]:
-    """Settings of the Spark session, from `harness_spark_config`.
-
-    Raises:
-        pytest.UsageError: a line is no KEY=VALUE.
-    """
+def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:
+    """Settings of the Spark session, from `harness_spark_config`."""
     lines = [line.partition("=") for line in config.getini("harness_spark_config")]
     for key, equals, _ in lines:
         if not (key.strip() and equals):
@@ -273,7 +265,7 @@ def spark_config_of(config: pytest.Config) -> Mapping[str, str]:
 
 
 def spark_master_of(config: pytest.Config) -> str:
-    """Where Spark runs: as told, else on this machine; workers of pytest-xdist share its cores."""
+    """The master of Spark: as told, else this machine, whose cores workers of pytest-xdist share."""
     told = config.getoption("--harness-spark-master") or config.getini("harness_spark_master")
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     if told:

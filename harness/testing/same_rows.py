@@ -51,16 +51,12 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
     (types.is_map, (Mapping, list, tuple)),
     (lambda type_: isinstance(type_, pa.UuidType), (uuid.UUID,)),
 )
-"""By kind of Arrow type: the Python types of its values."""
+"""The Python types of values, by kind of Arrow type."""
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def arrow_values(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """The values as an array of exactly this type.
-
-    Raises:
-        ValueError: a value is none of the type, or not exactly.
-    """
+def _arrow_values(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """The values as an array of exactly this type."""
     for value in values:
         _check(type_, value)
     try:
@@ -136,17 +132,17 @@ def assert_same_rows(
         RequestError: as `harness.compare`; both sides are lists.
     """
     __tracebackhide__ = True
-    both = is_rows(left) and is_rows(right)
+    both = _is_rows(left) and _is_rows(right)
     how.setdefault("names", ("actual" if both else _name(left), _name(right)))
     if tolerance:
         given = {column: Tolerance.parse(str(amount)) for column, amount in tolerance.items()}
         how["relaxations"] = replace(how.get("relaxations", NOTHING), tolerances=given)
     sides = [_table_of(left) if both else left, right]
     for number in (0, 1):
-        if is_rows(sides[number]):
+        if _is_rows(sides[number]):
             other = _read_before(sides[1 - number], how, 1 - number)
             sides[1 - number] = other
-            sides[number] = rows_like(sides[number], schema_of(other, how.get("columns")))
+            sides[number] = rows_like(sides[number], _schema_of(other, how.get("columns")))
     found = compare(*sides, keys=() if keys is None else keys, **how)
     if not found.equal:
         raise AssertionError(found.to_text())
@@ -159,8 +155,8 @@ def _table_of(rows: Any) -> object:
     return pa.Table.from_pylist([dict(row) for row in rows])
 
 
-def is_rows(side: object) -> bool:
-    """Whether a side is a list of rows, and no pair of a table and an engine's name."""
+def _is_rows(side: object) -> bool:
+    """Tells a list of rows from a pair of a table and an engine's name."""
     if not isinstance(side, list | tuple):
         return False
     return all(isinstance(row, Mapping | list | tuple) for row in side)
@@ -177,7 +173,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
-def schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
+def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
     data = side[0] if isinstance(side, tuple) else side
     opening = SideOpening(
@@ -195,12 +191,12 @@ def schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _name(side: object) -> str | None:
-    return "expected" if is_rows(side) else None
+    return "expected" if _is_rows(side) else None
 
 
 def _read_before(side: object, how: dict[str, Any], number: int) -> object:
     """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
-    if is_rows(side):
+    if _is_rows(side):
         raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
     data, engine = side if isinstance(side, tuple) else (side, how.get("engines", ("duckdb", "duckdb"))[number])
     if isinstance(data, Table | Snapshot | Changes):
@@ -225,6 +221,6 @@ def _record(row: Any, names: Sequence[str], number: int) -> list[Any]:
 
 def _array(values: list[Any], field: pa.Field) -> pa.Array:
     try:
-        return arrow_values(values, field.type)
+        return _arrow_values(values, field.type)
     except ValueError as error:
         raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error

@@ -1,4 +1,4 @@
-"""`HarnessSession`: what one test of tables needs, with the engines of the test run."""
+"""`HarnessSession`: opens, queries and compares tables for one test, with the engines of the test run."""
 
 from __future__ import annotations
 

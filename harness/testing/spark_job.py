@@ -1,4 +1,4 @@
-"""`SparkJobTest`: what the fixture `harness_job` is, a Spark session of one test with its tables."""
+"""`SparkJobTest`, the fixture `harness_job`: a Spark session of one test with its tables."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SparkJobTest:
 
 @dataclass(frozen=True, slots=True)
 class SparkState:
-    """What a session had before a test."""
+    """The state of a session before a test."""
 
     database: str
     views: frozenset[str]
@@ -104,7 +104,7 @@ class SparkState:
 
 
 FRESH = SparkState("default", frozenset())
-"""Of a session that was started in the test itself."""
+"""The state of a session that was started in the test itself."""
 
 
 def restore(session: SparkSession, state: SparkState) -> None:

@@ -92,7 +92,7 @@ class UnityServer:
         self._thread.join()
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: Any, token: str | None) -> Answer:
-        """What is sent for a request. path: below the root of all calls, decoded."""
+        """The answer to a request. path: below the root of all calls, decoded."""
         if self.failures:
             return self.failures.pop(0)
         if self.token is not None and token != f"Bearer {self.token}":

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from arrow_json import json_values
 
-from harness.cli.values import json_values, plain, text_of
+from harness.cli.values import plain, text_of
 
 UTC = datetime.UTC
 

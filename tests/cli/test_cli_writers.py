@@ -132,7 +132,7 @@ WIDE = pa.table({"id": [1234567890], "a": ["x" * 30], "b": ["日本" * 10], "c":
     ],
 )
 def test_text_fits_a_terminal(width, expected):
-    lines = "".join(text_lines(WIDE.schema, WIDE.to_batches(), width=width)).splitlines()
+    lines = "".join(text_lines(Rows.of(WIDE), width=width)).splitlines()
     assert lines == expected
 
 

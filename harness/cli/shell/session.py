@@ -30,19 +30,14 @@ class Settings(Protocol):
     is_over: bool
 
 
-def run_command(session: Session, line: str) -> None:
-    """Run a command.
-
-    Raises:
-        RequestError: there is no such command, or it cannot take the argument.
-        HarnessError: as for what it does.
-    """
+def _run_command(session: Session, line: str) -> None:
+    """Run a command."""
     name, argument = _parts(line)
     COMMANDS[name][0](session, argument)
 
 
-def set_only(settings: Settings, line: str) -> bool:
-    """Run a command that reads no table; whether it is one. Raises as `run_command`."""
+def _set_only(settings: Settings, line: str) -> bool:
+    """Run a command that reads no table; whether it is one. Raises as `_run_command`."""
     name, argument = _parts(line)
     if name not in _SETTING:
         return False
@@ -139,7 +134,7 @@ class Session:
     def run(self, text: str) -> None:
         """Run a command, or statements."""
         if text.startswith("."):
-            actions = [partial(run_command, self, text)]
+            actions = [partial(_run_command, self, text)]
         else:
             actions = [partial(self._run, statement) for statement in statements(text)]
         for action in actions:
@@ -211,7 +206,7 @@ class ApartSession:
             self.has_failed = not guarded(partial(self._run_there, text)) or self.has_failed
 
     def _run(self, text: str) -> None:
-        if text.startswith(".") and set_only(self, text):
+        if text.startswith(".") and _set_only(self, text):
             return
         if text.rstrip(" ;") == ".plan":
             text = f".plan {' '.join(self._last.split())}"

@@ -1,6 +1,6 @@
 """The suite of scenarios run on engines, harness's own and others.
 
-`engines` says what an engine is and `finding` gets one by name; `workers` runs those of other projects in processes of
-their own. `runner` builds each scenario's table, reads it by every engine and judges the rows (`outcomes`); `reports`
-writes down what came of it.
+`own` says what a reader under test is, and `finding` gets one by name. `readers` has the readers of other projects,
+which `workers` run in processes of their own. `runner` builds each scenario's table and reads it, `judging` judges the
+rows, and `reports` writes down the `results`.
 """

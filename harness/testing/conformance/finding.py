@@ -24,7 +24,7 @@ _PLUGIN = Path(__file__).with_name("plugin_worker.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where and how long engines run.
+    """Places and time limits of engines.
 
     pythons: by name of an engine, the interpreter that has it.
     time_limit_s: seconds that one read may take, in a worker.

@@ -1,4 +1,4 @@
-"""One read held against what it must give.
+"""Judges one read by what it must give.
 
 Of harness's own engines, types must agree and an error must be of the class and say the words that the scenario
 demands; of the oracle, whose planner finds faults in its own words, the class. Of other engines only values are asked,
@@ -26,16 +26,13 @@ from harness.testing.conformance.workers import BROKEN
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 from harness.testing.scenarios.verifying import agrees
 
-# Columns of other engines in the types of the expected ones, where Arrow has several ways to hold a value.
-#
-#     uuid                           as text, in any case, also in maps, lists and structs
-#     map                            as a list of structs of a key and a value
-#
-# Anything else is left as it is: `harness.differ` compares by value what can be compared, and says what cannot.
-
 
 def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table, and a note for each column that changed."""
+    """The table of another engine in the types that are wanted, and a note for each column that changed.
+
+    A UUID may be text, in any case, also in maps, lists and structs; a map may be a list of structs of a key and a
+    value. Anything else is left as it is: `harness.differ` compares by value, and says what it cannot compare.
+    """
     notes = []
     for number, field in enumerate(table.schema):
         if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
@@ -105,7 +102,7 @@ MOST_ROWS = 20
 
 
 class Measure(enum.Enum):
-    """How strictly an engine is judged."""
+    """Measures of an engine, from the strictest on."""
 
     OWN = "own"
     ORACLE = "oracle"
@@ -114,14 +111,14 @@ class Measure(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an engine did: it gave rows, or it raised. seconds: how long it took."""
+    """The rows or the error of an engine. seconds: that the read took."""
 
     result: pa.Table | Exception
     seconds: float
 
 
 def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, engine: str) -> Check:
-    """What the read comes to."""
+    """Judges a read."""
     found = _judged(expectation, answer.result, measure, engine)
     outcome, message = found.outcome, found.message
     if expectation.open is not None and not _wrong_anyway(answer.result, outcome, measure):
@@ -140,14 +137,14 @@ def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, en
 
 
 def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Measure) -> bool:
-    """Whether it is wrong though the specification is open: no question is answered by a crash or a hang."""
+    """Tells whether a read is wrong though the specification is open, as a crash or a hang is."""
     if isinstance(result, Exception) and _is_broken(result):
         return True
     return measure is not Measure.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
 
 
 def described(expectation: ResolvedExpectation) -> str:
-    """What is read, in words: `columns id, name at version 3 where id > 1`."""
+    """The read in words: `columns id, name at version 3 where id > 1`."""
     columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
     at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
     if expectation.at.changes is not None:
@@ -206,7 +203,7 @@ def _failed(expectation: ResolvedExpectation, error: Exception, measure: Measure
 
 
 def _declines(error: Exception, measure: Measure) -> bool:
-    """Whether the engine says that it does not do this: by the class of the error, or another project's in words."""
+    """Tells whether the engine declines: by the class of the error, or by another project's words."""
     if isinstance(error, UnsupportedError | NotImplementedError):
         return True
     return measure is Measure.FOREIGN and not _is_broken(error) and _DECLINING.search(said(error)) is not None
@@ -217,7 +214,7 @@ def _is_broken(error: Exception) -> bool:
 
 
 def _metadata_columns(expectation: ResolvedExpectation) -> list[str]:
-    """Those that are read or filtered by: no format says that a reader must have them, nor what they are called."""
+    """Metadata columns that are read or filtered by. No format demands them of a reader, nor names them."""
     words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
     return sorted(words & METADATA.keys())
 

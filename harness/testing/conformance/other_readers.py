@@ -27,7 +27,7 @@ class Unsupported(Exception):
 
 
 class Refused(Exception):
-    """What a data source of Spark said, without the exceptions that carried it through Spark."""
+    """The message of a data source of Spark, without the exceptions that carried it."""
 
 
 class _Reader(Protocol):
@@ -264,7 +264,7 @@ _SETTINGS = {
 }
 _READING = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}
 _READING_OF = {"iceberg": {**_READING, "spark.sql.caseSensitive": "true"}, "delta": _READING}
-"""What reads need of a session, by format."""
+"""Settings of a session that reads need, by format."""
 
 
 class SparkReference:
@@ -315,7 +315,7 @@ def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
 
 
 def _with_lineage(frame: DataFrame, names: set[str]) -> DataFrame:
-    """With the columns of row tracking that are asked for."""
+    """The frame with the requested columns of row tracking."""
     for name in sorted(names & _LINEAGE.keys() - set(frame.columns)):
         frame = frame.withColumn(name, frame[_LINEAGE[name]])
     return frame
@@ -341,11 +341,7 @@ def _root(thrown: Any) -> str:
 
 @cache
 def _started(format: str) -> SparkSession:
-    """A session with the format's jars.
-
-    Raises:
-        ImportError: this is not the pyspark that the jars are for.
-    """
+    """A session with the format's jars."""
     import pyspark
     from pyspark.sql import SparkSession
 

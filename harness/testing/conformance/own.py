@@ -18,32 +18,9 @@ from harness.testing.oracle.planner.plan import plan_unpruned
 __all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
 
 
-# ReaderUnderTest: all that the conformance runner asks of an engine, and how an engine gets there.
-#
-#     class Engine:
-#         name = "mine"
-#
-#         def version(self) -> str:
-#             return mine.__version__
-#
-#         def capabilities(self) -> frozenset[str] | None:
-#             return None
-#
-#         def read(self, table, *, columns, where):
-#             if table.format == "delta":
-#                 raise Unsupported("Delta tables are not read")
-#             return mine.scan(table.metadata_path).to_arrow()
-#
-# `harness run --engine my_module:Engine` runs it; a package that declares it as an entry point of the group
-# `harness.engines` makes it known by that entry point's name. Either way it runs in a process of its own (see
-# `harness.testing.conformance.workers`), so that it may crash or hang. An engine that cannot live beside harness's
-# own packages # is a script instead, which imports nothing of harness and runs in another interpreter, see
-# `harness.testing.conformance.worker`.
-
-
 @dataclass(frozen=True, slots=True)
 class At:
-    """One point of a table's history.
+    """A point of a table's history.
 
     kind, value: `snapshot_id` (Iceberg) and `version` (Delta) with a number, `timestamp_ms` with the milliseconds since
         1970-01-01 UTC at which it was current, `ref` with the name of a branch or tag.
@@ -55,7 +32,7 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableAt:
-    """What is to be read.
+    """A table at a point of its history.
 
     location: the table's directory, a local path.
     metadata_path: Iceberg: the current metadata file, a local path; Delta: None.
@@ -76,14 +53,33 @@ class ArrowStream(Protocol):
 
 
 class ReaderUnderTest(Protocol):
-    """An engine that the suite is run on."""
+    """An engine that the suite is run on.
+
+        class Engine:
+            name = "mine"
+
+            def version(self) -> str:
+                return mine.__version__
+
+            def capabilities(self) -> frozenset[str] | None:
+                return None
+
+            def read(self, table, *, columns, where):
+                if table.format == "delta":
+                    raise Unsupported("Delta tables are not read")
+                return mine.scan(table.metadata_path).to_arrow()
+
+    `harness run --engine my_module:Engine` runs it. A package that declares it as an entry point (see `finding`) makes
+    it known by that name. Either way it runs in a process of its own (see `workers`), so that it may crash or hang. An
+    engine that cannot live beside harness's own packages is a script instead, in another interpreter: see `worker`.
+    """
 
     @property
     def name(self) -> str:
-        """What reports, and the lists of expected failures, call it."""
+        """The name in reports, and in lists of expected failures."""
 
     def version(self) -> str:
-        """Of what reads, as exactly as it is known: results are only good for it."""
+        """The version of the reader, as exactly as known: results hold for it alone."""
 
     def capabilities(self) -> frozenset[str] | None:
         """The features that it claims to read (`harness.testing.scenarios.features`); None: all.
@@ -154,7 +150,7 @@ class OwnReader:
             )
         else:
             opened = open_table(location, format_hint=table.format, **self._roots("refuse"), **(opening or {}))
-            plan = snapshot_of(opened, table.at).plan(columns, where)
+            plan = _snapshot_of(opened, table.at).plan(columns, where)
         return find_engine(self.name).to_arrow(plan)
 
     def read_changes(
@@ -178,12 +174,8 @@ class OwnReader:
         return {} if self.within is None else {"allowed_roots": (self.within,), "outside": refuse}
 
 
-def snapshot_of(table: Table, at: At | None) -> Snapshot:
-    """The snapshot that a selector means.
-
-    Raises:
-        SnapshotNotFoundError: there is none.
-    """
+def _snapshot_of(table: Table, at: At | None) -> Snapshot:
+    """The snapshot that a selector means."""
     chosen = _arguments(at)
     for name, harness_name in (("version", "snapshot_id"), ("timestamp_ms", "timestamp")):
         if name in chosen:

@@ -39,12 +39,12 @@ def version() -> str:
 
 
 def capabilities() -> frozenset[str] | None:
-    """What the engine claims."""
+    """The features that the engine claims."""
     return _ENGINE.capabilities()
 
 
 def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> ArrowStream:
-    """What the engine reads."""
+    """The rows that the engine reads."""
     at = None if table.at is None else At(table.at.kind, table.at.value)
     wanted = TableAt(format=table.format, location=table.location, metadata_path=table.metadata_path, at=at)
     return _ENGINE.read(wanted, columns=columns, where=where)

@@ -22,10 +22,10 @@ from harness.errors import RequestError
 from harness.testing.conformance.workers import NOT_INSTALLED
 
 PINNED = json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))
-"""By format: the pyspark, packages and settings of its reference implementation."""
+"""The pyspark, packages and settings of the reference implementations, by format."""
 SCRIPT = Path(__file__).with_name("other_readers.py")
 _CARRIER = "pyarrow"
-"""Which `harness.testing.conformance.worker` needs beside every reader."""
+"""The package that `harness.testing.conformance.worker` needs beside every reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

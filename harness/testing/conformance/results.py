@@ -1,4 +1,4 @@
-"""A run of the suite as plain values: what every report is made from."""
+"""A run of the suite as plain values, from which every report is made."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from pathlib import Path
 from harness.differ.result import ComparisonResult
 from harness.errors import RequestError
 
-# What a read, and a scenario on an engine, comes to.
-#
-#     PASS         the rows, or the error, that must come
-#     FAIL         other rows, or rows where the table must be refused
-#     UNSUPPORTED  the engine says that it does not do this
-#     ERROR        it failed, crashed or hung; or the scenario itself cannot be run
-#     OPEN         the specification does not decide it; what the engine does is noted
-#     SKIP         on the list of skips: not run
-#     XFAIL        on the list of expected failures, and FAIL or ERROR
-#     XPASS        on that list, and PASS: time to take it off
-#
-# Only FAIL makes a run fail, and with `strict` ERROR and XPASS do too.
-
 
 class Outcome(enum.Enum):
-    """See the module's table; the values are the words of all reports."""
+    """Outcomes of a read, and of a scenario on an engine; the values are the words of all reports.
+
+        PASS         the rows, or the error, that must come
+        FAIL         other rows, or rows where the table must be refused
+        UNSUPPORTED  the engine says that it does not do this
+        ERROR        it failed, crashed or hung; or the scenario itself cannot be run
+        OPEN         the specification does not decide it; what the engine does is noted
+        SKIP         on the list of skips: not run
+        XFAIL        on the list of expected failures, and FAIL or ERROR
+        XPASS        on that list, and PASS: time to take it off
+
+    Only FAIL makes a run fail, and with `strict` ERROR and XPASS do too.
+    """
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -42,7 +41,7 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One read of a scenario's table by one engine, and what came of it.
+    """A read of a scenario's table by an engine, and its outcome.
 
     number: the expectation's place in the scenario, from 1; 0: the scenario itself cannot be run.
     read: what was read, in words. message: why it is not PASS, or how the engine refused; None: nothing to say.
@@ -61,7 +60,7 @@ class Check:
 
     @property
     def verified(self) -> bool:
-        """Whether what the engine did was held against what it must do."""
+        """Tells whether the read was judged."""
         return self.outcome in (Outcome.PASS, Outcome.FAIL)
 
 
@@ -75,12 +74,12 @@ class Expected:
     line: int
 
     def matches(self, engine: str, scenario: str) -> bool:
-        """Whether a scenario on an engine is meant; `*` matches any part, slashes too."""
+        """Tells whether the line means a scenario on an engine; `*` matches any part, slashes too."""
         return fnmatch.fnmatchcase(f"{engine}::{scenario}", self.pattern)
 
 
 def of_checks(checks: Sequence[Check]) -> Outcome:
-    """What a scenario comes to whose reads came to these: the worst of them; OPEN only where nothing else is."""
+    """The worst outcome of a scenario's reads; OPEN only if all are open."""
     found = {check.outcome for check in checks}
     ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.PASS)
     return next((outcome for outcome in ranked if outcome in found), Outcome.OPEN)
@@ -144,7 +143,7 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioInfo:
-    """What reports say of a scenario; the fields are those of `harness.testing.scenarios.model.Scenario`.
+    """A scenario in reports, with fields of `harness.testing.scenarios.model.Scenario`.
 
     file: its file, as a path to show; None: it has none. reads: how many expectations it has.
     asked: what the command line calls it; None: its name.
@@ -162,7 +161,7 @@ class ScenarioInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One scenario on one engine.
+    """A scenario on an engine.
 
     expected: the line of a list that applies, None: none does. checks: empty for a SKIP.
     """
@@ -180,12 +179,12 @@ class Case:
 
     @property
     def seconds(self) -> float:
-        """That its reads took."""
+        """Seconds that the reads took."""
         return sum(check.seconds for check in self.checks)
 
     @property
     def command(self) -> str:
-        """What shows it again, and leaves its table in `repro`."""
+        """The command that shows the case again and leaves its table in `repro`."""
         engine = ["--engine", self.engine.asked, *self.engine.arguments]
         scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
         return shlex.join(["harness", "run", *engine, "--scenario", scenario, "--keep", "repro"])
@@ -193,14 +192,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of some reads were held against what they must give."""
+    """The number of reads that were judged, of a number of reads."""
 
     verified: int
     reads: int
 
     @property
     def percent(self) -> float:
-        """Of 100; 0 if there are no reads."""
+        """The percentage; 0 without reads."""
         return 100 * self.verified / self.reads if self.reads else 0.0
 
     def __str__(self) -> str:
@@ -225,11 +224,11 @@ class Run:
     seconds: float = 0.0
 
     def counts(self, engine: EngineInfo | None = None) -> Counter[Outcome]:
-        """How many scenarios came to what, on one engine or on all."""
+        """Counts of scenarios by outcome, on one engine or on all."""
         return Counter(case.outcome for case in self.cases if engine is None or case.engine is engine)
 
     def share(self, engine: EngineInfo) -> Share:
-        """How many reads of all scenarios of this run the engine was judged by."""
+        """The share of this run's reads by which the engine was judged."""
         checks = [check for case in self.cases if case.engine is engine for check in case.checks]
         return Share(sum(check.verified for check in checks), sum(scenario.reads for scenario in self.scenarios))
 
@@ -242,16 +241,16 @@ class Run:
         return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
 
     def passed(self) -> bool:
-        """Whether nothing is FAIL."""
+        """Tells whether nothing is FAIL."""
         return not self.counts()[Outcome.FAIL]
 
     def unread(self) -> tuple[Case, ...]:
-        """Of each engine on which every scenario that was run is ERROR, the first: it has shown nothing."""
+        """The first case of each engine that has shown nothing: every scenario on it is ERROR."""
         ran = [case for case in self.cases if case.outcome is not Outcome.SKIP]
         of_each = ([case for case in ran if case.engine is engine] for engine in self.engines)
         return tuple(cases[0] for cases in of_each if cases and all(c.outcome is Outcome.ERROR for c in cases))
 
     def passed_strictly(self) -> bool:
-        """Whether nothing is FAIL, ERROR or XPASS."""
+        """Tells whether nothing is FAIL, ERROR or XPASS."""
         counts = self.counts()
         return not (counts[Outcome.FAIL] or counts[Outcome.ERROR] or counts[Outcome.XPASS])

@@ -50,7 +50,7 @@ class UnderTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lists:
-    """What is known beforehand; see `harness.testing.conformance.results.read_list`."""
+    """Lists of skips and expected failures; see `harness.testing.conformance.results.read_list`."""
 
     skips: tuple[Expected, ...] = ()
     xfails: tuple[Expected, ...] = ()
@@ -103,7 +103,7 @@ def run(
 
 
 def environment() -> dict[str, str]:
-    """What results may depend on, besides the engines' versions."""
+    """Versions that results may depend on, beside the engines'."""
     found = {
         "harness": harness.__version__,
         "python": platform.python_version(),
@@ -144,7 +144,7 @@ class _Tested:
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """One scenario, to be run in `place`."""
+    """A scenario to be run in `place`."""
 
     scenario: Scenario
     info: ScenarioInfo
@@ -240,7 +240,7 @@ def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectatio
 
 
 def table_at(built: Built, expectation: ResolvedExpectation, metadata_path: str | None) -> TableAt:
-    """What an expectation asks for, of the table with a metadata file, or of the one that is found in its place."""
+    """The table of an expectation, with a metadata file or found by its place."""
     place = str(built.location)
     return TableAt(format=built.scenario.format, location=place, metadata_path=metadata_path, at=_at(expectation))
 

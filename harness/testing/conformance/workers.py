@@ -31,8 +31,8 @@ _TAIL_LINES = 3
 _GRACE_S = 5.0
 
 
-class Silence(enum.Enum):
-    """Why there is no answer."""
+class _Silence(enum.Enum):
+    """Reasons for no answer."""
 
     TIME_LIMIT = "time limit"
     ENDED = "ended"
@@ -68,7 +68,7 @@ class WorkerProcess:
         self._reader = threading.Thread(target=self._collect, daemon=True)
         self._reader.start()
 
-    def answer(self, line: str, limit_s: float) -> str | Silence:
+    def answer(self, line: str, limit_s: float) -> str | _Silence:
         """The next line that it writes after it was given `line`."""
         assert self._child.stdin is not None
         try:
@@ -76,13 +76,13 @@ class WorkerProcess:
             self._child.stdin.flush()
             answer = self._lines.get(timeout=limit_s)
         except queue.Empty:
-            return Silence.TIME_LIMIT
+            return _Silence.TIME_LIMIT
         except BrokenPipeError:
-            return Silence.ENDED
-        return Silence.ENDED if answer is None else answer
+            return _Silence.ENDED
+        return _Silence.ENDED if answer is None else answer
 
     def ending(self) -> str:
-        """How a child ended that answers no more: its signal or exit code, and what it last said."""
+        """The end of a child that answers no more: signal or exit code, and its last words."""
         try:
             code = self._child.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -167,11 +167,11 @@ class Worker:
             raise
 
     def version(self) -> str:
-        """What the engine says."""
+        """The version that the engine says."""
         return str(self._hello["version"])
 
     def capabilities(self) -> frozenset[str] | None:
-        """What the engine claims."""
+        """The features that the engine claims."""
         claimed = self._hello.get("capabilities")
         return None if claimed is None else frozenset(claimed)
 
@@ -232,10 +232,10 @@ class Worker:
         assert self._process is not None
         line = self._process.answer(json.dumps(request), limit_s)
         match line:
-            case Silence.TIME_LIMIT:
+            case _Silence.TIME_LIMIT:
                 self._kill()
                 raise EngineError(f"time limit: no answer within {limit_s:g} s", cause=TIMED_OUT)
-            case Silence.ENDED:
+            case _Silence.ENDED:
                 ending = self._process.ending()
                 self._kill()
                 raise EngineError(ending, cause=CRASHED)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Entry:
-    """What a number stands for.
+    """A table or a read behind a number.
 
     opened: None: a name that nobody knows, which is written to.
     key: the table's name, where rows that are written to it are kept.
@@ -45,7 +45,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Job:
+class _Job:
     """A session of Spark that asks."""
 
     name: str
@@ -86,7 +86,7 @@ class Bridge:
     """Answers all sessions of this process."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, _Job] = {}
         self._numbers = count(1)
 
     def apply(self, text: str, more: Any) -> Any:
@@ -96,7 +96,7 @@ class Bridge:
             job = self.jobs.get(request["session"])
             if job is None:
                 raise RequestError("Cannot answer Spark: this session's tables are gone, because its test is over")
-            answer: Callable[[Job, Mapping[str, Any], Any], Any] = getattr(self, f"_{request['do']}")
+            answer: Callable[[_Job, Mapping[str, Any], Any], Any] = getattr(self, f"_{request['do']}")
             with _CLASSIC:
                 told = answer(job, request, more)
             return json.dumps(told) if isinstance(told, dict) else told
@@ -108,10 +108,12 @@ class Bridge:
     def add(self, spark: SparkSession, tables: JobTables) -> str:
         """A name for a session, by which it asks."""
         name = f"harness-{next(self._numbers)}"
-        self.jobs[name] = Job(name, spark, tables)
+        self.jobs[name] = _Job(name, spark, tables)
         return name
 
-    def _enter(self, job: Job, entry: Entry, name: str, schema: StructType | None, *, writable: bool) -> dict[str, Any]:
+    def _enter(
+        self, job: _Job, entry: Entry, name: str, schema: StructType | None, *, writable: bool
+    ) -> dict[str, Any]:
         number = str(next(self._numbers))
         job.entries[number] = entry
         opened = entry.opened
@@ -124,11 +126,11 @@ class Bridge:
             "partitioning": [] if opened is None else [p for p in opened.partitioned_by if "(" not in p],
         }
 
-    def _settled(self, job: Job, opened: Opened) -> dict[str, Any]:
+    def _settled(self, job: _Job, opened: Opened) -> dict[str, Any]:
         """A table that was opened with the options of the read."""
         return self._enter(job, Entry(opened, (), settled=True), opened.name, opened.schema, writable=False)
 
-    def _load(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _load(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         writes = request.get("writes", False)
         opened = job.tables.load(key, request.get("version"), request.get("timestamp"), writes=writes)
@@ -138,27 +140,27 @@ class Bridge:
             return {"missing": True}
         return self._enter(job, Entry(None, key), ".".join(key), None, writable=True)
 
-    def _path(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _path(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         opened = job.tables.load_path(request["format"], request["options"])
         return self._settled(job, opened)
 
-    def _changes(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _changes(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         opened = job.tables.changes(request["function"], request["values"], request["types"])
         return self._settled(job, opened)
 
-    def _plan(self, job: Job, request: Mapping[str, Any], more: Any) -> Any:
+    def _plan(self, job: _Job, request: Mapping[str, Any], more: Any) -> Any:
         entry = job.entries[request["table"]]
         assert entry.opened is not None, "a table without columns is not read"
         options = {} if entry.settled else request["options"]
         return entry.opened.frame(job.spark, Asked(request["columns"], request["filters"], options))._jdf
 
-    def _stage(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _stage(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         schema = StructType.fromJson(json.loads(request["schema"]))
         entry = Entry(None, key, staged=(request["mode"], schema, tuple(request["partitioning"])))
         return self._enter(job, entry, ".".join(key), schema, writable=True)
 
-    def _directory(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _directory(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         entry = job.entries[request["table"]]
         if entry.staged is not None and overwrite_of(request["options"]) != ("overwrite", None):
             raise RequestError(
@@ -167,7 +169,7 @@ class Bridge:
             )
         return {"directory": str(job.tables.new_directory())}
 
-    def _written(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _written(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         entry = job.entries[request["table"]]
         key = job.tables.target_key(entry.key)
         target = job.tables.targets.get(key, Target())
@@ -189,7 +191,7 @@ class Bridge:
         job.tables.targets.setdefault(key, target).writes.append(write)
         return {}
 
-    def _commit(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _commit(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         entry = job.entries[request["table"]]
         assert entry.staged is not None, "only what was staged is committed"
         mode, schema, partitioned_by = entry.staged
@@ -200,11 +202,11 @@ class Bridge:
         entry.staged = None
         return {}
 
-    def _abort(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _abort(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         job.entries.pop(request["table"], None)
         return {}
 
-    def _drop(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _drop(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         target = job.tables.targets.get(key)
         if target is not None and target.created is not None:
@@ -216,7 +218,7 @@ class Bridge:
             )
         return {"dropped": False}
 
-    def _save(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _save(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         options = {name: value for name, value in request["options"].items() if value is not None}
         path = {name.lower(): value for name, value in options.items()}.get("path")
         if path is None:
@@ -255,13 +257,13 @@ class Bridge:
         )
         return {}
 
-    def _tables(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _tables(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         return {"names": job.tables.names(request["catalog"], request["namespace"])}
 
-    def _namespaces(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _namespaces(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         return {"names": job.tables.namespaces(request["catalog"], request["namespace"])}
 
-    def _refuse(self, job: Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _refuse(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         raise UnsupportedError(
             f"Cannot {request['command']} {request['name']}: harness reads tables, and records what a job appends or "
             "overwrites; run the test in a session with the real writers, harness.spark_session(reference='iceberg') "
@@ -270,7 +272,7 @@ class Bridge:
         )
 
     class Java:
-        """For py4j."""
+        """The Java interface, for py4j."""
 
         implements = ("java.util.function.BiFunction",)
 

@@ -32,18 +32,18 @@ _CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """Which short names of data sources are harness's; others are those of a real jar."""
+class _Sources:
+    """The short names of data sources that are harness's; others are a real jar's."""
 
     iceberg: bool
     delta: bool
 
 
-_SOURCES: WeakKeyDictionary[Any, Sources] = WeakKeyDictionary()
+_SOURCES: WeakKeyDictionary[Any, _Sources] = WeakKeyDictionary()
 _PARSED: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
 
 
-def load(spark: SparkSession) -> Sources:
+def load(spark: SparkSession) -> _Sources:
     """Gives the driver harness's classes, and the data sources that no jar has; free when done.
 
     Raises:
@@ -60,7 +60,7 @@ def load(spark: SparkSession) -> Sources:
         lines = "".join(f"{PACKAGE}.{_CLASSES[short]}\n" for short, is_ours in ours.items() if is_ours)
         if lines:
             add_to_driver(context, {_SERVICES: lines.encode()})
-        _SOURCES[gateway] = Sources(**ours)
+        _SOURCES[gateway] = _Sources(**ours)
     return _SOURCES[gateway]
 
 
@@ -74,7 +74,7 @@ def _is_ours(spark: SparkSession, short: str) -> bool:
     return False
 
 
-def add_to(spark: SparkSession, name: str, *, changes: bool) -> None:
+def _add_to(spark: SparkSession, name: str, *, changes: bool) -> None:
     """Gives a session the rule that plans reads, and Delta's table functions."""
     jvm: Any = spark.sparkContext._jvm
     jvm.harness.jobs.PlannedReads.addTo(spark._jsparkSession)
@@ -82,7 +82,7 @@ def add_to(spark: SparkSession, name: str, *, changes: bool) -> None:
         jvm.harness.jobs.ChangesFunction.addTo(spark._jsparkSession, name)
 
 
-def add_parser(root: SparkSession) -> None:
+def _add_parser(root: SparkSession) -> None:
     """Sessions that are made from now on in this application know Delta's statements."""
     context = root.sparkContext
     if context not in _PARSED:
@@ -91,12 +91,8 @@ def add_parser(root: SparkSession) -> None:
         _PARSED[context] = True
 
 
-def server_session(spark: Any) -> SparkSession:
-    """The session that a server of Spark Connect in this process has for a client.
-
-    Raises:
-        RequestError: the server is elsewhere, where no catalog of this process can be reached.
-    """
+def _server_session(spark: Any) -> SparkSession:
+    """The session that a server of Spark Connect in this process has for a client."""
     context = SparkContext._active_spark_context
     if context is None or context._jsc is None:
         raise RequestError(
@@ -189,7 +185,7 @@ class SparkJob:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """Which session `SparkSession.builder.getOrCreate()` gives."""
+    """The session that `SparkSession.builder.getOrCreate()` gives."""
 
     session: SparkSession | None
     default: JavaObject | None
@@ -220,7 +216,7 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
     """A session of its own, on the JVM of another; it becomes the current one."""
     sources = load(root)
     if sources.delta:
-        add_parser(root)
+        _add_parser(root)
     before = Current.of(root)
     spark = root.newSession()
     job = _job(spark, spark, sources, tables, catalog, own=True)
@@ -233,14 +229,14 @@ def register_job(spark: SparkSession, *, tables: Mapping[str, object] | None, ca
     """A session of the user's; see `harness.register`."""
     if not all(hasattr(spark, part) for part in ("read", "conf", "sql")):
         raise RequestError(f"Cannot use an object of type {type(spark).__name__}: expected a SparkSession")
-    inner = spark if has_gateway(spark) else server_session(spark)
+    inner = spark if has_gateway(spark) else _server_session(spark)
     return _job(spark, inner, load(inner), tables, catalog, own=False)
 
 
 def _job(
     spark: SparkSession,
     inner: SparkSession,
-    sources: Sources,
+    sources: _Sources,
     tables: Mapping[str, object] | None,
     catalog: Catalog | None,
     *,
@@ -250,7 +246,7 @@ def _job(
     settings = _settings(inner, known, sources, own=own)
     name = BRIDGE.add(inner, known)
     _set_catalogs(inner, name, settings)
-    add_to(inner, name, changes=sources.delta)
+    _add_to(inner, name, changes=sources.delta)
     statements, writes = NEEDS_OWN_SESSION
     missing = () if own else (statements if sources.delta else OF_DELTAS_JAR, writes)
     return SparkJob(spark, settings, missing, name, known, inner)
@@ -259,8 +255,8 @@ def _job(
 _CATALOG = "spark.sql.catalog."
 
 
-def _settings(spark: SparkSession, tables: JobTables, sources: Sources, *, own: bool) -> dict[str, str]:
-    """What gives Spark its catalogs; names of a real jar stay its own."""
+def _settings(spark: SparkSession, tables: JobTables, sources: _Sources, *, own: bool) -> dict[str, str]:
+    """Settings that give Spark its catalogs; names of a real jar stay its own."""
     settings = _needed(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
     kinds |= {name: "NamedTables" for name in PATH_CATALOGS if getattr(sources, name)}
@@ -273,11 +269,7 @@ def _settings(spark: SparkSession, tables: JobTables, sources: Sources, *, own: 
 
 
 def _needed(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
-    """The settings for catalogs that tables name.
-
-    Raises:
-        RequestError: one is somebody else's.
-    """
+    """The settings for catalogs that tables name."""
     for name in catalogs:
         there = _theirs(spark, name)
         if there is not None:

@@ -1,4 +1,4 @@
-"""What a job reads: each table gets a number, by which the JVM asks for its rows."""
+"""The reads of a job: each table gets a number, by which the JVM asks for its rows."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ _UNKNOWN = (
 
 
 def names_point(options: Mapping[str, str]) -> bool:
-    """Whether options of a read name a point in the table's history."""
+    """Tells whether options of a read name a point in the table's history."""
     return any(key.lower() in _POINTS for key in options)
 
 
 def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot | Changes:
-    """What `spark.read.options(…)` means on a table.
+    """The reading that `spark.read.options(…)` means on a table.
 
     Args:
         zone: of times that say none.
@@ -161,7 +161,7 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     if key == _VERSION:
         return at_version(table, value)
     if key == _TIMESTAMP:
-        return table.snapshot(timestamp=at_zone(value, zone))
+        return table.snapshot(timestamp=_at_zone(value, zone))
     if key in _REFS:
         return table.snapshot(ref=value)
     return table.snapshot(_number(key, value)) if key == _ID else table.snapshot(timestamp=_number(key, value))
@@ -176,12 +176,8 @@ def at_version(table: Table, version: str) -> Snapshot:
     return table.snapshot(_number("VERSION AS OF", version))
 
 
-def at_zone(text: str, zone: str) -> datetime:
-    """A time as text, in a zone if it has none.
-
-    Raises:
-        RequestError: it is no time.
-    """
+def _at_zone(text: str, zone: str) -> datetime:
+    """A time as text, in a zone if it has none."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -195,8 +191,8 @@ def _changes(table: Table, given: Mapping[str, str], zone: str) -> Changes:
     return table.changes(
         None if first is None else _number("startingVersion", first),
         None if last is None else _number("endingVersion", last),
-        from_timestamp=None if since is None else at_zone(since, zone),
-        to_timestamp=None if until is None else at_zone(until, zone),
+        from_timestamp=None if since is None else _at_zone(since, zone),
+        to_timestamp=None if until is None else _at_zone(until, zone),
     )
 
 
@@ -209,7 +205,7 @@ def _number(key: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a query wants of a table.
+    """A query's read of a table.
 
     columns: names, in the order wanted.
     filters: as the JVM describes them; Spark applies them again.
@@ -226,7 +222,7 @@ class Opened(Protocol):
 
     @property
     def name(self) -> str:
-        """As the job says it."""
+        """The name as the job says it."""
 
     @property
     def key(self) -> str | None:
@@ -234,7 +230,7 @@ class Opened(Protocol):
 
     @property
     def partitioned_by(self) -> tuple[str, ...]:
-        """In Spark's words."""
+        """The schema in Spark's words."""
 
     @property
     def schema(self) -> StructType:

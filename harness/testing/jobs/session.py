@@ -72,7 +72,7 @@ def spark_session(
     if reference is not None:
         if has_tables:
             raise RequestError("Cannot use tables with reference=: its own jars read", options=("reference",))
-        return reference_session(reference, app_name=app_name, master=master, config=config)
+        return _reference_session(reference, app_name=app_name, master=master, config=config)
     root = engine.spark_session(app_name, master=master, config=config, packages=packages)
     if not has_tables:
         return root
@@ -122,13 +122,8 @@ _PINNED = Path(__file__).parents[1] / "conformance/reference.json"
 _ICEBERG = "spark.sql.catalog.spark_catalog"
 
 
-def reference_session(reference: str, *, app_name: str, master: str, config: Mapping[str, str] | None) -> SparkSession:
-    """A session with Apache Iceberg's or Delta Lake's own jars, whose tables are in a temporary warehouse.
-
-    Raises:
-        RequestError: there is no such implementation, its jars are for another pyspark, or another session runs.
-        EngineError: Spark does not start.
-    """
+def _reference_session(reference: str, *, app_name: str, master: str, config: Mapping[str, str] | None) -> SparkSession:
+    """A session with Apache Iceberg's or Delta Lake's own jars, whose tables are in a temporary warehouse."""
     pinned = json.loads(_PINNED.read_text(encoding="utf-8"))
     if reference not in pinned:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""What a job under test writes: rows in a scratch directory, with how they were written."""
+"""The tables of a job under test: those that it reads by name or path, and its writes, which are kept apart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One write of a job.
+    """A write of a job.
 
     mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace` or `createOrReplace`.
     partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
@@ -50,12 +50,12 @@ class Write:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what stood in the table before is gone."""
+        """Tells whether the write replaced the earlier rows."""
         return self.mode in _WHOLE and self.where is None
 
     @property
     def is_known(self) -> bool:
-        """Whether the table's rows are known after it, if they were before."""
+        """Tells whether known rows of the table stay known after the write."""
         return self.is_whole or self.mode == "append"
 
     @property
@@ -105,13 +105,8 @@ DESCRIBE = "describe "
 _MS = pa.timestamp("ms", "UTC")
 
 
-def metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -> FrameRows:
-    """A metadata table of that name.
-
-    Raises:
-        RequestError: there is none, or it is one of Delta's statements on an Iceberg table.
-        HarnessError: as `Snapshot.metadata`.
-    """
+def _metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -> FrameRows:
+    """A metadata table of that name."""
     if not metadata.startswith(DESCRIBE):
         return _arrow_rows(name, snapshot.metadata(metadata))
     statement = metadata.removeprefix(DESCRIBE)
@@ -124,7 +119,7 @@ def metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) ->
 
 
 def _detail(table: Table) -> pa.Table:
-    """What DESCRIBE DETAIL gives on Spark, in its columns; Delta, "Retrieve Delta table details"."""
+    """The columns of DESCRIBE DETAIL on Spark; Delta, "Retrieve Delta table details"."""
     told = table.describe()
     protocol = told["protocol"]
     features = {*(protocol["reader_features"] or ()), *(protocol["writer_features"] or ())}
@@ -231,7 +226,7 @@ class JobTables:
         return tuple(dict.fromkeys([*named, *([] if self.catalog is None else [self.catalog.name])]))
 
     def key_of(self, catalog: str, namespace: Sequence[str], name: str) -> Name:
-        """What a table is called here: without the session's catalog, and without `default`."""
+        """The name of a table here: without the session's catalog, and without `default`."""
         parts = (*namespace, name)
         if catalog not in NAMELESS:
             return _folded((catalog, *parts))
@@ -244,7 +239,7 @@ class JobTables:
         point = {} if version is None else {"versionAsOf": version}
         if timestamp_us is not None:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
-        if key[0] in PATH_CATALOGS and len(key) in (2, 3) and is_path(key[1]):
+        if key[0] in PATH_CATALOGS and len(key) in (2, 3) and _is_path(key[1]):
             return self._opened("#".join(key[1:]), point)
         source = self._source(key)
         if source is not None:
@@ -256,12 +251,12 @@ class JobTables:
         return None if source is None else self._planned(written(key), source, key[-1], point)
 
     def target_key(self, key: Name) -> Name:
-        """Where writes to a name are kept: a source has one place, whether it is written to by name or by path."""
+        """The key of a written table: a source has one, whether it is written to by name or by path."""
         source = self._source(key)
         return key if source is None else path_key(source.source.location)
 
     def load_path(self, table_format: str, options: Mapping[str, str]) -> Opened:
-        """What `spark.read.format(table_format).options(…).load(…)` reads.
+        """The table that `spark.read.format(table_format).options(…).load(…)` reads.
 
         Raises:
             RequestError: no path, or an option that cannot be followed.
@@ -271,14 +266,14 @@ class JobTables:
         path = given.get("path")
         if path is None:
             raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
-        if not is_path(path):
+        if not _is_path(path):
             found = self._by_name(path, options)
             if found is not None:
                 return found
         return self._opened(path, options)
 
     def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> Opened:
-        """What `table_changes(name, first, last)` reads; an end is a version, or a time."""
+        """The changes that `table_changes(name, first, last)` reads; an end is a version or a time."""
         if not 2 <= len(values) <= 3 or values[0] is None or values[1] is None:
             raise RequestError(
                 f"Cannot read changes: expected {function}(table, first) or {function}(table, first, last)"
@@ -315,7 +310,7 @@ class JobTables:
 
     def written(self, name: str) -> tuple[Write, ...]:
         """All writes of a table, by its name or the path that it was saved to; the first one first."""
-        target = self.targets.get(path_key(name) if is_path(name) else self.target_key(_own_name(name)))
+        target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_own_name(name)))
         if target is None:
             known = ", ".join(written(key) for key in self.targets) or "nothing"
             raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
@@ -329,7 +324,7 @@ class JobTables:
 
     @property
     def scratch(self) -> Path | None:
-        """Where the rows are; None: nothing was written."""
+        """The folder of the rows; None: nothing was written."""
         return self._scratch
 
     def _by_name(self, name: str, options: Mapping[str, str]) -> Opened | None:
@@ -344,7 +339,7 @@ class JobTables:
 
     def _source(self, key: Name) -> Table | Snapshot | None:
         if key in self.sources:
-            return opened_source(self.sources[key])
+            return _opened_source(self.sources[key])
         if self.catalog is None or not key:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
@@ -375,14 +370,14 @@ class JobTables:
         table = source if isinstance(source, Table) else Table(source.source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
-            raise written_to(name)
+            raise _written_to(name)
         if target is not None and (target.created is not None or not writes):
             return self._own(name, target, options)
         point = self._point(table, source, options)
         if isinstance(point, Changes):
             return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
         if metadata is not None:
-            return metadata_rows(name, table, point, metadata)
+            return _metadata_rows(name, table, point, metadata)
         return PlannedRows(name=name, table=table, snapshot=point, zone=self.zone, partitioned_by=partitioned_by(table))
 
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
@@ -396,7 +391,7 @@ class JobTables:
         return source if is_pinned and isinstance(source, Snapshot) else found
 
     def _own(self, name: str, target: Target, options: Mapping[str, str]) -> Opened:
-        """What the job wrote itself, as it stands; where that is not known, its rows cannot be read."""
+        """The job's own writes as they stand. Rows that are not known cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
         writes = since_whole(tuple(target.writes))
@@ -407,7 +402,7 @@ class JobTables:
 
         def make(spark: SparkSession) -> DataFrame:
             if not is_known:
-                raise written_to(name)
+                raise _written_to(name)
             return _parquet(spark, schema, places)
 
         return FrameRows(name=name, schema=schema, make=make, partitioned_by=target.partitioned_by)
@@ -417,13 +412,8 @@ class JobTables:
         return f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
 
 
-def opened_source(source: object) -> Table | Snapshot:
-    """What a test names as a table, opened.
-
-    Raises:
-        RequestError: it is nothing that has a table.
-        HarnessError: as `harness.open_table`.
-    """
+def _opened_source(source: object) -> Table | Snapshot:
+    """Opens what a test names as a table."""
     match source:
         case Table() | Snapshot():
             return source
@@ -436,7 +426,7 @@ def opened_source(source: object) -> Table | Snapshot:
             return open_table(str(found))
 
 
-def written_to(name: str) -> RequestError:
+def _written_to(name: str) -> RequestError:
     """The error about rows that nobody has."""
     return RequestError(
         f"Cannot read {name}: the job wrote to it, and harness keeps what is written apart; look at it by "
@@ -460,8 +450,8 @@ def _as_time(value: str, type_: str) -> str:
     return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
 
 
-def is_path(text: str) -> bool:
-    """Whether it is a path, where it may be a name."""
+def _is_path(text: str) -> bool:
+    """Tells a path from a name."""
     return "/" in text or ":" in text
 
 
@@ -472,7 +462,7 @@ def place(location: str) -> str:
 
 
 def path_key(path: str) -> Name:
-    """What a table is called that is known by its path."""
+    """The name of a table that is known by its path."""
     return ("path", place(path))
 
 
@@ -484,4 +474,4 @@ def _own_name(text: str) -> Name:
 
 
 def _folded(name: Name) -> Name:
-    return tuple(part if is_path(part) else part.casefold() for part in name)
+    return tuple(part if _is_path(part) else part.casefold() for part in name)

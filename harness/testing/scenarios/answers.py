@@ -27,7 +27,7 @@ from harness.errors import json_text
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
 
 FORMAT = 1
-"""Of the JSON files; a reader should refuse others. `kind` says which file it is: index, case or expected."""
+"""The number of the JSON files; a reader should refuse others. `kind` is index, case or expected."""
 
 
 def write_expected(built: Built, directory: Path) -> Path:
@@ -69,7 +69,7 @@ def write_index(cases: Sequence[tuple[Built, Path]], directory: Path) -> Path:
     return path
 
 
-def rows_document(rows: pa.Table) -> dict[str, Any]:
+def _rows_document(rows: pa.Table) -> dict[str, Any]:
     """Rows and their types as one JSON document."""
     columns = [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in rows.schema]
     values = [[json_value(scalar) for scalar in column] for column in rows.columns]
@@ -120,7 +120,7 @@ def _read(expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
         case pa.Table() as rows:
             name = f"expected/{expectation.number}"
             pq.write_table(_writable(rows), directory / f"{name}.parquet")
-            (directory / f"{name}.json").write_text(_json(rows_document(rows)), encoding="utf-8")
+            (directory / f"{name}.json").write_text(_json(_rows_document(rows)), encoding="utf-8")
             document["rows"] = {"count": rows.num_rows, "parquet": f"{name}.parquet", "json": f"{name}.json"}
         case _:
             pass
@@ -128,7 +128,7 @@ def _read(expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What an answer of a catalog says, with held commits as text."""
+    """The answer of a catalog, with held commits as text."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return value.decode() if isinstance(value, bytes) else value

@@ -23,7 +23,7 @@ _WORDS: dict[type, str] = {
 
 
 class Arguments:
-    """One mapping and its place. Take what is known, then call `finish`, which refuses what is left."""
+    """A mapping and its place. Take the known keys, then call `finish`, which refuses the rest."""
 
     def __init__(self, mapping: Any, place: str) -> None:
         if not isinstance(mapping, Mapping):
@@ -35,7 +35,7 @@ class Arguments:
         self._left = dict(mapping)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there and not taken yet."""
+        """Tells whether the key is there and not taken yet."""
         return key in self._left
 
     def any(self, key: str, default: Any = _MISSING) -> Any:
@@ -77,7 +77,7 @@ class Arguments:
         return value
 
     def rest(self) -> dict[str, Any]:
-        """What is left, taken."""
+        """Takes what is left."""
         left, self._left = self._left, {}
         return left
 
@@ -115,7 +115,7 @@ def described(value: Any) -> str:
 
 
 def label_of(known: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
-    """What a label stands for.
+    """The thing that a label means.
 
     Raises:
         RequestError: nothing; the message lists the labels that there are.

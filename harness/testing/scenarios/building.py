@@ -47,20 +47,16 @@ def expected_table(fields: Sequence[Field], rows: Sequence[Any], labels: Mapping
         if f.name == "_file":
             for record in records:
                 record[f.id] = labels.get(record.get(f.id, ""), record.get(f.id))
-    arrays = [arrow_array(f.type, [record.get(f.id) for record in records]) for f in columns]
+    arrays = [_arrow_array(f.type, [record.get(f.id) for record in records]) for f in columns]
     return pa.Table.from_arrays(arrays, schema=pa.schema([arrow_field(f) for f in columns]))
 
 
-def arrow_array(type_: Type, values: list[Any]) -> pa.Array:
-    """Values as internal values as an array of `arrow_type`.
-
-    Raises:
-        RequestError: a value does not fit, or one of an always-null type is not null.
-    """
+def _arrow_array(type_: Type, values: list[Any]) -> pa.Array:
+    """Values as internal values as an array of `arrow_type`."""
     target = arrow_type(type_)
     match type_:
         case StructType(fields=fields):
-            parts = [arrow_array(f.type, [None if v is None else v.get(f.id) for v in values]) for f in fields]
+            parts = [_arrow_array(f.type, [None if v is None else v.get(f.id) for v in values]) for f in fields]
             mask = pa.array([v is None for v in values], pa.bool_())
             # Nulls of a null struct's required fields are nobody's, but Arrow would refuse them.
             loose = [pa.field(f.name, arrow_type(f.type)) for f in fields]
@@ -68,10 +64,10 @@ def arrow_array(type_: Type, values: list[Any]) -> pa.Array:
             return pa.Array.from_buffers(target, len(built), built.buffers()[:1], children=parts)
         case ListType(element=element):
             items = [item for v in values if v is not None for item in v]
-            return pa.ListArray.from_arrays(_offsets(values), arrow_array(element.type, items), type=target)
+            return pa.ListArray.from_arrays(_offsets(values), _arrow_array(element.type, items), type=target)
         case MapType(key=key, value=value):
             pairs = [pair for v in values if v is not None for pair in v]
-            keys, items = arrow_array(key.type, [k for k, _ in pairs]), arrow_array(value.type, [v for _, v in pairs])
+            keys, items = _arrow_array(key.type, [k for k, _ in pairs]), _arrow_array(value.type, [v for _, v in pairs])
             return pa.MapArray.from_arrays(_offsets(values), keys, items, type=target)
         case UuidType():
             return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
@@ -95,7 +91,7 @@ def _offsets(values: list[Any]) -> pa.Array:
 
 
 _REFUSALS = (OSError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
-"""What the builders and Arrow raise about values that no scenario can mean."""
+"""Errors of the builders and of Arrow about values that no scenario can mean."""
 
 
 def build(scenario: Scenario, directory: Path) -> Built:
@@ -144,7 +140,7 @@ def begin(scenario: Scenario, directory: Path) -> History:
 
 @contextmanager
 def _about(place: str) -> Iterator[None]:
-    """Whatever is refused is an error of the scenario, at this place."""
+    """Turns refusals into errors of the scenario, at this place."""
     try:
         yield
     except HarnessError as error:

@@ -1,4 +1,4 @@
-"""What shows that a feature occurs: the documents of the built table, and the plans of the scenario's reads."""
+"""The evidence of features: the documents of the built table, and the plans of the scenario's reads."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Evidence:
 
     @cached_property
     def plans(self) -> tuple[ScanPlan, ...]:
-        """Those of the reads that can be planned."""
+        """The plans of the reads that can be planned."""
         return tuple(found for found in self.planning.values() if isinstance(found, ScanPlan))
 
     @cached_property
     def errors(self) -> tuple[HarnessError, ...]:
-        """Those of the reads that cannot."""
+        """The errors of the reads that cannot be planned."""
         return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
 
     def plan_of(self, number: int) -> ScanPlan:
@@ -64,7 +64,7 @@ class Evidence:
 
     @cached_property
     def manifests(self) -> tuple[dict[str, Any], ...]:
-        """What the manifest lists of all snapshots say of manifests, each once."""
+        """The entries of manifests in the lists of all snapshots, each manifest once."""
         found: dict[str, dict[str, Any]] = {}
         for snapshot in self.metadata.get("snapshots", []):
             for entry in self._avro(snapshot.get("manifest-list")):
@@ -123,7 +123,7 @@ class Evidence:
                 yield plan, row
 
     def file_of(self, recorded: str) -> Path:
-        """Where a recorded path is on disk, though the table may have been moved."""
+        """The place of a recorded path on disk, also in a moved table."""
         path = Path(recorded.removeprefix("file://"))
         location = str(self.metadata.get("location", ""))
         if location and recorded.startswith(f"{location}/"):
@@ -159,7 +159,7 @@ Proof: TypeAlias = Callable[[Evidence], bool]
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What a scenario may say that its table has. proof: whether it occurs; never looks at the scenario's text."""
+    """A feature that a scenario may claim. proof: tells whether the feature occurs, without the scenario's text."""
 
     meaning: str
     proof: Proof
@@ -197,8 +197,8 @@ _CHECKPOINT = re.compile(
 
 
 @dataclass(frozen=True)
-class CheckpointFile:
-    """One top-level file of a checkpoint. part: its number, of `parts`; 0 if it is whole."""
+class _CheckpointFile:
+    """A top-level file of a checkpoint. part: its number, of `parts`; 0 if it is whole."""
 
     version: int
     path: Path
@@ -253,7 +253,7 @@ class DeltaLogOnDisk:
         return tuple(sorted(planned | ({self.latest} if self.evidence.errors else set())))
 
     @cached_property
-    def checkpoints(self) -> tuple[CheckpointFile, ...]:
+    def checkpoints(self) -> tuple[_CheckpointFile, ...]:
         """The files of checkpoints, by version and name."""
         found = []
         for path in self._files():
@@ -261,11 +261,11 @@ class DeltaLogOnDisk:
             if name is not None:
                 rows = tuple(_json_lines(path.read_bytes()) if path.suffix == ".json" else _parquet_rows(path))
                 part, parts = int(name["part"] or 0), int(name["parts"] or 0)
-                found.append(CheckpointFile(int(name[1]), path, part, parts, rows))
+                found.append(_CheckpointFile(int(name[1]), path, part, parts, rows))
         return tuple(found)
 
-    def is_whole(self, checkpoint: CheckpointFile) -> bool:
-        """Whether all parts of a checkpoint are there."""
+    def is_whole(self, checkpoint: _CheckpointFile) -> bool:
+        """Tells whether all parts of a checkpoint are there."""
         beside = [c for c in self.checkpoints if (c.version, c.parts) == (checkpoint.version, checkpoint.parts)]
         return checkpoint.parts == 0 or len(beside) == checkpoint.parts
 

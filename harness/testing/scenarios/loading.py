@@ -1,7 +1,8 @@
-"""YAML as scenarios use it: the core types of YAML 1.2, read strictly and written so that a person likes to read it.
+"""Scenario files: found, read and written.
 
-`yes`, `no`, `on` and dates are text here, as YAML 1.2 has it; a key that stands twice is an error; anchors, tags and
-merge keys are not read.
+YAML is read strictly, in the core types of YAML 1.2: `yes`, `no`, `on` and dates are text; a key that stands twice is
+an error; anchors, tags and merge keys are not read. A key that nobody knows, a value of the wrong type, or a feature
+that does not exist is a RequestError that names the file and the key. Operations are checked when they run.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def _may_be_deep(text: str) -> bool:
-    """Whether it is worth to look: brackets open at most so often, and blocks begin at most twice in a column."""
+    """Tells whether a look pays: brackets open at most so often, and blocks begin at most twice in a column."""
     brackets = text.count("[") + text.count("{")
     return brackets + 2 * max(map(len, _INDENT.findall(text))) >= _DEEPEST
 
@@ -184,7 +185,7 @@ def _is_short(item: Any, line: str) -> bool:
 
 
 def _has_rows(item: Any) -> bool:
-    """Whether several lists or mappings stand in one list, at any level: such stand one below the other."""
+    """Tells whether a list holds several lists or mappings, at any level: they stand one below the other."""
     match item:
         case list() | tuple():
             nested = [v for v in item if isinstance(v, list | tuple | Mapping)]
@@ -253,7 +254,7 @@ _SELECTORS: dict[SelectorKind, tuple[type, ...]] = {
 
 
 def fixtures_directory() -> Path:
-    """Where the scenarios are: beside the package in a checkout, inside it in an installed wheel.
+    """The folder of the scenarios: beside the package in a checkout, inside it in an installed wheel.
 
     Raises:
         RequestError: there are none; then the installation is not whole.

@@ -20,7 +20,7 @@ SelectorKind: TypeAlias = Literal["current", "snapshot", "ref", "version", "time
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Which point of a table's history is read, as a scenario says it.
+    """A point of a table's history, as a scenario says it.
 
     value: a commit's label (`snapshot`), a branch or tag (`ref`), a number (`version`), milliseconds since 1970 UTC or
         a commit's label (`timestamp`), the first and last version of a range of changes (`changes`); None: `current`.
@@ -45,7 +45,7 @@ class ExpectedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One read and what it must give, as a scenario says it; exactly one of `rows` and `error`, unless `open`.
+    """A read and what it must give, as a scenario says it; either `rows` or `error`, unless `open`.
 
     columns: names in the order wanted; None: all. where: a boolean SQL expression in DuckDB's dialect.
     rows: lists in the order of the columns or mappings, natural values (see `values`), or a mapping that counts them
@@ -70,7 +70,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One table, how it came to be, and what reading it must give.
+    """A table, its history, and what reading it must give.
 
     name: its path below `fixtures/`, without the ending: `iceberg/deletes/own-commit`.
     path: the file; None: made in memory. clauses: rule numbers (`iceberg 4.7`), traps, sections of a specification.
@@ -229,7 +229,7 @@ class Built:
 
     @property
     def address(self) -> str:
-        """What to open: the directory, or the metadata file where the directory alone does not tell which it is."""
+        """The address to open: the directory, or the metadata file if the directory does not tell it."""
         if self.metadata_path is None or next(self.metadata_path.parent.glob("v*.json"), None) is not None:
             return str(self.location)
         return str(self.metadata_path)

@@ -1,4 +1,4 @@
-"""Whether a reader gives what a scenario expects: every read has one of a few outcomes."""
+"""Holds reads against what a scenario expects: every read has one of a few outcomes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Verdict: TypeAlias = Matched | Differs | Accepted | Raised | Undecided
 
 
 def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation], pa.Table]) -> Verdict:
-    """What comes of one read.
+    """The outcome of one read.
 
     read: gives the rows; any HarnessError that it raises is an outcome, other exceptions go on.
     """
@@ -116,7 +116,7 @@ def _verdict(
 
 
 def agrees(error: HarnessError, expected: ExpectedError) -> bool:
-    """Whether an error is the one expected: its class or one below it, its cause, words of its message."""
+    """Tells whether an error is as expected: its class or one below it, its cause, words of its message."""
     return (
         isinstance(error, getattr(errors, expected.kind))
         and (expected.cause is None or error.cause == expected.cause)

@@ -1,4 +1,8 @@
-"""Rows as internal values as Arrow tables that carry field ids, in the physical types that data files have."""
+"""Stored rows as Arrow tables with field ids, in the physical types of data files; and files without a column.
+
+pyarrow writes a Parquet file without columns with a footer that counts no rows, and crashes on such an ORC file. So
+their few bytes are put together here.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ from harness.metadata.model.schema import (
 )
 
 
-def rows_without_columns(count: int) -> pa.Table:
+def _rows_without_columns(count: int) -> pa.Table:
     """A table of `count` rows and no column."""
     return pa.table({"_": pa.nulls(count)}).drop_columns(["_"])
 
@@ -125,14 +129,14 @@ _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value"
 
 
 def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: Marks) -> pa.Table:
-    """One column per field (unknown-typed ones have no column), ids as field metadata in the style of `marks`.
+    """A table with a column for each field of a known type, and ids in the style of `marks`.
 
     Raises:
         RequestError: a required field is null.
     """
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     if not fields:
-        return rows_without_columns(len(rows))
+        return _rows_without_columns(len(rows))
     arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
 

@@ -1,1 +1,1 @@
-"""harness.testing.conformance.reports."""
+"""Reports of a run: text, JSON and JUnit, and HTML."""

@@ -89,7 +89,7 @@ class _Page:
                 continue
             counts = Counter(case.outcome for case in cases)
             yield (
-                f'<td class="{worst(cases).value}"><a href="#f{row}-e{column}" title="{escaped(tally(counts))}">'
+                f'<td class="{_worst(cases).value}"><a href="#f{row}-e{column}" title="{escaped(tally(counts))}">'
                 f'{cell_text(cases)}</a><span class="aside"> {escaped(tally(counts))}</span></td>'
             )
         yield "</tr>"
@@ -144,14 +144,14 @@ class _Page:
         yield "</ul></section>"
 
 
-def worst(cases: Sequence[Case]) -> Outcome:
+def _worst(cases: Sequence[Case]) -> Outcome:
     """The outcome that colours a cell."""
     found = {case.outcome for case in cases}
     return next(outcome for outcome in SIGNS if outcome in found)
 
 
 def _is_quiet(case: Case) -> bool:
-    """Whether there is nothing to say."""
+    """Tells whether there is nothing to say."""
     return case.outcome is Outcome.PASS and not any(check.notes for check in case.checks)
 
 

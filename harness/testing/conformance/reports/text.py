@@ -50,19 +50,19 @@ def tally(counts: Counter[Outcome]) -> str:
 
 
 def lines_of(case: Case) -> Iterator[str]:
-    """What is to be said of a case: its reads that are not PASS, with the rows that differ; printable."""
+    """The reads of a case that are not PASS, with the rows that differ; printable."""
     if case.expected is not None:
         place = f"{case.expected.file}, line {case.expected.line}"
         yield visible(f"listed: {case.expected.reason} ({place})")
     for check in case.checks:
         if check.outcome is Outcome.PASS:
             continue
-        yield visible(f"{place_of(check)}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
+        yield visible(f"{_place_of(check)}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
         yield from ("  " + line for line in difference_of(check))
         yield from (visible(f"  note: {note}") for note in check.notes)
 
 
-def place_of(check: Check) -> str:
+def _place_of(check: Check) -> str:
     """`read 2, columns id at version 3: `; nothing where the scenario itself failed."""
     return f"read {check.number}, {check.read}: " if check.number else ""
 
@@ -104,7 +104,7 @@ def _case(case: Case) -> Iterator[str]:
 
 
 def _unsupported(run: Run) -> list[str]:
-    """One line per reason and engine: the reasons are few, the scenarios many."""
+    """A line for each reason and engine: reasons are few, scenarios many."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for case in run.cases:
         if case.outcome is Outcome.UNSUPPORTED:
@@ -164,7 +164,7 @@ SIGNS = {
     Outcome.PASS: "✓",
     Outcome.XPASS: "✓",
 }
-"""By outcome, the worst first."""
+"""Outcomes, the worst first."""
 
 
 def to_markdown(run: Run) -> str:

@@ -1,6 +1,6 @@
-"""Avro containers as header and blocks, and the numbers in them; records must use up their block (iceberg 2.14).
+"""Avro data files, decoded byte by byte: the container, its schema, and its records (iceberg 2.14, 7.3).
 
-The planner of `harness.testing` reads manifests through it, too.
+The oracle's planner reads the containers of manifests by it too.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def read_items(stream: io.BytesIO, decode: Callable[[io.BytesIO], Any]) -> Itera
 
 
 def take(stream: io.BytesIO, length: int) -> bytes:
-    """That many bytes. Raises ValueError if there are fewer."""
+    """So many bytes. Raises ValueError if there are fewer."""
     data = stream.read(length) if length >= 0 else b""
     if len(data) != length:
         raise ValueError("it ends early")
@@ -184,7 +184,7 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AvroType:
+class _AvroType:
     """A type of a writer's schema.
 
     column: what it stores; its name and id are those of the field that has the type, where there is one.
@@ -201,13 +201,8 @@ class AvroType:
         return replace(self.column, name=name, id=field_id if is_id else None)
 
 
-def parse_type(schema: Any) -> AvroType:
-    """The type that a writer's schema describes.
-
-    Raises:
-        UnsupportedAvroError: a union other than of null and one type, or a type that contains itself.
-        ValueError: no Avro schema.
-    """
+def _parse_type(schema: Any) -> _AvroType:
+    """The type that a writer's schema describes."""
     return _Names({}, (), Budget(MOST_TYPES, "types in its schema")).parse(schema, "")
 
 
@@ -284,7 +279,7 @@ class _Names:
     inside: tuple[str, ...]
     budget: Budget
 
-    def parse(self, schema: Any, namespace: str) -> AvroType:
+    def parse(self, schema: Any, namespace: str) -> _AvroType:
         self.budget.spend()  # types that each hold the next one twice are soon millions
         match schema:
             case str() if schema in _PRIMITIVES:
@@ -311,7 +306,7 @@ class _Names:
             case _:
                 raise ValueError("its schema has something that is no Avro type")
 
-    def union(self, branches: list[Any], namespace: str) -> AvroType:
+    def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
         if len(types) == 1:
             return types[0]
@@ -326,9 +321,9 @@ class _Names:
                 raise ValueError(f"a value is of branch {branch} of a union of 2")
             return None if branch == null else other.decode(stream)
 
-        return AvroType(other.column, decode, is_optional=True)
+        return _AvroType(other.column, decode, is_optional=True)
 
-    def declared(self, schema: Mapping[str, Any], full: str) -> AvroType:
+    def declared(self, schema: Mapping[str, Any], full: str) -> _AvroType:
         match schema["type"]:
             case "enum":
                 return _enum([str(symbol) for symbol in schema.get("symbols", ())])
@@ -339,7 +334,7 @@ class _Names:
             case _:
                 return self.record(schema, full)
 
-    def record(self, schema: Mapping[str, Any], full: str) -> AvroType:
+    def record(self, schema: Mapping[str, Any], full: str) -> _AvroType:
         below = _Names(self.known, (*self.inside, full), self.budget)
         fields = schema.get("fields")
         if not isinstance(fields, list) or not all(
@@ -351,23 +346,23 @@ class _Names:
             raise ValueError("its schema has two fields of one name")
         types = [below.parse(f["type"], full.rpartition(".")[0]) for f in fields]
         parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
-        return AvroType(
+        return _AvroType(
             Column(name="", id=None, type="struct", parts=parts), lambda stream: tuple(t.decode(stream) for t in types)
         )
 
-    def array(self, schema: Mapping[str, Any], item: AvroType) -> AvroType:
+    def array(self, schema: Mapping[str, Any], item: _AvroType) -> _AvroType:
         if schema.get("logicalType") != "map":
             part = item.named("element", schema.get("element-id"))
-            return AvroType(
+            return _AvroType(
                 Column(name="", id=None, type="list", parts=(part,)), lambda s: list(read_items(s, item.decode))
             )
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
             raise ValueError("its schema has a map whose items are no records of key and value")
         column = Column(name="", id=None, type="map", parts=item.column.parts)
-        return AvroType(column, lambda stream: _with_keys(list(read_items(stream, item.decode))))
+        return _AvroType(column, lambda stream: _with_keys(list(read_items(stream, item.decode))))
 
 
-def _primitive(name: str, schema: Mapping[str, Any]) -> AvroType:
+def _primitive(name: str, schema: Mapping[str, Any]) -> _AvroType:
     """A primitive type as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
     type_, decode = _PRIMITIVES[name]
     annotation = (str(schema.get("logicalType")), name)
@@ -376,7 +371,7 @@ def _primitive(name: str, schema: Mapping[str, Any]) -> AvroType:
     return _decimal(_LOGICAL.get(annotation, type_), decode, schema)
 
 
-def _fixed(schema: Mapping[str, Any]) -> AvroType:
+def _fixed(schema: Mapping[str, Any]) -> _AvroType:
     size = schema.get("size")
     if not isinstance(size, int) or size < 0:
         raise ValueError(f"its schema has a fixed type of size {size!r}")
@@ -384,13 +379,13 @@ def _fixed(schema: Mapping[str, Any]) -> AvroType:
     return _decimal(UuidType() if is_uuid else FixedType(size), lambda stream: take(stream, size), schema)
 
 
-def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> AvroType:
+def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
     """The type, or the decimal that its bytes are annotated to be: big-endian two's complement of any length."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, BinaryType | FixedType)
     is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
     if not is_annotated or not is_sized or not precision:
-        return AvroType(Column(name="", id=None, type=type_), decode)
+        return _AvroType(Column(name="", id=None, type=type_), decode)
 
     def number(stream: io.BytesIO) -> Decimal:
         unscaled = int.from_bytes(decode(stream), "big", signed=True)
@@ -398,24 +393,24 @@ def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[s
             raise ValueError(f"a value has more than {precision} digits")
         return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
-    return AvroType(Column(name="", id=None, type=DecimalType(precision, scale)), number)
+    return _AvroType(Column(name="", id=None, type=DecimalType(precision, scale)), number)
 
 
-def _enum(symbols: list[str]) -> AvroType:
+def _enum(symbols: list[str]) -> _AvroType:
     def decode(stream: io.BytesIO) -> bytes:
         index = read_long(stream)
         if not 0 <= index < len(symbols):
             raise ValueError(f"enum symbol {index} of {len(symbols)}")
         return symbols[index].encode()
 
-    return AvroType(Column(name="", id=None, type=StringType()), decode)
+    return _AvroType(Column(name="", id=None, type=StringType()), decode)
 
 
-def _map(schema: Mapping[str, Any], value: AvroType) -> AvroType:
-    key = AvroType(Column(name="", id=None, type=StringType()), _text)
+def _map(schema: Mapping[str, Any], value: _AvroType) -> _AvroType:
+    key = _AvroType(Column(name="", id=None, type=StringType()), _text)
     parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
     column = Column(name="", id=None, type="map", parts=parts)
-    return AvroType(column, lambda stream: list(read_items(stream, lambda s: (key.decode(s), value.decode(s)))))
+    return _AvroType(column, lambda stream: list(read_items(stream, lambda s: (key.decode(s), value.decode(s)))))
 
 
 def _with_keys(pairs: list[Any]) -> list[Any]:
@@ -438,7 +433,7 @@ def open_avro(data: bytes) -> StoredFile:
     container = open_container(data)
     if "avro.schema" not in container.header:
         raise ValueError("its header has no avro.schema")
-    root = parse_type(json.loads(container.header["avro.schema"]))
+    root = _parse_type(json.loads(container.header["avro.schema"]))
     if root.column.type != "struct" or root.is_optional:
         raise UnsupportedAvroError("its root is not a record")
     return StoredFile(columns=root.column.parts, rows=container.records(root.decode))

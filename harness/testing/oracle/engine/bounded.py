@@ -1,4 +1,4 @@
-"""How much the oracle makes of a file before it gives up: one number for each kind of claim, and no option.
+"""Limits of the oracle: one number for each kind of claim of a file, and no option.
 
 The oracle reads what tests wrote, and judges; so it needs no more than to end, whatever it is given. Its numbers are
 those of `harness.storage.limits`, said again, because it shares nothing with what it judges.
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_BYTES = 256 << 20
-"""Of a block or a document after decompression."""
+"""Bytes of a block or a document after decompression."""
 
 MOST_VALUES = 8_000_000
-"""Of one JSON document, an object's keys counted too."""
+"""Values of a JSON document, an object's keys counted too."""
 
 MOST_EMPTY = 1 << 20
 """Values of a file that take no byte of it."""
@@ -25,14 +25,14 @@ MOST_POSITIONS = 1 << 24
 """Deleted rows of one data file, each of which is a number of Python's in a set."""
 
 MOST_TYPES = 100_000
-"""In one schema, a named type counted at each use."""
+"""Types of a schema, a named type counted at each use."""
 
 _PIECE = 1 << 20
 
 
 @dataclass(slots=True)
 class Budget:
-    """What may still come of one thing. what: names it in the error."""
+    """The number of things that may still come. what: their name in the error."""
 
     left: int
     what: str
@@ -45,7 +45,7 @@ class Budget:
 
 
 def check(found: int, most: int, what: str) -> None:
-    """Raises ValueError if there is more than the oracle takes."""
+    """Refuses, by ValueError, more than the oracle takes."""
     if found > most:
         raise ValueError(f"{found} {what} are more than the oracle reads, which is {most}")
 
@@ -60,12 +60,12 @@ def inflated(data: bytes, *, wbits: int) -> tuple[bytes, bytes]:
 
 
 def bunzipped(data: bytes) -> tuple[bytes, bytes]:
-    """As `inflated`, of bzip2."""
+    """The content of a bzip2 stream, as `inflated`."""
     return _whole(bz2.BZ2Decompressor(), data)
 
 
 def unxzed(data: bytes) -> tuple[bytes, bytes]:
-    """As `inflated`, of xz, whose dictionary may take as much memory as the content."""
+    """The content of an xz stream, as `inflated`. Its dictionary may take as much memory as the content."""
     return _whole(lzma.LZMADecompressor(memlimit=MOST_BYTES), data)
 
 

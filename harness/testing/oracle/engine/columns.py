@@ -1,4 +1,4 @@
-"""Where a column of the table comes from in one file: found by id or by name, converted, or made up.
+"""The columns of a table in one file: found by id or by name, converted, or made up.
 
 For every wanted field a function is made, from the values of one level of the file (the row, or a struct in it) to the
 field's value as internal values (see `harness.metadata.model.schema`). Nothing is looked up while rows are read.
@@ -45,25 +45,16 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.conversions import Conversion, delta_conversion, iceberg_conversion
 from harness.testing.oracle.engine.stored import Column, StoredFile
 
-# Variants as JSON text, row by row: shredded parts are put together here (iceberg 6.15).
-#
-# How a single variant value is spelled, and the binary encoding, are shared with the other engines:
-# `harness.metadata.files`.
 
-
-def is_variant(column: Column) -> bool:
-    """Whether a struct has the parts of a variant."""
+def _is_variant(column: Column) -> bool:
+    """Tells whether a struct has the parts of a variant."""
     names = {part.name for part in column.parts}
     known = names <= {"metadata", "value", "typed_value"}
     return column.type == "struct" and known and "metadata" in names and len(names) > 1
 
 
-def variant_json(column: Column, group: Any) -> str:
-    """A stored variant that is not SQL's null.
-
-    Raises:
-        CorruptFileError, UnsupportedError: it cannot be decoded.
-    """
+def _variant_json(column: Column, group: Any) -> str:
+    """The JSON text of a stored variant that is not SQL's null; shredded parts are put together (iceberg 6.15)."""
     parts = _parts(column, group)
     metadata = parts["metadata"][1]
     if metadata is None:
@@ -144,7 +135,7 @@ def _single(column: Column, value: Any) -> str:
 Level: TypeAlias = Sequence[Any]
 """The values of a level's columns in the file's order."""
 Reader: TypeAlias = Callable[[Level], Any]
-"""From a level of the file to the value of one field."""
+"""Reads the value of a field from a level of the file."""
 
 _OLDEST_DAY = -141_427
 """1582-10-15 in days since 1970: dates from then on are the same in both calendars (delta T20)."""
@@ -221,13 +212,13 @@ class FileColumns:
         return self._reader(wanted, self.columns, wanted.name)
 
     def place_of(self, wanted: Field) -> int | None:
-        """Where the file stores a top-level field, None if the field comes from elsewhere."""
+        """The place of a top-level field in the file; None: the field comes from elsewhere."""
         if self._is_constant(wanted) or isinstance(wanted.type, UnknownType):
             return None
         return self._find(wanted, self.columns, wanted.name)
 
     def provides(self, wanted: Field) -> bool:
-        """Whether something gives a value to the one field at the bottom of `wanted`: file, partition or default."""
+        """Tells whether file, partition or default gives a value to the field at the bottom of `wanted`."""
         return self._provides(wanted, self.columns, wanted.name)
 
     def stored_metadata(self, wanted: Field, name: str | None) -> Reader | None:
@@ -300,7 +291,7 @@ class FileColumns:
         return value
 
     def _converted(self, wanted: Field, column: Column, path: str) -> Conversion:
-        """From a stored value that is not null to the field's."""
+        """Converts a stored value that is not null to the field's."""
         if isinstance(column.type, UnknownType):
             return _always(None)
         if self.by_position and (children(wanted.type) or column.parts):
@@ -317,8 +308,8 @@ class FileColumns:
                 return lambda items: [item((x,)) for x in items]
             case MapType(key=key, value=value), "map":
                 return self._map(key, value, column, path)
-            case VariantType(), "struct" if is_variant(column):
-                return lambda group: variant_json(column, group)
+            case VariantType(), "struct" if _is_variant(column):
+                return lambda group: _variant_json(column, group)
             case _, "struct" | "list" | "map":
                 self._incompatible(wanted, str(column.type), path)
             case type_, stored:
@@ -336,7 +327,7 @@ class FileColumns:
         return lambda pairs: [(keys((k,)), values((v,))) for k, v in pairs]
 
     def _is_whole(self, wanted: Field, column: Column) -> bool:
-        """Whether the file has the field and everything below it."""
+        """Tells whether the file has the field and everything below it."""
         if isinstance(wanted.type, UnknownType) or isinstance(column.type, UnknownType):
             return False
         if isinstance(wanted.type, StructType) and column.type == "struct":

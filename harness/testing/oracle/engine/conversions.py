@@ -100,7 +100,7 @@ def _doubles(stream: io.BytesIO, order: str, count: int) -> bytes:
 
 
 Conversion: TypeAlias = Callable[[Any], Any]
-"""From a stored value that is not null to the table's; raises ValueError for one that does not fit."""
+"""Converts a stored value that is not null to the table's. Raises ValueError if it does not fit."""
 
 _DAY_MICROS = 86_400_000_000
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
@@ -109,7 +109,7 @@ _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 
 
 def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
-    """How an Iceberg table reads a stored type (iceberg 5.12, 6.1 to 6.13); None: it cannot."""
+    """The conversion of a stored type in an Iceberg table (iceberg 5.12, 6.1 to 6.13); None: there is none."""
     match wanted, stored:
         case IntegerType(bits=bits), IntegerType(bits=width) if width <= bits:
             return _same
@@ -144,7 +144,7 @@ def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
 
 
 def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
-    """How a Delta table reads a stored type (delta T16, T18, T22 to T24); None: it cannot."""
+    """The conversion of a stored type in a Delta table (delta T16, T18, T22 to T24); None: there is none."""
     match wanted, stored:
         case IntegerType(bits=bits), IntegerType(bits=width) if width <= max(bits, 32):
             return lambda value: _integer(value, bits)

@@ -1,4 +1,7 @@
-"""Opens data and delete files, whatever their format, and says in harness's errors why one cannot be read."""
+"""Opens data and delete files of every format, Parquet and ORC by pyarrow. Failures become harness's errors.
+
+Arrow fields of an ORC file carry the attributes of its types (iceberg 7.4).
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,8 @@ from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_a
 from harness.testing.oracle.engine.stored import Column, Row, StoredFile, rows_of
 
 
-def open_orc(data: bytes) -> StoredFile:
-    """The columns and rows of an ORC file; timestamps come in nanos.
-
-    Raises:
-        pyarrow.ArrowException, OSError: the file cannot be read, or has a timestamp that nanos cannot hold.
-        ValueError: two columns of one struct have one name.
-    """
+def _open_orc(data: bytes) -> StoredFile:
+    """The columns and rows of an ORC file; timestamps come in nanos."""
     file = pyarrow.orc.ORCFile(pa.BufferReader(data))
     table = file.read()
     if not table.schema:  # pyarrow loses the rows of a file without columns
@@ -126,12 +124,8 @@ def _binary(field: pa.Field) -> Type:
 _BATCH_ROWS = 4096
 
 
-def open_parquet(data: bytes) -> StoredFile:
-    """The columns and rows of a Parquet file. INT96 timestamps come in micros (iceberg 6.9).
-
-    Raises:
-        pyarrow.ArrowException, OSError: the file cannot be read; also while its rows are taken.
-    """
+def _open_parquet(data: bytes) -> StoredFile:
+    """The columns and rows of a Parquet file. INT96 timestamps come in micros (iceberg 6.9)."""
     file = pq.ParquetFile(
         pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False, pre_buffer=False
     )
@@ -229,7 +223,7 @@ _PHYSICAL: dict[str, Type] = {
 
 
 def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
-    """What a writer says of its calendar; Spark before 3.0 wrote everything in the old one (delta T20)."""
+    """The kinds of columns in the old calendar. Spark before 3.0 wrote everything in it (delta T20)."""
     found = set()
     if b"org.apache.spark.legacyDateTime" in footer:
         found.add("dates")
@@ -242,7 +236,7 @@ def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
 
 
 def shown(path: str, physical: str) -> str:
-    """How messages call a file."""
+    """The name of a file in messages."""
     return path if path == physical else f"{path} ({physical})"
 
 
@@ -303,11 +297,11 @@ def _opened(data: bytes, file_format: str) -> StoredFile:
         raise EncryptedTableError("Cannot read an encrypted file", rule="iceberg 2.19")
     match file_format:
         case "parquet":
-            return open_parquet(data)
+            return _open_parquet(data)
         case "avro":
             return open_avro(data)
         case "orc":
-            return open_orc(data)
+            return _open_orc(data)
         case other:
             raise UnsupportedError(
                 f"Cannot read a file: its format {other!r} is not supported",

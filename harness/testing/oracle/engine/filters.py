@@ -102,7 +102,7 @@ def _both(compute: Callable[[Any, Any], Any], left: Term, right: Term, type_: Ty
 
 
 def _integers(sign: str, left: Term, right: Term, a: int, b: int) -> Term:
-    """In the wider type; a literal takes the other side's type if it fits."""
+    """Computes in the wider type; a literal takes the other side's type if it fits."""
     if isinstance(right.literal, int) and not isinstance(left.literal, int) and _fits(right.literal, a):
         bits = a
     elif isinstance(left.literal, int) and not isinstance(right.literal, int) and _fits(left.literal, b):
@@ -125,7 +125,7 @@ def _fitting(value: int | None, bits: int) -> int | None:
 
 
 def _floats(sign: str, left: Term, right: Term) -> Term:
-    """In DOUBLE if one side is, else in FLOAT."""
+    """Computes in DOUBLE if one side is DOUBLE, else in FLOAT."""
     is_double = any(t.type == FloatType(64) for t in (left, right))
     bits: Literal[32, 64] = 64 if is_double else 32
     rounded = float if is_double else single

@@ -39,17 +39,12 @@ from harness.testing.oracle.engine.stored import Row
 __all__ = ["name", "to_arrow", "version"]
 
 
-# Whether a file's own partition column contradicts its partition tuple (iceberg 5.3).
-#
-# A file that was imported may have ids that collide with the table's, so that a field id leads to another column.
-
-
 _COMPARABLE = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What the rows have held so far."""
+    """The values of a column in the rows so far."""
 
     wanted: Field
     read: Reader
@@ -70,7 +65,7 @@ class _Seen:
 
     @property
     def is_conflict(self) -> bool:
-        """Whether no row can be of the partition: all null, none null, or all on one side of its value."""
+        """Tells whether no row can be of the partition: all null, none null, or all on one side of its value."""
         if self.rows == 0:
             return False
         if self.value is None:
@@ -80,16 +75,19 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCheck:
-    """Watches the rows of one file."""
+class _PartitionCheck:
+    """Checks that a file's own partition column does not contradict its partition tuple (iceberg 5.3).
+
+    An imported file may have ids that collide with the table's, so that a field id leads to another column.
+    """
 
     columns: FileColumns
     seen: list[_Seen] = field(default_factory=list)
 
     @staticmethod
-    def of(columns: FileColumns, wanted: Sequence[Field]) -> PartitionCheck:
+    def of(columns: FileColumns, wanted: Sequence[Field]) -> _PartitionCheck:
         """Watches the wanted columns of a Parquet file that have a partition value and are stored nevertheless."""
-        check = PartitionCheck(columns)
+        check = _PartitionCheck(columns)
         if columns.file_format != "parquet":
             return check
         for f in {f.id: f for f in wanted}.values():
@@ -124,10 +122,10 @@ class PartitionCheck:
                 )
 
 
-def metadata_reader(
+def _metadata_reader(
     plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Field, columns: FileColumns
 ) -> Callable[[Row, int], Any]:
-    """From a row of a file and its position to a metadata column's value.
+    """Reads a metadata column by a row of a file and its position (iceberg 5.17, 5.18; delta W2, W3).
 
     Args:
         plan: what is read.
@@ -140,7 +138,7 @@ def metadata_reader(
     stored = columns.stored_metadata(column, plan.materialized.get(column.name))
 
     def own(row: Row, inherited: Any) -> Any:
-        """What the file holds itself, or else what it inherits."""
+        """The value of the file itself, or else the inherited one."""
         value = None if stored is None else stored(row)
         return inherited if value is None else value
 
@@ -167,7 +165,7 @@ def metadata_reader(
             raise AssertionError(f"no metadata column is called {other}")
 
 
-def table_of(rows: Sequence[Sequence[Any]], columns: Sequence[Field]) -> pa.Table:
+def _table_of(rows: Sequence[Sequence[Any]], columns: Sequence[Field]) -> pa.Table:
     """The table of `rows`, whose values are in the order of `columns`.
 
     Every field may be null, at every level: tables hold nulls in required columns (iceberg 5.13).
@@ -210,7 +208,7 @@ def _structs(values: list[Any], fields: tuple[Field, ...]) -> pa.Array:
 
 
 def _flat(values: list[Any]) -> tuple[pa.Array, list[Any]]:
-    """Where each list starts, null where it is null, and the items of all."""
+    """The offsets of lists, null for a null list, and the items of all."""
     offsets: list[int | None] = []
     items: list[Any] = []
     for value in values:
@@ -236,7 +234,7 @@ _METADATA_IDS = frozenset(f.id for f in METADATA.values())
 _DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
 
 ValueOf = Callable[[Row, int, bool], Any]
-"""From a row of the file, its position, and whether it is deleted, to a column's value."""
+"""The value of a column, by a row of the file, its position, and whether it is deleted."""
 
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
@@ -248,7 +246,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     """
     try:
         rows = list(_rows(plan))
-        return table_of(rows, plan.columns)
+        return _table_of(rows, plan.columns)
     except HarnessError as error:
         error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
         raise
@@ -268,12 +266,7 @@ def _rows(plan: ScanPlan) -> Iterator[Sequence[Any]]:
 
 
 def _columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
-    """The columns of the plan's filter, and after them its others, each once.
-
-    Raises:
-        SchemaMismatchError: a struct has fields whose names differ only by case, which not every engine can show.
-        UnsupportedError: a type that is not known, whether a file has the column or not.
-    """
+    """The columns of the plan's filter, and after them its others, each once."""
     of_filter = () if plan.filter is None else plan.filter.columns
     columns = tuple({f.id: f for f in (*of_filter, *plan.columns)}.values())
     for path, f in walk(columns):
@@ -292,7 +285,7 @@ def _columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _RowFilter:
-    """What a plan's filter asks of a row.
+    """A plan's filter on a row.
 
     columns: those that it names; a row begins with them.
     """
@@ -301,7 +294,7 @@ class _RowFilter:
     columns: Sequence[Field]
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Whether the filter is true for a row; false and unknown are the same (iceberg 3.1)."""
+        """Tells whether the filter is true for a row; false and unknown are the same (iceberg 3.1)."""
         return self.condition({f.id: value for f, value in zip(self.columns, values, strict=True)}) is True
 
 
@@ -314,7 +307,7 @@ def _row_filter(plan: ScanPlan, columns: Sequence[Field]) -> _RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One data file with everything that its rows need.
+    """A data file with everything that its rows need.
 
     entry: its row of `ScanPlan.files`.
     values: per column to read, how a row has it.
@@ -327,7 +320,7 @@ class _File:
     values: Sequence[ValueOf]
     deletes: Sequence[tuple[RowKey, frozenset[Key]]]
     positions: frozenset[int]
-    check: PartitionCheck
+    check: _PartitionCheck
     shows_deleted: bool
     exact_rows: int | None
 
@@ -359,7 +352,7 @@ class _File:
             values=[_value_of(plan, ordinal, entry, f, found) for f in columns],
             deletes=[(key_reader(delete, found), killed) for delete, killed in hits],
             positions=positions,
-            check=PartitionCheck.of(found, [*wanted, *keys]),
+            check=_PartitionCheck.of(found, [*wanted, *keys]),
             shows_deleted=any(f.id == _DELETED for f in columns),
             exact_rows=entry["record_count"] if counts else None,
         )
@@ -399,25 +392,10 @@ def _value_of(plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Fi
     if column.id == _DELETED:
         return lambda _row, _position, is_dead: is_dead
     if column.id in _METADATA_IDS:
-        place = metadata_reader(plan, ordinal, entry, column, found)
+        place = _metadata_reader(plan, ordinal, entry, column, found)
         return lambda row, position, _: place(row, position)
     read = found.reader(column)
     return lambda row, _position, _dead: read(row)
-
-
-# The oracle: a `ScanPlan` run in plain Python, row by row; slow, and meant to be seen to be right.
-#
-#     to_arrow(plan)      the rows, in the plan's exact Arrow types
-#     name, version()     as `harness.engines.registry.Engine` wants them
-#
-# Below the plan it shares nothing with the other engines but the spelling of variants (`variants`):
-#
-#     files, parquet_file, orc_file, avro_file, stored    bytes → columns and rows as stored
-#     columns, conversions, variants, conflicts           what a table's field is in one file
-#     positions, bitmaps, equality                        deletes, as sets
-#     metadata                                            where a row is
-#     filters, sql_types, sql_text, arithmetic            the filter, in three-valued logic
-#     reading, results                                    the way of a row from file to Arrow
 
 
 name = "oracle"

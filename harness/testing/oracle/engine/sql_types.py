@@ -41,12 +41,8 @@ _ZONE = r"(Z|[+-]\d{2}(?::?\d{2})?)?"
 _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def value_of_text(text: str, type_: Type) -> Any:
-    """The value of `type_` that DuckDB makes of a text.
-
-    Raises:
-        UnsupportedError: it makes none, or the form is not a usual one.
-    """
+def _value_of_text(text: str, type_: Type) -> Any:
+    """The value of `type_` that DuckDB makes of a text."""
     value = _parsed(text, type_)
     if value is None:
         raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not read {text!r} as {type_}")
@@ -235,7 +231,7 @@ def _common(left: Type, right: Type) -> Type:
 def _cast(term: Term, wanted: Type) -> Evaluate:
     """The term in the type of its comparison; exact numbers stay as they are."""
     if isinstance(term.literal, str):
-        value = value_of_text(term.literal, wanted)
+        value = _value_of_text(term.literal, wanted)
         return _ordered(lambda _: value, wanted)
     convert = _conversion(term.type, wanted)
     return _ordered(lambda row: _unless_null(convert, term.evaluate(row)), wanted)
@@ -309,7 +305,7 @@ def explicit_cast(term: Term, wanted: Type) -> Term:
         UnsupportedError: the oracle does not know the cast.
     """
     if isinstance(term.literal, str):
-        return constant(wanted, value_of_text(term.literal, wanted))
+        return constant(wanted, _value_of_text(term.literal, wanted))
     convert = _explicit(term.type, wanted)
     return Term(wanted, lambda row: _unless_null(convert, term.evaluate(row)))
 
@@ -324,7 +320,7 @@ def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
             return lambda value: as_float(value, bits)
         case DecimalType(scale=scale), IntegerType() | DecimalType() if _scale(type_) <= scale:
             checked = _within(10 ** (wanted.precision - scale))
-            return lambda value: checked(scaled(value, scale))
+            return lambda value: checked(_scaled(value, scale))
         case DateType(), TimestampType(unit=unit):
             day = _DAY_MICROS * (1000 if unit == "ns" else 1)
             return lambda value: value // day
@@ -336,7 +332,7 @@ def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
             raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not cast {type_} to {wanted}")
 
 
-def scaled(value: int | Decimal, scale: int) -> Decimal:
+def _scaled(value: int | Decimal, scale: int) -> Decimal:
     """A number with `scale` digits after the point, which it does not exceed."""
     number = Decimal(value)
     sign, digits, exponent = number.as_tuple()

@@ -1,4 +1,4 @@
-"""What a data file holds, in the oracle's own words: its columns, and its rows as plain Python values.
+"""A data file in the oracle's own words: its columns, and its rows as plain Python values.
 
 A stored value is what the file's bytes say, before any table has a word in it:
 
@@ -22,7 +22,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column or nested field of a file.
+    """A column or nested field of a file.
 
     id: the field id; None: the file gives none.
     type: of a single value, or the kind of a nested one.

@@ -1,4 +1,4 @@
-"""Plans a read of a Delta table."""
+"""Plans a read of a Delta table, at a version or time (delta L33 to L36), as its catalog answers (frontier F4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from harness.testing.oracle.planner.documents import Request
 from harness.testing.oracle.planner.vectors import Target, Vectors, vector_path
 
 
-def version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> int:
+def _version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> int:
     """The last version that was there at a time, inclusive.
 
     Raises:
@@ -126,7 +126,7 @@ def known(log: Log, request: Request, storage: Storage) -> Log:
     return _until(log, last + 1 if last + 1 in log.commits else last)
 
 
-def check_known(latest: State, request: Request) -> None:
+def _check_known(latest: State, request: Request) -> None:
     """Refuses a table that its catalog manages and that nobody was asked about, and the reverse.
 
     Raises:
@@ -238,10 +238,10 @@ def _state(request: Request, log: Log, storage: Storage) -> State:
     if request.published_only and not is_catalog_managed(latest):
         log = published
         latest = load(log, None, storage)
-    check_known(latest, request)
+    _check_known(latest, request)
     version = request.version if request.snapshot_id is None else request.snapshot_id
     if request.timestamp_ms is not None:
-        version = version_at(request.timestamp_ms, log, latest, storage)
+        version = _version_at(request.timestamp_ms, log, latest, storage)
     return latest if version is None else load(log, version, storage)
 
 

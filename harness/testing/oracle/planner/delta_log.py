@@ -1,4 +1,8 @@
-"""Paths in a Delta log: URI references to the files that they name (delta L38 to L41)."""
+"""The log of a Delta table: its files, paths and actions, and the state that replaying gives (delta sections 1 and 2).
+
+Commits are replayed from the oldest base from which they are all there, version 0 if it is left. So checkpoints are
+read only where nothing else remains, compacted commits and `_last_checkpoint` never: this is what is independent here.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +97,7 @@ def _normal(path: str) -> str:
 
 
 def _remote(uri: str) -> str:
-    """Without `.` and `..` segments."""
+    """The URI without `.` and `..` segments."""
     kept: list[str] = []
     for segment in uri.split("/"):
         if segment == "..":
@@ -101,12 +105,6 @@ def _remote(uri: str) -> str:
         elif segment != ".":
             kept.append(segment)
     return "/".join(kept)
-
-
-# The log of a Delta table: what lies in it, and the state that replaying it gives (delta sections 1 and 2).
-#
-# The independence: commits are replayed from the oldest base from which they are all there, version 0 if it is left. So
-# checkpoints are read only where nothing else remains, compacted commits and `_last_checkpoint` never.
 
 
 Action: TypeAlias = tuple[str, dict[str, Any]]
@@ -144,7 +142,7 @@ _NEEDED = {
 _VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardinality": int}
 
 
-def commit_actions(data: bytes, *, file: str) -> list[Action]:
+def _commit_actions(data: bytes, *, file: str) -> list[Action]:
     """The actions of a commit, a line each; lines that are blank, and actions that are not known, are passed over.
 
     Raises:
@@ -156,16 +154,12 @@ def commit_actions(data: bytes, *, file: str) -> list[Action]:
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():
             value = parse_json(line, file=f"{file}, line {number}")
-            actions += checked_actions(value, file=f"{file}, line {number}")
+            actions += _checked_actions(value, file=f"{file}, line {number}")
     return actions
 
 
-def checked_actions(value: Any, *, file: str) -> list[Action]:
-    """The action of one line or row; none where it is not known.
-
-    Raises:
-        CorruptFileError: several actions, or a field that is missing or of another type.
-    """
+def _checked_actions(value: Any, *, file: str) -> list[Action]:
+    """The action of one line or row; none where it is not known."""
     if not isinstance(value, dict):
         raise _corrupt(f"got {value!r:.80}, expected an object", file)
     known = [(name, body) for name, body in value.items() if name in _FIELDS and body is not None]
@@ -173,7 +167,7 @@ def checked_actions(value: Any, *, file: str) -> list[Action]:
         raise _corrupt(f"{len(known)} actions in one", file)
     try:
         for name, body in known:
-            _delta_actions_check(name, body, file)
+            _check_action(name, body, file)
     except CorruptFileError:
         raise
     except InvalidTableError as error:
@@ -182,7 +176,7 @@ def checked_actions(value: Any, *, file: str) -> list[Action]:
 
 
 def identity(body: Mapping[str, Any]) -> str:
-    """What tells one deletion vector of a file from another; empty without one (delta R1)."""
+    """The identity of a file's deletion vector; empty without a vector (delta R1)."""
     vector = body.get("deletionVector")
     if vector is None:
         return ""
@@ -190,7 +184,7 @@ def identity(body: Mapping[str, Any]) -> str:
     return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
-def _delta_actions_check(name: str, body: Any, file: str) -> None:
+def _check_action(name: str, body: Any, file: str) -> None:
     for key in _NEEDED.get(name, ()):
         needed(body, key, _FIELDS[name][key], file=file)
     if not isinstance(body, dict):
@@ -234,7 +228,7 @@ _COLUMNS = {
 _MAPS = ("partitionValues", "configuration")
 
 
-def checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
+def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
     """The actions in the files of one checkpoint, those of its sidecars included; tombstones are left out (L18).
 
     Raises:
@@ -280,7 +274,7 @@ def _sidecar_path(sidecar: dict[str, Any], top: str) -> str:
 def _read(path: str, storage: Storage) -> list[Action]:
     data = storage.read(path)
     if path.endswith(".json"):
-        return commit_actions(data, file=path)
+        return _commit_actions(data, file=path)
     wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
     try:
         parquet = pq.ParquetFile(io.BytesIO(data))
@@ -294,7 +288,7 @@ def _read(path: str, storage: Storage) -> list[Action]:
     known = [{name: body for name, body in row.items() if name not in others} for row in rows]
     if any(sum(body is not None for body in row.values()) > 1 for row in known):
         raise _lost("a row of the checkpoint holds several actions", path, "delta L17")
-    return [action for row in known for action in checked_actions(_action(row), file=path)]
+    return [action for row in known for action in _checked_actions(_action(row), file=path)]
 
 
 def _check_column(paths: Sequence[str], storage: Storage) -> None:
@@ -382,7 +376,7 @@ class Log:
         """The actions of a commit."""
         path = self.path(self.commits[version].name)
         data = self.held[version] if version in self.held else storage.read(path)
-        return commit_actions(data, file=path)
+        return _commit_actions(data, file=path)
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
         """The bases of a version, oldest first: (-1, ()) is the empty table before version 0.
@@ -472,7 +466,7 @@ def _parted(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
 def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: Storage) -> State:
     state = State(target)
     if names:
-        actions = checkpoint_actions([log.path(name) for name in names], base, storage)
+        actions = _checkpoint_actions([log.path(name) for name in names], base, storage)
         _apply(state, actions, log.root, log.path(names[0]))
         features = [name.lower() for name in (state.protocol or {}).get("readerFeatures") or ()]
         if len(names) > 1 and "v2checkpoint" in features:

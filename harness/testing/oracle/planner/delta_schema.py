@@ -1,4 +1,4 @@
-"""The protocol and the schema of a Delta table (delta sections 3 and 4)."""
+"""The protocol and the schema of a Delta table (delta sections 3 and 4), and partition values (delta V2 to V7)."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ def columns_of(state: State, *, table: str) -> Columns:
 
 
 def is_catalog_managed(state: State) -> bool:
-    """Whether only a catalog knows the commits of the table (frontier F4); either list of features says it."""
+    """Tells whether only a catalog knows the commits (frontier F4); either list of features says so."""
     listed = [*((state.protocol or {}).get(f"{who}Features") or () for who in ("reader", "writer"))]
     return bool({name.lower() for names in listed for name in names} & {"catalogmanaged", "catalogowned-preview"})
 
 
 def is_true(state: State, key: str) -> bool:
-    """Whether a table property is set and true.
+    """Tells whether a table property is set and true.
 
     Raises:
         InvalidTableError: it is neither true nor false (delta R12).

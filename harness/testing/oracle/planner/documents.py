@@ -1,4 +1,4 @@
-"""Values of JSON documents, checked for their kind as they are taken out."""
+"""Values of JSON documents, checked as they are taken; days and times as the formats count them; and the request."""
 
 from __future__ import annotations
 

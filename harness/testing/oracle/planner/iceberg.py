@@ -1,4 +1,4 @@
-"""Plans a read of an Iceberg table."""
+"""Plans a read of an Iceberg table, from its current metadata file and moved paths on (iceberg 1.1 to 1.14)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.
 _LEFT_OVER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _SUFFIX, re.IGNORECASE)
 
 
-def current_metadata(location: str, storage: Storage) -> str:
+def _current_metadata(location: str, storage: Storage) -> str:
     """The path of the current metadata file: `location` itself, or what a version hint or version numbers say.
 
     Raises:
@@ -62,7 +62,7 @@ def current_metadata(location: str, storage: Storage) -> str:
 
 
 def path_map(metadata: Metadata, storage: Storage, prefixes: Mapping[str, str]) -> PathMap:
-    """From recorded to physical paths: the caller's prefixes, then those of the table's own move (iceberg 1.12).
+    """Maps recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
 
     The table was not moved if its metadata file was opened where metadata is recorded to be. It was moved as a whole
     if the directory opened ends like the recorded one does below the table's location. A metadata directory elsewhere
@@ -136,7 +136,7 @@ def plan_iceberg(request: Request, storage: Storage) -> ScanPlan:
     Raises:
         HarnessError: as `harness.testing.oracle.planner.plan.plan_unpruned`.
     """
-    path = current_metadata(request.location, storage)
+    path = _current_metadata(request.location, storage)
     storage = storage.around(request.location, path)
     metadata = read_metadata(storage.read(path), file=path)
     snapshot, schema = select(

@@ -1,4 +1,4 @@
-"""Which deletes of an Iceberg snapshot apply to which of its data files (iceberg 4.1 to 4.23)."""
+"""The deletes of an Iceberg snapshot: which apply to a data file, and deleted positions (iceberg 4.1 to 4.23)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.model.schema import Field, FloatType, StructType, children
+from harness.testing.oracle.engine.bitmaps import BitmapError, decode_portable
 from harness.testing.oracle.planner.avro import read_avro
 from harness.testing.oracle.planner.iceberg_manifests import DATA, EQUALITY_DELETES, Files, LiveFile, partition_key
 from harness.testing.oracle.planner.iceberg_metadata import Metadata
-from harness.testing.oracle.planner.vectors import BitmapError, decode_portable
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Partition tuples of an Iceberg table: their values, their equality, and what they say of columns."""
+"""The live files of an Iceberg snapshot, from all of its manifests (iceberg section 2), and their partition tuples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _EXACT = decimal.Context(prec=100)
 _WRITTEN = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
-def value_type(part: PartitionField, metadata: Metadata) -> Type:
+def _value_type(part: PartitionField, metadata: Metadata) -> Type:
     """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
     name = part.transform.partition("[")[0]
     if name == "day":
@@ -167,7 +167,7 @@ def partition_fields(metadata: Metadata) -> tuple[Field, ...]:
                 cause="UnsupportedType",
                 rule="iceberg 5.17",
             )
-        found.setdefault(part.id, Field(id=part.id, name=part.name, type=value_type(part, metadata)))
+        found.setdefault(part.id, Field(id=part.id, name=part.name, type=_value_type(part, metadata)))
     return tuple(found[id_] for id_ in sorted(found))
 
 
@@ -229,7 +229,7 @@ class _Manifest:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """One manifest while it is read."""
+    """A manifest while it is read."""
 
     metadata: Metadata
     files: Files
@@ -361,7 +361,7 @@ def _partition(reader: _Reader, record: Record) -> dict[int, Any]:
         key = part.id if has_ids else by_place
         value = written.get(key) if key is not None and part.transform != "void" else None
         try:
-            values[part.id] = stored(value, value_type(part, reader.metadata), kinds.get(key or 0, ""))
+            values[part.id] = stored(value, _value_type(part, reader.metadata), kinds.get(key or 0, ""))
         except ValueError as error:
             message = f"partition field {part.name!r}: {error}"
             raise _corrupt(message, reader.manifest.path, "iceberg 2.18") from error

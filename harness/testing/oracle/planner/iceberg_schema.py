@@ -1,4 +1,4 @@
-"""Iceberg schemas from their JSON (iceberg 1.22, 1.23, 5.14, 5.15)."""
+"""Iceberg schemas from their JSON, with default values (iceberg 1.22, 1.23, 5.14, 5.15)."""
 
 from __future__ import annotations
 
@@ -42,12 +42,8 @@ _DATE = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
 
 
-def default_of(value: Any, type_: Type, *, file: str) -> Any:
-    """The internal value of a default; None for null.
-
-    Raises:
-        InvalidTableError: the value is none of the type, or the type has no default but null.
-    """
+def _default_of(value: Any, type_: Type, *, file: str) -> Any:
+    """The internal value of a default; None for null."""
     try:
         return _stored(value, type_)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error, ArithmeticError) as error:
@@ -196,12 +192,8 @@ def schema_of(document: Document, *, file: str) -> Schema:
     return schema
 
 
-def type_of(document: Any, *, file: str) -> Type:
-    """A type from its name or its object; what is not known is opaque (iceberg 1.22).
-
-    Raises:
-        InvalidTableError: a part of a nested type is missing.
-    """
+def _type_of(document: Any, *, file: str) -> Type:
+    """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
     if isinstance(document, str):
         return _named(document)
     match needed(document, "type", str, file=file).lower():
@@ -213,7 +205,7 @@ def type_of(document: Any, *, file: str) -> Type:
             key = Field(
                 id=needed(document, "key-id", int, file=file),
                 name="key",
-                type=type_of(document.get("key"), file=file),
+                type=_type_of(document.get("key"), file=file),
                 required=True,
             )
             return MapType(key, _part(document, "value", file))
@@ -226,13 +218,13 @@ def _fields(document: Document, file: str) -> tuple[Field, ...]:
 
 
 def _field(item: Any, file: str) -> Field:
-    type_ = type_of(needed(item, "type", type(item.get("type")), file=file), file=file)
+    type_ = _type_of(needed(item, "type", type(item.get("type")), file=file), file=file)
     return Field(
         id=needed(item, "id", int, file=file),
         name=needed(item, "name", str, file=file),
         type=type_,
         required=needed(item, "required", bool, file=file),
-        initial_default=default_of(item.get("initial-default"), type_, file=file),
+        initial_default=_default_of(item.get("initial-default"), type_, file=file),
         doc=optional(item, "doc", str, file=file),
     )
 
@@ -241,7 +233,7 @@ def _part(document: Document, name: str, file: str) -> Field:
     return Field(
         id=needed(document, f"{name}-id", int, file=file),
         name=name,
-        type=type_of(document.get(name), file=file),
+        type=_type_of(document.get(name), file=file),
         required=needed(document, f"{name}-required", bool, file=file),
     )
 

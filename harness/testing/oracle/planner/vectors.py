@@ -1,4 +1,4 @@
-"""Roaring bitmaps, decoded straight from the format's description: https://github.com/RoaringBitmap/RoaringFormatSpec."""
+"""Deletion vectors of a Delta table (delta section 7)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
@@ -18,125 +17,8 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
-from harness.testing.oracle.engine.bounded import MOST_POSITIONS
+from harness.testing.oracle.engine.bitmaps import BitmapError, decode_native, decode_portable
 from harness.testing.oracle.planner.delta_log import canonical
-
-_COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
-_LARGEST_ARRAY = 4096
-_BITSET = 8192  # bytes
-_CHUNK = 1 << 16
-
-
-class BitmapError(ValueError):
-    """The bytes are no bitmap; the text says why."""
-
-
-class _Bytes:
-    """Bytes that are taken from the front."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def take(self, length: int) -> bytes:
-        part = self.data[self.at : self.at + length]
-        if length < 0 or len(part) != length:
-            raise BitmapError(f"it ends after {len(self.data)} bytes")
-        self.at += length
-        return part
-
-    def number(self, layout: str) -> int:
-        (value,) = struct.unpack(layout, self.take(struct.calcsize(layout)))
-        return int(value)
-
-    def end(self) -> None:
-        if self.at != len(self.data):
-            raise BitmapError(f"{len(self.data) - self.at} bytes follow it")
-
-
-def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> BitMap64:
-    """A 64-bit bitmap: a count, then per bitmap its upper 32 bits and the bitmap (iceberg 4.18, delta D7).
-
-    order: whether the upper halves must ascend (delta D7), or only differ (iceberg 4.20).
-
-    Raises:
-        BitmapError: it is damaged.
-    """
-    source, found, seen = _Bytes(data), BitMap64(), [-1]
-    for _ in range(source.number("<Q")):
-        key = source.number("<I")
-        if key >= (1 << 31) - (1 if order == "any" else 0):
-            raise BitmapError(f"key {key} is too large")
-        if key in seen or (order == "ascending" and key < seen[-1]):
-            raise BitmapError(f"key {key} comes twice or out of order")
-        seen.append(key)
-        found |= _bitmap(source, key << 32)
-    source.end()
-    return found
-
-
-def decode_native(data: bytes, *, order: Literal["little", "big"]) -> BitMap64:
-    """A 64-bit bitmap of Delta's older form: a count, then per bitmap its length and the bitmap (delta D7).
-
-    order: of the bytes of the count and the lengths; the bitmaps themselves are always little-endian.
-
-    Raises:
-        BitmapError: it is damaged.
-    """
-    source, found = _Bytes(data), BitMap64()
-    number = "<i" if order == "little" else ">i"
-    for key in range(source.number(number)):
-        inner = _Bytes(source.take(source.number(number)))
-        found |= _bitmap(inner, key << 32)
-        inner.end()
-    source.end()
-    return found
-
-
-def _bitmap(source: _Bytes, base: int) -> BitMap64:
-    cookie = source.number("<I")
-    has_runs = cookie & 0xFFFF == _COOKIE_WITH_RUNS
-    if not has_runs and cookie != _COOKIE:
-        raise BitmapError(f"a bitmap begins with {cookie}")
-    count = (cookie >> 16) + 1 if has_runs else source.number("<I")
-    if count > _CHUNK:
-        raise BitmapError(f"a bitmap has {count} containers")
-    runs = source.take((count + 7) // 8) if has_runs else bytes((count + 7) // 8)
-    heads = [(source.number("<H"), source.number("<H") + 1) for _ in range(count)]
-    if sum(cardinality for _, cardinality in heads) > MOST_POSITIONS:
-        raise BitmapError(f"it holds more positions than the oracle reads, which is {MOST_POSITIONS}")
-    if not has_runs or count >= 4:
-        source.take(4 * count)  # offsets, which only seeking needs
-    found, last = BitMap64(), -1
-    for place, (key, cardinality) in enumerate(heads):
-        if key <= last:
-            raise BitmapError("its containers are out of order")
-        last = key
-        is_run = runs[place // 8] >> place % 8 & 1
-        container = _runs(source, base + key * _CHUNK) if is_run else _values(source, cardinality, base + key * _CHUNK)
-        if len(container) != cardinality:
-            raise BitmapError(f"a container holds {len(container)} values, it says {cardinality}")
-        found |= container
-    return found
-
-
-def _runs(source: _Bytes, base: int) -> BitMap64:
-    found = BitMap64()
-    for _ in range(source.number("<H")):
-        start, more = source.number("<H"), source.number("<H")
-        if start + more >= _CHUNK:
-            raise BitmapError("a run leaves its container")
-        found.add_range(base + start, base + start + more + 1)
-    return found
-
-
-def _values(source: _Bytes, cardinality: int, base: int) -> BitMap64:
-    if cardinality <= _LARGEST_ARRAY:
-        values = np.frombuffer(source.take(2 * cardinality), dtype="<u2")
-    else:
-        bits = np.unpackbits(np.frombuffer(source.take(_BITSET), dtype=np.uint8), bitorder="little")
-        values = np.flatnonzero(bits)
-    return BitMap64((values.astype(np.uint64) + np.uint64(base)).tolist())
-
 
 _PORTABLE, _NATIVE = 1681511377, 1681511376
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -187,7 +69,7 @@ class Vectors:
     def _blob(self, vector: Mapping[str, Any]) -> bytes:
         size, text = vector["sizeInBytes"], vector["pathOrInlineDv"]
         if vector["storageType"] == "i":
-            data = z85(text)
+            data = _z85(text)
             if not 0 <= len(data) - size < 4:
                 raise _broken(f"{len(data)} bytes inline, declared are {size}", "delta D4")
             return data[:size]
@@ -222,7 +104,7 @@ def vector_path(vector: Mapping[str, Any], root: str) -> str | None:
         case "i":
             return None
         case "u" if len(text) >= 20:
-            name = f"deletion_vector_{uuid.UUID(bytes=z85(text[-20:]))}.bin"
+            name = f"deletion_vector_{uuid.UUID(bytes=_z85(text[-20:]))}.bin"
             return join(root, text[:-20], name) if text[:-20] else join(root, name)
         case "p" if text.startswith("/") or ":" in text.split("/", 1)[0]:
             return canonical(text, root)
@@ -231,16 +113,12 @@ def vector_path(vector: Mapping[str, Any], root: str) -> str | None:
 
 
 def _is_bare(vector: Mapping[str, Any]) -> bool:
-    """Whether it has no bitmap at all, as Delta on Spark spells a vector of no rows."""
+    """Tells whether a vector has no bitmap, as Delta on Spark spells a vector of no rows."""
     return (vector["storageType"], vector["pathOrInlineDv"], vector["sizeInBytes"]) == ("i", "", 0)
 
 
-def z85(text: str) -> bytes:
-    """Bytes of a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32.
-
-    Raises:
-        CorruptDeleteError: it is none.
-    """
+def _z85(text: str) -> bytes:
+    """Bytes of a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32."""
     if len(text) % 5 or not set(text) <= set(_Z85):
         raise _broken("its text is no Z85", "delta D4")
     data = b""

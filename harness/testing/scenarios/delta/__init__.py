@@ -1,1 +1,1 @@
-"""Scenarios of Delta: operations of a history, edits that break it, evidence of what took part."""
+"""Scenarios of Delta: `history` runs operations, `writes` writes files, `features` proves what occurs."""

@@ -379,4 +379,4 @@ DELTA_FEATURES: dict[str, Feature] = {
     "row-tracking-enabled": Feature("the table tracks rows", _property("delta.enableRowTracking")),
     "broken": Feature("a read fails", _broken),
 }
-"""By name; names that Iceberg tables have too mean the same."""
+"""Features by name; names that Iceberg tables have too mean the same."""

@@ -43,7 +43,7 @@ from harness.testing.writing.delta.types import Json
 from harness.testing.writing.places import inside, set_time
 
 
-def opening_of(
+def _opening_of(
     catalog: Mapping[str, Any] | str | None, staged: Mapping[int, str], held: Mapping[int, bytes]
 ) -> dict[str, Any]:
     """Arguments of `harness.open_table`, and of the oracle's planner.
@@ -51,9 +51,6 @@ def opening_of(
     Args:
         catalog: as in a scenario's expectation.
         staged: names of staged commits by version. held: content of those that only the catalog has.
-
-    Raises:
-        RequestError: it is no answer, or names a version that is neither staged nor held.
     """
     if catalog is None:
         return {}
@@ -86,7 +83,7 @@ _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "
 
 
 class DeltaHistory(History):
-    """One table being made. table: its builder; commits: versions by label."""
+    """A Delta table being made."""
 
     table: DeltaTable
     writes: DeltaWrites
@@ -154,7 +151,7 @@ class DeltaHistory(History):
 
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
         """Arguments of `harness.open_table` for what is known of the table's catalog."""
-        return opening_of(catalog, self.table.log.staged, self.held)
+        return _opening_of(catalog, self.table.log.staged, self.held)
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """The schema that a read at the selector shows; for changes with the columns of the feed."""

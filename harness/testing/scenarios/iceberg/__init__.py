@@ -1,1 +1,1 @@
-"""Scenarios of Iceberg: operations of a history, edits that break it, evidence of what took part."""
+"""Scenarios of Iceberg: `history` runs operations, `writes` and `edits` make files, `features` proves what occurs."""

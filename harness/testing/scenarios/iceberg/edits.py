@@ -97,7 +97,7 @@ def damage(
 
 
 class _Change:
-    """What an edit does to an Avro document."""
+    """An edit of an Avro document."""
 
     def __init__(self, given: Arguments) -> None:
         self._place = given.place

@@ -19,8 +19,8 @@ from harness.testing.scenarios.evidence import Evidence, Feature, footers
 from harness.testing.writing.iceberg.avro import manifest_list_schema, manifest_schema
 
 
-def has_field_ids(path: str, file_format: str) -> bool:
-    """Whether a data file carries field ids; what cannot be read has some."""
+def _has_field_ids(path: str, file_format: str) -> bool:
+    """Tells whether a data file carries field ids. An unreadable file counts as one with ids."""
     file = Path(path.removeprefix("file://"))
     try:
         match file_format:
@@ -35,8 +35,7 @@ def has_field_ids(path: str, file_format: str) -> bool:
         return True
 
 
-def null_key(evidence: Evidence) -> bool:
-    """Whether an equality delete file of a plan holds a null in a column."""
+def _null_key(evidence: Evidence) -> bool:
     for plan in evidence.plans:
         for delete in plan.equality_deletes:
             path = Path(delete.physical.removeprefix("file://"))
@@ -45,8 +44,7 @@ def null_key(evidence: Evidence) -> bool:
     return False
 
 
-def several_delete_files(evidence: Evidence) -> bool:
-    """Whether several position delete files may hit one planned file."""
+def _several_delete_files(evidence: Evidence) -> bool:
     for plan in evidence.plans:
         hits = Counter(i for d in plan.position_deletes if d.kind == "position delete file" for i in d.files)
         if any(count > 1 for count in hits.values()):
@@ -54,8 +52,7 @@ def several_delete_files(evidence: Evidence) -> bool:
     return False
 
 
-def dangling_delete(evidence: Evidence) -> bool:
-    """Whether a listed delete file hits no planned file, or names a path that no planned file has."""
+def _dangling_delete(evidence: Evidence) -> bool:
     used = {d.path for plan in evidence.plans for d in plan.equality_deletes}
     used |= {d.path for plan in evidence.plans for d in plan.position_deletes if d.files}
     listed = {f["file_path"] for f in evidence.files if f.get("content", 0) != 0}
@@ -68,13 +65,11 @@ def dangling_delete(evidence: Evidence) -> bool:
     return bool(listed - used) or bool(targets - live)
 
 
-def several_row_groups(evidence: Evidence) -> bool:
-    """Whether a planned Parquet file has more than one row group."""
+def _several_row_groups(evidence: Evidence) -> bool:
     return any(footer.num_row_groups > 1 for _, footer in footers(evidence))
 
 
-def columnless_file(evidence: Evidence) -> bool:
-    """Whether a planned file has rows and no column."""
+def _columnless_file(evidence: Evidence) -> bool:
     planned = ((Path(file["physical"].removeprefix("file://")), file["format"]) for _, file in evidence.planned())
     return any(_is_columnless(path, file_format) for path, file_format in planned)
 
@@ -94,8 +89,7 @@ def _is_columnless(path: Path, file_format: str) -> bool:
             return not len(file.schema) and file.nrows > 0
 
 
-def data_codec(evidence: Evidence) -> bool:
-    """Whether a column chunk of a planned Parquet file is compressed otherwise than by zstd."""
+def _data_codec(evidence: Evidence) -> bool:
     return any(
         footer.row_group(g).column(c).compression != "ZSTD"
         for _, footer in footers(evidence)
@@ -104,8 +98,7 @@ def data_codec(evidence: Evidence) -> bool:
     )
 
 
-def unusual_manifests(evidence: Evidence) -> bool:
-    """Whether a manifest or list has not exactly the fields, by name and id, that its format version gives."""
+def _unusual_manifests(evidence: Evidence) -> bool:
     versions = {int(evidence.metadata.get("format-version", 2))}
     usual = {_fields(manifest_list_schema(v)) for v in versions}
     usual_entries = {_fields(manifest_schema(v, ())) for v in versions}
@@ -114,13 +107,11 @@ def unusual_manifests(evidence: Evidence) -> bool:
     return any(f not in usual for f in lists) or any(f not in usual_entries for f in entries)
 
 
-def manifest_codec(evidence: Evidence) -> bool:
-    """Whether a manifest or list is not compressed by deflate."""
+def _manifest_codec(evidence: Evidence) -> bool:
     return any(codec != "deflate" for _, codec in (*evidence.list_headers, *evidence.manifest_schemas))
 
 
-def compressed_metadata(evidence: Evidence) -> bool:
-    """Whether the metadata file is gzip."""
+def _compressed_metadata(evidence: Evidence) -> bool:
     path = evidence.built.metadata_path
     return path is not None and path.read_bytes()[:2] == b"\x1f\x8b"
 
@@ -307,7 +298,7 @@ def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, 
 
 
 _Place = tuple[tuple[int, ...], int, str, Any]
-"""Of a field: ids of its parents, its place among its siblings, name, JSON of its type."""
+"""A field: ids of its parents, its place among its siblings, name, JSON of its type."""
 
 
 def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _Place]:
@@ -382,13 +373,13 @@ def _initial_default(evidence: Evidence) -> bool:
 
 def _name_mapping(evidence: Evidence) -> bool:
     return any(
-        plan.name_mapping is not None and not has_field_ids(file["physical"], file["format"])
+        plan.name_mapping is not None and not _has_field_ids(file["physical"], file["format"])
         for plan, file in evidence.planned()
     )
 
 
 def _without_ids(evidence: Evidence) -> bool:
-    return any(not has_field_ids(file["physical"], file["format"]) for _, file in evidence.planned())
+    return any(not _has_field_ids(file["physical"], file["format"]) for _, file in evidence.planned())
 
 
 ICEBERG_FEATURES: dict[str, Feature] = {
@@ -410,20 +401,20 @@ ICEBERG_FEATURES: dict[str, Feature] = {
     "partition-scoped-delete": Feature(
         "an equality delete of one partition, and files of another are read", _in_plans(_scoped_delete)
     ),
-    "null-key": Feature("an equality delete file holds a null", null_key),
+    "null-key": Feature("an equality delete file holds a null", _null_key),
     "shared-delete-file": Feature(
         "one position delete file hits several data files",
         _in_plans(lambda plan: any(len(d.files) > 1 for d in plan.position_deletes)),
     ),
-    "several-delete-files": Feature("several position delete files hit one data file", several_delete_files),
-    "dangling-delete": Feature("a delete file is live and hits no data file that is read", dangling_delete),
-    "multi-row-group": Feature("a Parquet file that is read has several row groups", several_row_groups),
+    "several-delete-files": Feature("several position delete files hit one data file", _several_delete_files),
+    "dangling-delete": Feature("a delete file is live and hits no data file that is read", _dangling_delete),
+    "multi-row-group": Feature("a Parquet file that is read has several row groups", _several_row_groups),
     "avro-file": Feature(
         "an Avro data file is read", _in_plans(lambda plan: "avro" in plan.files["format"].to_pylist())
     ),
     "orc-file": Feature("an ORC data file is read", _in_plans(lambda plan: "orc" in plan.files["format"].to_pylist())),
-    "columnless-file": Feature("a file that is read has rows and no column", columnless_file),
-    "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", data_codec),
+    "columnless-file": Feature("a file that is read has rows and no column", _columnless_file),
+    "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", _data_codec),
     "schema-evolution": Feature("the schema changed", _evolves(_added, _dropped, _renamed, _reordered, _widened)),
     "add-column": Feature("a column or nested field was added", _evolves(_added)),
     "drop-column": Feature("a column or nested field was dropped", _evolves(_dropped)),
@@ -444,11 +435,11 @@ ICEBERG_FEATURES: dict[str, Feature] = {
     "compaction": Feature("files were replaced, or kept an older sequence number", _compaction),
     "row-lineage": Feature("row ids are read from files that have them", _in_plans(_row_lineage)),
     "moved-table": Feature("the table is not where its metadata says", _moved),
-    "manifest-habits": Feature("a manifest or list has other fields or names than usual", unusual_manifests),
-    "manifest-codec": Feature("a manifest or list is compressed otherwise than by deflate", manifest_codec),
-    "gzip-metadata": Feature("the metadata file is compressed", compressed_metadata),
+    "manifest-habits": Feature("a manifest or list has other fields or names than usual", _unusual_manifests),
+    "manifest-codec": Feature("a manifest or list is compressed otherwise than by deflate", _manifest_codec),
+    "gzip-metadata": Feature("the metadata file is compressed", _compressed_metadata),
     "pruned-file": Feature("planning skips a live file, or a manifest", _in_plans(_skips)),
     "filter": Feature("a read has a filter", _in_plans(lambda plan: plan.filter is not None)),
     "broken": Feature("the table breaks the specification, and a read fails", _broken),
 }
-"""By name."""
+"""Features by name."""

@@ -61,7 +61,7 @@ _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "
 
 
 class IcebergHistory(History):
-    """One table being made. table: its builder; commits: snapshot ids by label."""
+    """An Iceberg table being made."""
 
     table: IcebergTable
     writes: IcebergWrites

@@ -134,7 +134,7 @@ class IcebergWrites:
         raise RequestError(f"Unknown schema {number} in {place}: there are 0 to {len(self.table.document.schemas) - 1}")
 
     def _options(self, given: Arguments, method: Callable[..., Any]) -> dict[str, Any]:
-        """What is left of the mapping, as keyword arguments of a builder's method."""
+        """The rest of the mapping as keyword arguments of a builder's method."""
         known = (set(inspect.signature(method).parameters) - {"self", "rows", "positions", "more"}) | _FILE_OPTIONS
         options = {key.replace("-", "_"): value for key, value in given.rest().items()}
         unknown = options.keys() - known

@@ -1,1 +1,1 @@
-"""Delta tables, written commit by commit."""
+"""Delta tables, written commit by commit; `builder` is the door."""

@@ -69,7 +69,7 @@ Addressing: TypeAlias = Literal["relative", "/", "file:/", "file:///", "file://l
 
 
 @dataclass(frozen=True, slots=True)
-class DataFileWriter:
+class _DataFileWriter:
     """Writes files of one table under one schema. mapped: whether files carry field ids."""
 
     directory: Path
@@ -235,7 +235,7 @@ class DeltaTable:
             values = shared_values(places, content)
         else:
             values = given_values(places, partition or {}, partition_text or {})
-        writer = DataFileWriter(self.directory, schema, FileOptions(**more), self.document.mode != "none")
+        writer = _DataFileWriter(self.directory, schema, FileOptions(**more), self.document.mode != "none")
         hidden = {f.name for f in places} if partition_columns == "log" else set()
         table, stats = writer.content(content, columns, hidden, names or {})
         for name, values_ in self.document.row_columns(row_ids, row_commit_versions).items():

@@ -107,13 +107,13 @@ ACTION_FIELDS: dict[str, pa.StructType] = {
 }
 
 
-def with_parsed_columns(add: pa.StructType, parsed: Mapping[str, pa.StructType], *, stats: bool) -> pa.StructType:
+def _with_parsed_columns(add: pa.StructType, parsed: Mapping[str, pa.StructType], *, stats: bool) -> pa.StructType:
     """The `add` column with these more, and without `stats` if it is not wanted."""
     kept = [f for f in add if stats or f.name != "stats"]
     return pa.struct([*kept, *(pa.field(name, type_) for name, type_ in parsed.items())])
 
 
-def parsed_statistics_type(schema: Schema, partition: Sequence[Field]) -> pa.StructType:
+def _parsed_statistics_type(schema: Schema, partition: Sequence[Field]) -> pa.StructType:
     """The type of `stats_parsed`: bounds of the columns whose types have them, null counts of all (delta F5, F10)."""
     places = {f.id for f in partition}
     fields = [f for f in schema.fields if f.id not in places]
@@ -124,12 +124,12 @@ def parsed_statistics_type(schema: Schema, partition: Sequence[Field]) -> pa.Str
     return pa.struct([pa.field("numRecords", pa.int64()), *present, pa.field("tightBounds", pa.bool_())])
 
 
-def parsed_partition_type(partition: Sequence[Field]) -> pa.StructType:
+def _parsed_partition_type(partition: Sequence[Field]) -> pa.StructType:
     """The type of `partitionValues_parsed`: the partition columns under their physical names."""
     return pa.struct([pa.field(f.physical_name or f.name, arrow_type(f.type)) for f in partition])
 
 
-def parsed_statistics(text: str | None, schema: Schema) -> Json | None:
+def _parsed_statistics(text: str | None, schema: Schema) -> Json | None:
     """The row of `stats_parsed` for the text of `stats`."""
     if text is None:
         return None
@@ -141,7 +141,7 @@ def parsed_statistics(text: str | None, schema: Schema) -> Json | None:
     return dict(stats)
 
 
-def parsed_partition_values(values: Mapping[str, str | None], partition: Sequence[Field]) -> Json:
+def _parsed_partition_values(values: Mapping[str, str | None], partition: Sequence[Field]) -> Json:
     """The row of `partitionValues_parsed` for the texts of `partitionValues`."""
     names = {f.physical_name or f.name: f.type for f in partition}
     return {name: partition_value(type_, values.get(name)) for name, type_ in names.items()}
@@ -200,7 +200,7 @@ _V2_ONLY = ("checkpointMetadata", "sidecar")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointOptions:
-    """How to write a checkpoint.
+    """Options of a checkpoint.
 
     parts: files of a multi-part one. sidecars: how many of a V2 one; 0 puts the file actions inline. classic_name: a
     V2 Parquet checkpoint under the name of a classic one. stats_json, stats_parsed, partition_values_parsed: which
@@ -288,9 +288,9 @@ class _Writer:
         self.options = options
         self.parsed: dict[str, pa.StructType] = {}
         if options.stats_parsed:
-            self.parsed["stats_parsed"] = parsed_statistics_type(schema, partition)
+            self.parsed["stats_parsed"] = _parsed_statistics_type(schema, partition)
         if options.partition_values_parsed and partition:  # Parquet has no empty structs
-            self.parsed["partitionValues_parsed"] = parsed_partition_type(partition)
+            self.parsed["partitionValues_parsed"] = _parsed_partition_type(partition)
         self.schema = schema
         self.partition = partition
 
@@ -359,7 +359,7 @@ class _Writer:
         wanted = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
         fields = {name: ACTION_FIELDS[name] for name in wanted if name in held or not self.options.own_columns}
         if "add" in fields:
-            fields["add"] = with_parsed_columns(fields["add"], self.parsed, stats=self.options.stats_json)
+            fields["add"] = _with_parsed_columns(fields["add"], self.parsed, stats=self.options.stats_json)
         return pa.schema(list(fields.items()))
 
     def _completed(self, action: Json) -> Json:
@@ -370,8 +370,8 @@ class _Writer:
         return {
             "add": {
                 **add,
-                "stats_parsed": parsed_statistics(add.get("stats"), self.schema),
-                "partitionValues_parsed": parsed_partition_values(add["partitionValues"], self.partition),
+                "stats_parsed": _parsed_statistics(add.get("stats"), self.schema),
+                "partitionValues_parsed": _parsed_partition_values(add["partitionValues"], self.partition),
             }
         }
 

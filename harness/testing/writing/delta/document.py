@@ -109,7 +109,7 @@ class DeltaDocument:
         return frozenset(named | legacy)
 
     def enabled(self, property_name: str) -> bool:
-        """Whether a boolean table property is on."""
+        """Tells whether a boolean table property is on."""
         return self.configuration.get(property_name, "false").lower() == "true"
 
     def metadata_action(self) -> Json:

@@ -1,4 +1,7 @@
-"""Parquet data files of Delta tables: rows or an Arrow table in, a file on disk and its `add` action out."""
+"""Data files of Delta tables with their statistics, and deletion vectors: rows in, files and their actions out.
+
+Spec: Delta, "Per-file Statistics", "Deletion Vector Format", "Deletion Vector Descriptor Schema".
+"""
 
 from __future__ import annotations
 
@@ -139,7 +142,7 @@ class DataFileHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """How to write a file.
+    """Options of a file.
 
     compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
     table has them. row_group_size: rows. statistics: `all`, `none`, or the top-level columns (logical names) that get

@@ -1,4 +1,4 @@
-"""The `_delta_log` directory of a table that is being built: commits, their times, and what a version's state is.
+"""The `_delta_log` directory of a table that is being built: commits with their actions and times, and states.
 
 The actions of every commit are kept in memory, as parsed JSON, so that states can be computed after files are gone.
 """
@@ -90,7 +90,7 @@ class DeltaLog:
 
     @property
     def hint_path(self) -> Path:
-        """Where `_last_checkpoint` is on disk."""
+        """The place of `_last_checkpoint` on disk."""
         return self.directory / "_last_checkpoint"
 
     def hint(self) -> Json:
@@ -99,7 +99,7 @@ class DeltaLog:
         return content
 
     def commit_path(self, version: int) -> Path:
-        """Where a commit is, or was, on disk: published, or staged."""
+        """The place of a commit on disk: published or staged, also after it went."""
         name = self.staged.get(version)
         return self.directory / f"{version:020d}.json" if name is None else self.directory / STAGED_COMMITS / name
 
@@ -183,7 +183,7 @@ class DeltaLog:
 
 
 def vector_id(descriptor: Json | None) -> str | None:
-    """What tells the deletion vectors of one data file apart (delta R1)."""
+    """The identity of a deletion vector among those of one data file (delta R1)."""
     if descriptor is None:
         return None
     offset = descriptor.get("offset")
@@ -214,7 +214,7 @@ CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a commit does. Handles and raw actions may be mixed; a raw one is the content under its key.
+    """A commit. Handles and raw actions may be mixed; a raw one is the content under its key.
 
     actions: whole actions, written first. info: more fields of commitInfo, or None for a commit without one.
     in_commit_timestamp: None: the commit's time where the table has in-commit timestamps. data_change: of adds and
@@ -240,9 +240,9 @@ def commit_actions(
     state: of the table before the commit.
     """
     removes = [removal(r, time_ms, change) if isinstance(r, DataFileHandle) else r for r in change.remove]
-    tracked = assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
+    tracked = _assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
     adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DataFileHandle) else a for a in change.add]
-    files = [change_file(c) if isinstance(c, DataFileHandle) else c for c in change.cdc]
+    files = [_change_file(c) if isinstance(c, DataFileHandle) else c for c in change.cdc]
     return copy.deepcopy(
         [
             *commit_info(change, document, time_ms),
@@ -291,18 +291,18 @@ def removal(handle: DataFileHandle, time_ms: int, change: Change) -> Json:
     }
 
 
-def change_file(handle: DataFileHandle) -> Json:
+def _change_file(handle: DataFileHandle) -> Json:
     """The `cdc` action of a change data file."""
     return {**{name: handle.add[name] for name in ("path", "partitionValues", "size")}, "dataChange": False}
 
 
-def assigned_rows(
+def _assigned_rows(
     document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DataFileHandle], version: int
 ) -> list[Json]:
     """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""
     if "rowTracking" not in document.features:
         return []
-    mark = high_water_mark(state())
+    mark = _high_water_mark(state())
     new = [h for h in handles if "baseRowId" not in h.add]
     for handle in new:
         handle.add["baseRowId"] = mark + 1
@@ -313,7 +313,7 @@ def assigned_rows(
     return [{"domainMetadata": domain}] if new else []
 
 
-def high_water_mark(state: LogState) -> int:
+def _high_water_mark(state: LogState) -> int:
     """The largest row id ever given out; -1 before the first."""
     domain = state.domains.get(ROW_TRACKING_DOMAIN)
     return -1 if domain is None else int(json.loads(domain["configuration"])["rowIdHighWaterMark"])

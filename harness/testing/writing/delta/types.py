@@ -75,7 +75,7 @@ def schema_json(schema: SchemaText | Schema) -> Json:
 
 
 def field_json(name: str, type_text: str | Json) -> Json:
-    """One field with the type that the text spells; char and varchar go into its metadata (delta T4)."""
+    """A field with the type that the text spells; char and varchar go into its metadata (delta T4)."""
     if not isinstance(type_text, str):
         return {"name": name, "type": type_text, "nullable": True, "metadata": {}}
     type_, nullable = parse_type(_CHARACTERS.sub("string", type_text))

@@ -79,7 +79,7 @@ def partition_text(type_: Type, value: Any) -> str | None:
 
 
 def partition_value(type_: Type, text: str | None) -> Any:
-    """What `partition_text` wrote, as a value that Arrow takes for the column; None for null."""
+    """The value of a text of `partition_text`, as Arrow takes it for the column; None for null."""
     match type_:
         case _ if text is None or (text == "" and not isinstance(type_, StringType | BinaryType)):
             return None
@@ -185,7 +185,7 @@ def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, Any]] | 
         return {}
     if isinstance(rows, pa.Table):
         raise RequestError("Cannot tell the partition of an Arrow table; name it with `partition`")
-    found = {tuple(values_of(columns, row).items()) for row in rows}
+    found = {tuple(_values_of(columns, row).items()) for row in rows}
     if len(found) != 1:
         raise RequestError(
             f"Cannot tell the partition of the rows: they fall in {len(found)}; name it with `partition`, "
@@ -194,7 +194,7 @@ def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, Any]] | 
     return dict(found.pop())
 
 
-def values_of(columns: Sequence[Field], row: Mapping[int, Any]) -> dict[str, str | None]:
+def _values_of(columns: Sequence[Field], row: Mapping[int, Any]) -> dict[str, str | None]:
     """`partitionValues` of one stored row."""
     return {f.physical_name or f.name: partition_text(f.type, row.get(f.id)) for f in columns}
 
@@ -205,7 +205,7 @@ def grouped(
     """Natural rows by partition, in the order in which the partitions first occur; `stored_rows` are the same rows."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row, content in zip(rows, stored_rows, strict=True):
-        groups.setdefault(tuple(values_of(columns, content).items()), []).append(row)
+        groups.setdefault(tuple(_values_of(columns, content).items()), []).append(row)
     return list(groups.values())
 
 

@@ -1,1 +1,1 @@
-"""Iceberg tables, written file by file."""
+"""Iceberg tables, written file by file; `builder` is the door."""

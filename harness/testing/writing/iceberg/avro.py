@@ -1,4 +1,4 @@
-"""Avro on the writer's side: schemas of columns, manifests and manifest lists, and files that can be edited.
+"""Avro on the writer's side: schemas of columns, manifests and manifest lists, files to edit, and the table's store.
 
 Spec: Iceberg, "Appendix A: Avro", "Manifests", "Manifest Lists".
 """
@@ -306,7 +306,7 @@ class TableStore:
         self._versions = 0
 
     def file_of(self, recorded: str) -> Path:
-        """Where a file with this recorded path is on disk.
+        """The place of a file with this recorded path on disk.
 
         Raises:
             RequestError: not where files may be.

@@ -122,7 +122,7 @@ class IcebergTable:
         return int(self.document.doc["default-spec-id"])
 
     def file_of(self, recorded: str) -> Path:
-        """Where a file with this recorded path is on disk."""
+        """The place of a file with this recorded path on disk."""
         return self.store.file_of(recorded)
 
     # -- files; nothing is committed ----------------------------------------------------------------------------------

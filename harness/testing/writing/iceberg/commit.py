@@ -29,7 +29,7 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContext:
-    """What the manifests of one snapshot need to know of the table.
+    """The parts of the table that the manifests of a snapshot need.
 
     next_row_id: the table's; None before v3. partition_fields: the fields of the partition tuple by spec id.
     spec_json: the JSON field list by spec id. store: writes a manifest and gives its recorded path and length.
@@ -51,7 +51,7 @@ class CommitContext:
 def new_manifests(
     context: CommitContext, added: Iterable[DataFileHandle], data_sequence_number: int | None
 ) -> list[dict[str, Any]]:
-    """One new manifest per spec and kind of content for the added files; its manifest list entries, data first."""
+    """Writes a manifest for each spec and kind of content of the added files. Returns list entries, data first."""
     groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for handle in added:
         is_deletes = int(handle.content != 0)
@@ -85,7 +85,7 @@ def carried_manifests(
     rewritten: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     found: set[tuple[str, int | None]] = set()
     for listed in manifests:
-        live = live_entries(context.load(listed["manifest_path"]), listed)
+        live = _live_entries(context.load(listed["manifest_path"]), listed)
         gone = {entry_key(e) for e in live} & set(removed)
         found |= gone
         if how == "merge" or gone:
@@ -101,7 +101,7 @@ def carried_manifests(
     return [*written, *kept]
 
 
-def live_entries(document: AvroDocument, listed: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _live_entries(document: AvroDocument, listed: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The entries that are not deleted, with everything that they inherit from the manifest list filled in."""
     next_row_id = listed.get("first_row_id")
     result = []

@@ -1,6 +1,6 @@
-"""Partition transforms on the writer's side: stored values in, stored partition values out.
+"""The metadata document of a table that is being built, and partition transforms of stored values.
 
-Spec: Iceberg, "Partition Transforms" and "Appendix B: 32-bit Hash Requirements".
+Spec: Iceberg, "Table Metadata", "Partition Transforms" and "Appendix B: 32-bit Hash Requirements".
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ _SUFFIXES = {"bucket": "_bucket", "truncate": "_trunc", "void": "_null", "identi
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """One field of a partition spec."""
+    """A field of a partition spec."""
 
     field_id: int
     source_id: int

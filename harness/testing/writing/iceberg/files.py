@@ -1,4 +1,7 @@
-"""Data and delete files: stored rows or an Arrow table in, a file on disk and its `data_file` struct out."""
+"""Data and delete files: stored rows or an Arrow table in, a file on disk and its `data_file` struct out.
+
+Spec: Iceberg, "Position Delete Files", "Equality Delete Files"; Puffin, `deletion-vector-v1`.
+"""
 
 from __future__ import annotations
 
@@ -190,13 +193,13 @@ class DataFileHandle:
 
     @property
     def key(self) -> tuple[str, int | None]:
-        """What tells this file's manifest entries from others: several deletion vectors share one path."""
+        """The identity of the file in manifests: several deletion vectors share one path."""
         return self.path, self.data_file.get("content_offset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """How to write a file.
+    """Options of a file.
 
     compression: as the format's library names it (`zstd`, `snappy`, `none`; avro: `deflate`, `zstandard`, `null`).
     field_ids: whether the file carries field ids. row_group_size: rows. statistics: ids of the leaves that get column
@@ -355,7 +358,7 @@ _BITMAP_MAGIC = b"\xd1\xd3\x39\x64"
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """One blob to be written: its bytes as stored, and what the footer says of it beside its place."""
+    """A blob to be written: its bytes as stored, and the footer's words beside its place."""
 
     data: bytes
     footer: dict[str, Any]

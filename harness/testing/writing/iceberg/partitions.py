@@ -38,11 +38,11 @@ def grouped(
     """Natural rows by partition, in the order in which the partitions first occur."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row, content in zip(rows, stored_rows(schema, rows), strict=True):
-        groups.setdefault(repr(row_tuple(document, spec_id, schema, content)), []).append(row)
+        groups.setdefault(repr(_row_tuple(document, spec_id, schema, content)), []).append(row)
     return list(groups.values())
 
 
-def row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, Any]) -> dict[str, Any]:
+def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, Any]) -> dict[str, Any]:
     """The tuple that a stored row of this schema belongs to."""
     result = {}
     for column in document.specs[spec_id]:
@@ -86,7 +86,7 @@ def _common_tuple(
         rows = _source_rows(columns, schema, rows)
     tuples: list[dict[str, Any]] = []
     for row in rows:
-        candidate = row_tuple(document, spec_id, schema, row)
+        candidate = _row_tuple(document, spec_id, schema, row)
         # By text, so that NaN equals itself and -0.0 is not 0.0.
         if all(repr(candidate) != repr(t) for t in tuples):
             tuples.append(candidate)

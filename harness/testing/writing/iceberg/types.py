@@ -87,7 +87,7 @@ class TypeText(Generic[_T]):
         return found
 
     def one(self) -> tuple[_T, bool]:
-        """One type, and whether it ends in `not null`."""
+        """The next type, and whether it ends in `not null`."""
         if not self.tokens:
             raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
         type_ = self._bare(self.tokens.pop(0), self)
