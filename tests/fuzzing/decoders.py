@@ -15,7 +15,7 @@ from harness.metadata.delta.deletion_vectors import decode_inline, decode_stored
 from harness.metadata.delta.last_checkpoint import parse_hint
 from harness.metadata.files import roaring
 from harness.metadata.files.avro import read_avro, schema_of_avro
-from harness.metadata.files.ocf import blocks, read_header
+from harness.metadata.files.avro_container import blocks, read_header
 from harness.metadata.files.variant import object_fields, value_text
 from harness.metadata.iceberg.manifest_entries import parse_manifest_list
 from harness.metadata.iceberg.metadata import parse_metadata

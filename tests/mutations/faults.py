@@ -517,21 +517,21 @@ FAULTS = (
     # Files that are damaged, or that an engine would read otherwise than they are stored.
     Fault(
         "the checksum of a snappy block is not looked at",
-        "metadata/files/ocf.py",
+        "metadata/files/avro_container.py",
         'if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:',
         "if False:",
     ),
     Fault(
         "a branch that a union does not have is its null",
-        "metadata/files/avro.py",
+        "metadata/files/avro_values.py",
         "        if branch != null:\n",
         "        if branch > 3:\n",
     ),
     Fault(
         "what is left of a block of Avro is nothing",
-        "metadata/files/avro.py",
-        "    if position != len(block):\n",
-        "    if position > len(block):\n",
+        "metadata/files/avro_container.py",
+        "        if position != len(block):\n",
+        "        if position > len(block):\n",
     ),
     Fault(
         "geometries come in whatever form they are stored",

@@ -27,7 +27,7 @@ from harness.metadata.delta.checkpoint_columns import (
     rows_held,
 )
 from harness.metadata.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
-from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count
 from harness.metadata.model.arrow_values import from_numpy, plain, to_numpy
 from harness.storage.limits import Limits, contained

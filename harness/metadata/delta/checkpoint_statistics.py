@@ -26,7 +26,7 @@ from harness.metadata.delta.checkpoint_columns import (
     children,
 )
 from harness.metadata.delta.statistics import FileStats, Leaf, read_statistics, record_counts
-from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import from_numpy, plain, scalar_of, to_numpy
 from harness.storage.limits import Limits, contained

@@ -8,9 +8,9 @@ from dataclasses import field
 from typing import Any
 
 from harness.errors import CorruptFileError, EncryptedTableError, InvalidTableError, UnsupportedError
-from harness.metadata.files.avro_numbers import DAMAGE
-from harness.metadata.iceberg.avro import open_container
-from harness.metadata.iceberg.avro_decoding import BOOLEAN, BYTES, LONG, TEXT, ListOf, Wanted, decode_error
+from harness.metadata.files.avro_container import open_container
+from harness.metadata.files.avro_decoding import BOOLEAN, BYTES, LONG, TEXT, ListOf, Wanted, decode_error
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.iceberg.specs import PartitionSpec
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass

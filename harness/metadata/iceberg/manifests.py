@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from harness.errors import InvalidTableError
-from harness.metadata.files.avro_numbers import DAMAGE
-from harness.metadata.iceberg.avro import Container, WriterField, open_container
-from harness.metadata.iceberg.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
+from harness.metadata.files.avro_container import Container, WriterField, open_container
+from harness.metadata.files.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.iceberg.manifest_entries import (
     Content,
     DataFile,
@@ -128,13 +128,12 @@ class ManifestReader:
 
     def partition_decoder(self) -> Callable[[bytes], Mapping[int, Any]]:
         """A function from the bytes of a partition tuple to `DataFile.partition`; raises ValueError and such."""
-        decode = self.container.decoder(_DATA_FILE, _PARTITION)
+        column = self.container.column(_DATA_FILE, _PARTITION)
 
         def partition(encoded: bytes) -> Mapping[int, Any]:
-            value, end = decode(encoded, 0)
-            if end != len(encoded):
+            if column.read(encoded, 0) != len(encoded):
                 raise ValueError("a partition tuple has a rest")
-            return self._convert(value)
+            return self._convert(column.take()[0])
 
         return partition
 

@@ -27,7 +27,7 @@ from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.metadata.files import roaring
-from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.iceberg.delete_lookup import FILE_PATH_ID
 from harness.metadata.iceberg.deletes import FileDeletes, partition_mismatch

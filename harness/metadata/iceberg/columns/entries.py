@@ -14,7 +14,7 @@ from itertools import takewhile
 import numpy as np
 
 from harness.errors import HarnessError
-from harness.metadata.files.ocf import blocks
+from harness.metadata.files.avro_container import blocks
 from harness.metadata.iceberg.columns.varints import Places, Unsure, Varints
 from harness.metadata.iceberg.columns.walk import NOWHERE, PATH, EntrySteps, Step, Walk, advance, walk
 from harness.metadata.iceberg.manifests import ManifestReader
