@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metadata.filters.predicate import (
-    IN_LIMIT,
-    And,
-    Comparison,
-    Constant,
-    Filter,
-    In,
-    IsNan,
-    IsNull,
-    Leaf,
-    Op,
-    Or,
-    Predicate,
-    StartsWith,
-    Undecided,
-    fields_of,
-    may_match,
+from harness.metadata.filters.predicate import Filter, Predicate, fields_of
+from harness.metadata.filters.skipping import (
+    ColumnFacts,
+    Decoded,
+    FileSkipping,
+    Mask,
+    Numbers,
+    Places,
+    without_contradictions,
 )
-from harness.metadata.iceberg.columns.data_files import DataFiles, statistic
+from harness.metadata.iceberg.columns.data_files import BOUNDS, COUNTS, DataFiles, statistic
 from harness.metadata.iceberg.partition_skipping import decidable, nested_columns, partition_filter
 from harness.metadata.iceberg.specs import PartitionSpec
 from harness.metadata.iceberg.values import PER_DAY, decode_bound
@@ -48,25 +38,9 @@ from harness.metadata.model.schema import (
     Type,
 )
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
-from harness.storage.records import dataclass
 
 # Encoded bounds of one column in many files, decoded at once as `harness.metadata.iceberg.values.decode_bound` does
 # each.
-
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """Bounds that are numbers: int64 or float64. known: where there is one."""
-
-    values: npt.NDArray[Any]
-    known: Mask
-
-
-Decoded: TypeAlias = Numbers | pa.Array
-"""Numbers, or texts, null where there is none."""
 
 
 def decode_bounds(encoded: pa.ChunkedArray, type_: Type) -> Decoded | None:
@@ -134,96 +108,14 @@ def _texts(array: pa.Array) -> pa.Array | None:
         return None
 
 
-# What manifests say of one column in many files, as arrays: `harness.metadata.model.column_stats.Known` for all of
-# them.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnFacts:
-    """Facts of a column, one per file.
-
-    known: whether anything is said of the column.
-    has_nulls, has_nans, has_values, has_numbers: whether the file may hold a null, a NaN, something that is not null,
-        something that is neither.
-    lower, upper: None: of a type whose bounds are looked at one by one.
-    """
-
-    column: Field
-    known: Mask
-    has_nulls: Mask
-    has_nans: Mask
-    has_values: Mask
-    has_numbers: Mask
-    lower: Decoded | None
-    upper: Decoded | None
-
-    def may_match(self, leaf: Leaf) -> Mask | None:
-        """Per file whether a row may make the condition true; None: it is not decided here."""
-        match leaf:
-            case IsNull(negated=negated):
-                return self.has_values if negated else self.has_nulls
-            case IsNan(negated=negated):
-                return self.has_numbers if negated else self.has_values & self.has_nans
-            case Comparison(value=None):
-                return np.zeros_like(self.known)
-            case Comparison(op=op, value=value):
-                compared = self._compared(op, value)
-            case In(values=values, negated=False) if len(values) <= IN_LIMIT:
-                compared = self._any_equal(values)
-            case In(negated=False):
-                return self.has_values
-            case StartsWith(prefix=prefix, negated=False):
-                compared = self._starts(prefix)
-            case _:
-                return None
-        return None if compared is None else self.has_values & compared
-
-    def _any_equal(self, values: Sequence[Any]) -> Mask | None:
-        found = np.zeros_like(self.known)
-        for value in values:
-            equal = self._compared(Op.EQ, value)
-            if equal is None:
-                return None
-            found |= equal
-        return found
-
-    def _compared(self, op: Op, value: Any) -> Mask | None:
-        match self.lower, self.upper:
-            case Numbers() as lower, Numbers() as upper if _fits(value, lower):
-                return self._numbers_compared(op, value, lower, upper)
-            case pa.Array() as lower, pa.Array() as upper if isinstance(value, str) and op is not Op.NE:
-                return self.has_numbers & ~_text_excluded(op, value, lower, upper)
-            case _:
-                return None
-
-    def _numbers_compared(self, op: Op, value: Any, lower: Numbers, upper: Numbers) -> Mask:
-        """NaN is above all numbers; bounds leave it out (iceberg 3.21)."""
-        if value != value:
-            holds_for_nan, numbers = op in (Op.EQ, Op.LE, Op.GE), np.full_like(self.known, op in (Op.LT, Op.LE, Op.NE))
-        else:
-            holds_for_nan = op in (Op.NE, Op.GT, Op.GE)
-            numbers = ~_number_excluded(op, value, lower, upper, self.has_nans)
-        return (self.has_nans & holds_for_nan) | (self.has_numbers & numbers)
-
-    def _starts(self, prefix: str) -> Mask | None:
-        if not isinstance(self.lower, pa.Array) or not isinstance(self.upper, pa.Array):
-            return None
-        if not prefix:
-            return np.ones_like(self.known)
-        head = pc.utf8_slice_codeunits(self.lower, 0, len(prefix))
-        return ~(_true(pc.less(self.upper, prefix)) | _true(pc.greater(head, prefix)))
-
-
 def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts:
     """The facts of a column. is_nested: it is within a struct; ORC does not count values where the struct is null."""
-    values, nulls, nans = (
-        _counts(files, name, column) for name in ("value_counts", "null_value_counts", "nan_value_counts")
-    )
-    encoded = [files.table.column(statistic(name, column.id)) for name in ("lower_bounds", "upper_bounds")]
+    values, nulls, nans = (Numbers.of(files.table.column(statistic(name, column.id))) for name in COUNTS)
+    encoded = [files.table.column(statistic(name, column.id)) for name in BOUNDS]
     known = values.known | nulls.known | nans.known
     for bound in encoded:
         known = known | to_numpy(bound.is_valid())
-    rows = _numbers(files.table.column("record_count"))
+    rows = Numbers.of(files.table.column("record_count"))
     partial = ~(values.known & rows.known & (values.values == rows.values)) if is_nested else np.zeros_like(known)
     # A count of no values comes from writers that left the column out: nothing is known.
     usable = ~(values.known & (values.values == 0))
@@ -232,16 +124,16 @@ def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts
     is_float = isinstance(column.type, FloatType)
     counted_nans = _plausible(nans, values, total) & usable if is_float else np.ones_like(known)
     nan_count = nans.values if is_float else np.zeros_like(values.values)
-    lower, upper = (decode_bounds(bound, column.type) for bound in encoded)
+    lower, upper = without_contradictions(*(decode_bounds(bound, column.type) for bound in encoded))
     return ColumnFacts(
-        column=column,
         known=known,
         has_nulls=~(counted_nulls & (nulls.values == 0)),
         has_nans=~(counted_nans & (nan_count == 0)),
         has_values=~(total & counted_nulls & (nulls.values == values.values)),
         # A sum of two counts, each at most the rows of a file, does not overflow; the others are not looked at.
         has_numbers=~(total & counted_nulls & counted_nans) | (nulls.values < values.values - nan_count),
-        **_ordered(lower, upper),
+        lower=lower,
+        upper=upper,
     )
 
 
@@ -285,153 +177,33 @@ def stats_of(files: DataFiles, place: int, column: Field, *, is_nested: bool) ->
     )
 
 
-def _counts(files: DataFiles, name: str, column: Field) -> Numbers:
-    return _numbers(files.table.column(statistic(name, column.id)))
-
-
-def _numbers(column: pa.ChunkedArray) -> Numbers:
-    return Numbers(to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid()))
-
-
 def _plausible(counts: Numbers, values: Numbers, total: Mask) -> Mask:
     found: Mask = counts.known & (counts.values >= 0) & ~(total & (counts.values > values.values))
     return found
 
 
-def _ordered(lower: Decoded | None, upper: Decoded | None) -> dict[str, Decoded | None]:
-    """Both bounds, without those that contradict each other (iceberg 3.25)."""
-    match lower, upper:
-        case Numbers(), Numbers():
-            inverted = lower.known & upper.known & (lower.values > upper.values)
-            return {
-                "lower": Numbers(lower.values, lower.known & ~inverted),
-                "upper": Numbers(upper.values, upper.known & ~inverted),
-            }
-        case pa.Array(), pa.Array():
-            inverted = pc.fill_null(pc.greater(lower, upper), scalar_of(False, pa.bool_()))
-            none = scalar_of(None, pa.string())
-            return {"lower": pc.if_else(inverted, none, lower), "upper": pc.if_else(inverted, none, upper)}
-        case _:
-            return {"lower": None, "upper": None}
+def may_hold(files: DataFiles, nested: frozenset[int], predicate: Predicate, places: Places) -> Mask:
+    """For each file in `places`, whether it may hold a row that makes the predicate true.
 
+    Files whose record count is unknown may hold anything: writers that could not count rows could not count values
+    either (iceberg 2.21).
 
-def _fits(value: Any, bounds: Numbers) -> bool:
-    if bounds.values.dtype == np.float64:
-        return isinstance(value, float)
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    nested: ids of fields within structs.
+    """
 
+    def facts(column: Field) -> ColumnFacts | None:
+        return facts_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
 
-def _number_excluded(op: Op, value: Any, lower: Numbers, upper: Numbers, has_nans: Mask) -> Mask:
-    """Whether no number within the bounds satisfies the comparison."""
-    low, high = lower.values, upper.values
-    excluded: Mask
-    match op:
-        case Op.EQ:
-            excluded = (upper.known & (high < value)) | (lower.known & (low > value))
-        case Op.NE:
-            excluded = lower.known & upper.known & (low == high) & (low == value) & ~has_nans
-        case Op.LT:
-            excluded = lower.known & (low >= value)
-        case Op.LE:
-            excluded = lower.known & (low > value)
-        case Op.GT:
-            excluded = upper.known & (high <= value)
-        case Op.GE:
-            excluded = upper.known & (high < value)
-    return excluded
+    def stats(place: int, column: Field) -> ColumnStats:
+        return stats_of(files, place, column, is_nested=column.id in nested)
 
-
-_TEXT_EXCLUDES: dict[Op, tuple[Callable[..., pa.Array] | None, Callable[..., pa.Array] | None]] = {
-    Op.EQ: (pc.greater, pc.less),
-    Op.LT: (pc.greater_equal, None),
-    Op.LE: (pc.greater, None),
-    Op.GT: (None, pc.less_equal),
-    Op.GE: (None, pc.less),
-}
-"""How a lower and an upper bound must compare with the value, so that no text between them satisfies the operator."""
-
-
-def _text_excluded(op: Op, value: str, lower: pa.Array, upper: pa.Array) -> Mask:
-    excluded = np.zeros(len(lower), dtype=np.bool_)
-    for compare, bound in zip(_TEXT_EXCLUDES[op], (lower, upper), strict=True):
-        if compare is not None:
-            excluded |= _true(compare(bound, value))
-    return excluded
-
-
-def _true(array: pa.Array) -> Mask:
-    found: Mask = to_numpy(pc.fill_null(array, scalar_of(False, pa.bool_())))
-    return found
-
-
-# A filter against the statistics of many data files at once: what `metrics_filter` of one file says of each.
-#
-# Comparisons of whole numbers, dates, times, floats and texts are made on arrays. Other conditions go file by file,
-# over # those files that the conditions before left.
-
-
-Places: TypeAlias = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """Filters against the statistics of some data files. nested: ids of fields within structs."""
-
-    files: DataFiles
-    nested: frozenset[int]
-    _facts: dict[int, ColumnFacts] = field(default_factory=dict)
-
-    def may_hold(self, predicate: Predicate, places: Places) -> Mask:
-        """For each file in `places`, whether it may hold a row that makes the predicate true.
-
-        Files whose record count is unknown may hold anything: writers that could not count rows could not count values
-        either (iceberg 2.21).
-        """
-        if not fields_of(predicate):
-            return self._holds(predicate, places)
-        counted = to_numpy(self.files.table.column("record_count").is_valid())[places]
-        kept = np.ones(len(places), dtype=np.bool_)
-        kept[counted] = self._holds(predicate, places[counted])
-        return kept
-
-    def _holds(self, predicate: Predicate, places: Places) -> Mask:
-        match predicate:
-            case And(parts=parts):
-                kept = np.ones(len(places), dtype=np.bool_)
-                for part in parts:
-                    left = np.flatnonzero(kept)
-                    kept[left] = self._holds(part, places[left])
-                return kept
-            case Or(parts=parts):
-                kept = np.zeros(len(places), dtype=np.bool_)
-                for part in parts:
-                    left = np.flatnonzero(~kept)
-                    kept[left] = self._holds(part, places[left])
-                return kept
-            case Constant(value=value):
-                return np.full(len(places), value is True)
-            case Undecided():
-                return np.ones(len(places), dtype=np.bool_)
-            case _:
-                return self._leaf(predicate, places)
-
-    def _leaf(self, leaf: Leaf, places: Places) -> Mask:
-        if leaf.field.id not in self.files.fields:
-            return np.ones(len(places), dtype=np.bool_)
-        is_nested = leaf.field.id in self.nested
-        if leaf.field.id not in self._facts:
-            self._facts[leaf.field.id] = facts_of(self.files, leaf.field, is_nested=is_nested)
-        facts = self._facts[leaf.field.id]
-        decided = facts.may_match(leaf)
-        kept = ~facts.known[places]
-        if decided is not None:
-            return kept | decided[places]
-        for i in np.flatnonzero(~kept).tolist():
-            kept[i] = may_match(leaf, partial(self._stats, int(places[i]), is_nested))
-        return kept
-
-    def _stats(self, place: int, is_nested: bool, column: Field) -> ColumnStats:
-        return stats_of(self.files, place, column, is_nested=is_nested)
+    skipping = FileSkipping(len(files), facts, stats)
+    if not fields_of(predicate):
+        return skipping.may_hold(predicate, places)
+    counted = to_numpy(files.table.column("record_count").is_valid())[places]
+    kept = np.ones(len(places), dtype=np.bool_)
+    kept[counted] = skipping.may_hold(predicate, places[counted])
+    return kept
 
 
 def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Schema, condition: Filter) -> Verdicts:
@@ -446,7 +218,7 @@ def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Sche
     may_match = _tuples_that_match(data, specs, schema, condition.predicate)
     verdicts[~may_match[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
     places = np.flatnonzero(verdicts == KEPT)
-    held = Matching(data, nested_columns(schema)).may_hold(decidable(condition.predicate, schema), places)
+    held = may_hold(data, nested_columns(schema), decidable(condition.predicate, schema), places)
     verdicts[places[~held]] = BY_STATISTICS
     return verdicts
 
