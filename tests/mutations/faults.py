@@ -27,33 +27,33 @@ FAULTS = (
     # Which deletes hit which file.
     Fault(
         "equality deletes hit files of their own sequence number",
-        "metadata/iceberg/delete_lookup.py",
-        "return bisect_right(self.numbers, number)",
-        "return bisect_left(self.numbers, number)",
+        "metadata/iceberg/delete_scope.py",
+        "return bisect_right(numbers, number)",
+        "return bisect_left(numbers, number)",
     ),
     Fault(
         "position deletes spare files of their own sequence number",
-        "metadata/iceberg/delete_lookup.py",
-        "return self.entries[bisect_left(self.numbers, number) :]",
-        "return self.entries[bisect_right(self.numbers, number) :]",
+        "metadata/iceberg/delete_scope.py",
+        "return bisect_left(numbers, number)",
+        "return bisect_right(numbers, number)",
     ),
     Fault(
         "equality deletes hit all partitions",
-        "metadata/iceberg/deletes.py",
-        "return None if spec.is_unpartitioned else _partition(entry.file, partition_of)",
+        "metadata/iceberg/delete_scope.py",
+        "return None if spec.is_unpartitioned else self.partition_of(delete.file)",
         "return None",
     ),
     Fault(
         "global equality deletes hit unpartitioned files only",
-        "metadata/iceberg/deletes.py",
-        "return None if spec.is_unpartitioned else _partition(entry.file, partition_of)",
-        "return _partition(entry.file, partition_of)",
+        "metadata/iceberg/delete_scope.py",
+        "return None if spec.is_unpartitioned else self.partition_of(delete.file)",
+        "return self.partition_of(delete.file)",
     ),
     Fault(
         "equality deletes hit all partitions of their spec",
-        "metadata/iceberg/deletes.py",
-        "return file.spec_id, partition_of(file)",
-        "return file.spec_id",
+        "metadata/iceberg/partitions.py",
+        "return partition_key(spec_id, values, types) if types else spec_id",
+        "return spec_id",
     ),
     Fault(
         "position deletes are dropped where there is a second file of them",
@@ -64,8 +64,8 @@ FAULTS = (
     Fault(
         "deletion vectors are not looked for",
         "metadata/iceberg/deletes.py",
-        "vector = self._vectors.get(data.file.path)",
-        "vector = None",
+        "vector = self._vectors.get(path)\n        if",
+        "vector = None\n        if",
     ),
     Fault(
         "deleted entries of manifests are live",
@@ -76,7 +76,7 @@ FAULTS = (
     Fault(
         "sequence numbers are those of the manifest, whatever the entry says",
         "metadata/iceberg/manifest_entries.py",
-        "        if sequence_number is None:\n            sequence_number = self._inherited(status)\n",
+        "        if sequence_number is None:\n            sequence_number = inherited\n",
         "        if True:\n            sequence_number = self._manifest.sequence_number\n",
     ),
     Fault(
@@ -891,9 +891,9 @@ FAULTS = (
     ),
     Fault(
         "only the first equality delete of a data file counts",
-        "metadata/iceberg/delete_lookup.py",
-        "self.answers[key] = tuple(sorted(scope.ordinals[key[1] :] + self.everywhere.ordinals[key[2] :]))",
-        "self.answers[key] = tuple(sorted(scope.ordinals[key[1] :] + self.everywhere.ordinals[key[2] :]))[:1]",
+        "metadata/iceberg/deletes.py",
+        "self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))",
+        "self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))[:1]",
         test=f"{HISTORIES}[iceberg-2]",
     ),
     Fault(

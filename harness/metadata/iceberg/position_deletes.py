@@ -29,8 +29,8 @@ from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableE
 from harness.metadata.files import roaring
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
-from harness.metadata.iceberg.delete_lookup import FILE_PATH_ID
-from harness.metadata.iceberg.deletes import FileDeletes, partition_mismatch
+from harness.metadata.iceberg.delete_scope import FILE_PATH_ID, check_stray_rows
+from harness.metadata.iceberg.deletes import FileDeletes
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.puffin import PuffinFile, open_puffin, read_deletion_vector
 from harness.metadata.iceberg.relocation import Spellings
@@ -185,7 +185,8 @@ class _Loader:
             for named in positions:
                 target = entry.file.referenced_data_file
                 if path not in self._in_scope(named) or target not in (None, named):
-                    _check_out_of_scope(entry, self._targets[named])
+                    stray = self._targets[named]
+                    check_stray_rows(entry, stray.data, has_vector=stray.vector is not None)
             self._files[path] = positions
         return self._files[path]
 
@@ -206,20 +207,6 @@ class _Loader:
             files = self._targets[data_path].position_files
             self._scopes[data_path] = frozenset(entry.file.path for entry in files)
         return self._scopes[data_path]
-
-
-def _check_out_of_scope(delete: ManifestEntry, named: FileDeletes) -> None:
-    """Rows of `delete` name a data file of the plan that it does not apply to: a rule says why, or it is an error."""
-    if named.vector is not None or delete.sequence_number < named.data.sequence_number:
-        return  # 4.5, 4.4
-    target = delete.file.referenced_data_file
-    if target is not None and target != named.data.file.path:
-        raise CorruptDeleteError(
-            f"Position delete file is for data file {target} and has rows for {named.data.file.path}. Rewrite it",
-            file=delete.file.path,
-            rule="iceberg 4.4",
-        )
-    raise partition_mismatch(delete, named.data)
 
 
 def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:

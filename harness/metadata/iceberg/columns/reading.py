@@ -36,7 +36,7 @@ from harness.metadata.iceberg.columns.raw import Mask, Paths, Raw, encoded_count
 from harness.metadata.iceberg.columns.raw import joined as joined_raw
 from harness.metadata.iceberg.columns.varints import Places, Unsure
 from harness.metadata.iceberg.columns.walk import MOST_ITEMS, PATH, Slot, Walk, entry_steps
-from harness.metadata.iceberg.manifest_entries import ManifestFile, Status
+from harness.metadata.iceberg.manifest_entries import ManifestFile, inherited_sequence_number
 from harness.metadata.iceberg.manifests import ManifestReader, open_manifest
 from harness.metadata.iceberg.specs import PartitionSpec
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy, without_rows
@@ -143,10 +143,10 @@ def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
     status = to_numpy(raw.table.column("status"))
     of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner)
     is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner) == 1
-    inherits = (of_manifest == 0) | (status == Status.ADDED)
-    if not (stated | inherits | is_v1).all():
+    inherited, known = inherited_sequence_number(status, of_manifest, is_v1)
+    if not (stated | known).all():
         raise Unsure
-    return np.where(stated, values, np.where(inherits, of_manifest, 0))
+    return np.where(stated, values, inherited)
 
 
 def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:

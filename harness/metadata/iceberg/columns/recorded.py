@@ -15,7 +15,7 @@ from harness.metadata.iceberg.columns.entries import Blocks, walk_entries
 from harness.metadata.iceberg.columns.raw import Mask, counts, lists, live_entries, numbers
 from harness.metadata.iceberg.columns.varints import Places, Unsure
 from harness.metadata.iceberg.columns.walk import MOST_ITEMS, PATH, Slot, Walk, entry_steps
-from harness.metadata.iceberg.manifest_entries import ManifestEntry, Status
+from harness.metadata.iceberg.manifest_entries import ManifestEntry, Status, inherited_sequence_number
 from harness.metadata.iceberg.manifests import ALL, ManifestReader
 from harness.metadata.model.arrow_values import array_of, from_numpy
 from harness.storage.limits import contained
@@ -98,7 +98,7 @@ def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence
     status, _ = slot("status")
     snapshots, has_snapshot = slot("snapshot_id")
     files, has_file = slot("file_sequence_number")
-    inherits = (status == Status.ADDED) | (manifest.sequence_number == 0)
+    inherited, is_known = inherited_sequence_number(status, manifest.sequence_number, reader.is_v1)
     order, has_order = slot("sort_order_id")
     sizes = counts(found, SIZES, keys, places)
     arrays = [
@@ -108,8 +108,8 @@ def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence
             missing=~has_snapshot & np.full(len(places), manifest.added_snapshot_id is None),
         ),
         from_numpy(
-            np.where(has_file, files, np.where(inherits, manifest.sequence_number, 0)),
-            missing=~(has_file | inherits | np.full(len(places), reader.is_v1)),
+            np.where(has_file, files, inherited),
+            missing=~(has_file | is_known),
         ),
         from_numpy(order, missing=~has_order).cast(pa.int32()),
         lists(found, "split_offsets", places),
