@@ -30,12 +30,12 @@ from harness.metadata.iceberg.columns.data_files import (
     schema_of,
     statistic,
 )
-from harness.metadata.iceberg.columns.entries import Blocks, walk_entries
+from harness.metadata.iceberg.columns.entries import Batch, Blocks
 from harness.metadata.iceberg.columns.kept import KeptManifests
 from harness.metadata.iceberg.columns.raw import Mask, Paths, Raw, encoded_counts, live_entries, raw_of
 from harness.metadata.iceberg.columns.raw import joined as joined_raw
 from harness.metadata.iceberg.columns.varints import Places, Unsure
-from harness.metadata.iceberg.columns.walk import MOST_ITEMS, PATH, Slot, Walk, entry_steps
+from harness.metadata.iceberg.columns.walk import PATH, Slot, Walk
 from harness.metadata.iceberg.manifest_entries import ManifestFile, inherited_sequence_number
 from harness.metadata.iceberg.manifests import ManifestReader, open_manifest
 from harness.metadata.iceberg.specs import PartitionSpec
@@ -196,7 +196,6 @@ def _partitions(
     return codes.astype(np.int32), tuples
 
 
-_BATCH_BYTES = 12 << 20
 _BATCH_ROWS = 1 << 15
 
 
@@ -259,7 +258,7 @@ def _named(found: Sequence[Sifted], manifests: Sequence[ManifestFile], fields: t
 class _Decoding:
     """Manifests in batches of one schema: those to decode, and those that were known.
 
-    open: reads a manifest, by its number. size, rows: of `blocks`, in bytes, and of `known`.
+    open: reads a manifest, by its number. batch: to decode. rows: of `known`.
     """
 
     fields: tuple[int, ...]
@@ -267,9 +266,8 @@ class _Decoding:
     kept: KeptManifests | None
     open: Callable[[int], ManifestReader]
     found: list[Sifted] = field(default_factory=list)
-    blocks: list[Blocks] = field(default_factory=list)
+    batch: Batch = field(default_factory=Batch)
     known: list[tuple[Part, Raw]] = field(default_factory=list)
-    size: int = 0
     rows: int = 0
 
     def decode(self, number: int) -> None:
@@ -279,11 +277,9 @@ class _Decoding:
         if blocks_ is None:
             self.found.append(_by_entry(reader, self.fields, number, self.sift))
             return
-        batch, size = self.blocks, blocks_.size
-        if batch and (blocks_.schema != batch[0].schema or self.size + size > _BATCH_BYTES):
+        if not self.batch.has_room(blocks_):
             self._decode()
-        batch.append(blocks_)
-        self.size += size
+        self.batch.add(blocks_)
 
     def recall(self, number: int, reader: ManifestReader, raw: Raw) -> None:
         part, batch = Part(number, reader, len(raw)), self.known
@@ -301,9 +297,8 @@ class _Decoding:
         return self.found
 
     def _decode(self) -> None:
-        self.found += decoded(self.blocks, self.fields, self.sift, self.kept)
-        self.blocks.clear()
-        self.size = 0
+        self.found += decoded(self.batch, self.fields, self.sift, self.kept)
+        self.batch = Batch()
 
     def _recall(self) -> None:
         if not self.known:
@@ -323,25 +318,18 @@ def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift
     return Sifted.of(files, None if sift is None else sift(files))
 
 
-def decoded(
-    batch: Sequence[Blocks], fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
-) -> list[Sifted]:
+def decoded(batch: Batch, fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None) -> list[Sifted]:
     """The files of a batch of manifests with the same schema."""
-    if not batch:
-        return []
-    container = batch[0].reader.container
-    has_steps = container.limits.items >= MOST_ITEMS
-    steps = entry_steps(container.header.schema, entry_slots(fields)) if has_steps else None
     in_step: Sequence[Blocks] = ()
     found: list[Sifted] = []
     try:
-        walked = None if steps is None else walk_entries(batch, steps)
+        walked = batch.walked(entry_slots(fields))
         if walked is not None:
             found, in_step = [_in_step(*walked, fields, sift, kept)], walked[1]
     except Unsure:
         pass
     done = {blocks_.number for blocks_ in in_step}
-    rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
+    rest = (blocks_ for blocks_ in batch.blocks if blocks_.number not in done)
     return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, sift) for blocks_ in rest)]
 
 

@@ -11,17 +11,16 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from harness.metadata.iceberg.columns.entries import Blocks, walk_entries
+from harness.metadata.iceberg.columns.entries import Batch, Blocks
 from harness.metadata.iceberg.columns.raw import Mask, counts, lists, live_entries, numbers
 from harness.metadata.iceberg.columns.varints import Places, Unsure
-from harness.metadata.iceberg.columns.walk import MOST_ITEMS, PATH, Slot, Walk, entry_steps
+from harness.metadata.iceberg.columns.walk import PATH, Slot, Walk
 from harness.metadata.iceberg.manifest_entries import ManifestEntry, Status, inherited_sequence_number
 from harness.metadata.iceberg.manifests import ALL, ManifestReader
 from harness.metadata.model.arrow_values import array_of, from_numpy
 from harness.storage.limits import contained
 
 SIZES = "column_sizes"
-_BATCH_BYTES = 12 << 20
 _FACTS = pa.schema(
     [
         pa.field("status", pa.int32()),
@@ -46,19 +45,17 @@ def recorded(readers: Iterable[ManifestReader], keys: Sequence[int]) -> list[pa.
         keys: ids of the fields whose sizes are wanted.
     """
     found: dict[int, pa.Table] = {}
-    batch: list[Blocks] = []
-    size = 0
+    batch = Batch()
     for number, reader in enumerate(readers):
         with contained(file=reader.manifest.path):
             blocks_ = Blocks.of(reader, number)
         if blocks_ is None:
             found[number] = _by_entry(reader, keys)
             continue
-        if batch and (blocks_.schema != batch[0].schema or size + blocks_.size > _BATCH_BYTES):
+        if not batch.has_room(blocks_):
             found |= _decoded(batch, keys)
-            batch, size = [], 0
-        batch.append(blocks_)
-        size += blocks_.size
+            batch = Batch()
+        batch.add(blocks_)
     found |= _decoded(batch, keys)
     return [found[number] for number in sorted(found)]
 
@@ -69,15 +66,11 @@ def live(table: pa.Table) -> pa.Table:
     return table if (status != Status.DELETED).all() else table.filter(pa.array(status != Status.DELETED))
 
 
-def _decoded(batch: Sequence[Blocks], keys: Sequence[int]) -> dict[int, pa.Table]:
-    """By number of the manifest. All have one writer's schema."""
-    if not batch:
-        return {}
-    container = batch[0].reader.container
-    steps = entry_steps(container.header.schema, _slots()) if container.limits.items >= MOST_ITEMS else None
+def _decoded(batch: Batch, keys: Sequence[int]) -> dict[int, pa.Table]:
+    """By number of the manifest."""
     found: dict[int, pa.Table] = {}
     try:
-        walked = None if steps is None else walk_entries(batch, steps)
+        walked = batch.walked(_slots())
         if walked is not None:
             walk, together = walked
             live_entries(walk)  # statuses are those that there are
@@ -86,7 +79,7 @@ def _decoded(batch: Sequence[Blocks], keys: Sequence[int]) -> dict[int, pa.Table
                 found[blocks_.number] = _of_walk(walk, np.arange(start, end), blocks_.reader, keys)
     except (Unsure, pa.ArrowInvalid, OverflowError):  # of ids in the list, too
         found = {}
-    return found | {b.number: _by_entry(b.reader, keys) for b in batch if b.number not in found}
+    return found | {b.number: _by_entry(b.reader, keys) for b in batch.blocks if b.number not in found}
 
 
 def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
