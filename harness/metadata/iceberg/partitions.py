@@ -7,10 +7,10 @@ from dataclasses import field
 from typing import Any
 
 from harness.errors import UnsupportedError
-from harness.metadata.iceberg.manifests import DataFile, partition_types
+from harness.metadata.iceberg.manifest_entries import DataFile
 from harness.metadata.iceberg.metadata import PartitionSpec, TableMetadata
 from harness.metadata.iceberg.transforms import Identity, UnknownTransform
-from harness.metadata.iceberg.values import partition_key
+from harness.metadata.iceberg.values import partition_key, partition_types
 from harness.metadata.model.schema import Field, Schema, Type
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass

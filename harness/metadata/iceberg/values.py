@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import struct
 import uuid
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from harness.metadata.iceberg.transforms import from_unscaled, unscaled
+from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.transforms import from_unscaled, result_type, unscaled
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -18,6 +19,7 @@ from harness.metadata.model.schema import (
     FixedType,
     FloatType,
     IntegerType,
+    Schema,
     StringType,
     TimestampType,
     TimeType,
@@ -203,3 +205,16 @@ def _value_key(value: Any, type_: Type) -> Hashable:
 
 def _bits(value: float) -> bytes:
     return b"nan" if math.isnan(value) else struct.pack(">d", value)
+
+
+def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int, Type]:
+    """The types of a spec's partition values, by partition field id; opaque where the source column is in no schema.
+
+    The first schema that has the column wins. Source: iceberg 1.21.
+    """
+    return {f.field_id: result_type(f.transform, _source_type(f, schemas)) for f in spec.fields}
+
+
+def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> Type | None:
+    source = partition_field.source_id
+    return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
