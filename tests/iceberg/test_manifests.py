@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, InvalidTableError, UnsupportedError
+from harness.metadata.iceberg.values import partition_types
 from harness.metadata.iceberg.manifests import (
     ALL,
     Content,
@@ -22,7 +23,6 @@ from harness.metadata.iceberg.manifests import (
     Status,
     parse_manifest,
     parse_manifest_list,
-    partition_types,
 )
 from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void

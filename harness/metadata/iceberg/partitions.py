@@ -8,7 +8,8 @@ from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.manifest_entries import DataFile
-from harness.metadata.iceberg.metadata import PartitionSpec, TableMetadata
+from harness.metadata.iceberg.metadata import TableMetadata
+from harness.metadata.iceberg.specs import PartitionSpec
 from harness.metadata.iceberg.transforms import Identity, UnknownTransform
 from harness.metadata.iceberg.values import partition_key, partition_types
 from harness.metadata.model.schema import Field, Schema, Type
