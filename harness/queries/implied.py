@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from harness.metadata.filters.conditions import unmoved
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
+from harness.metadata.filters.parse import unmoved
 from harness.metadata.filters.value_texts import DAY_NS
 from harness.queries.rewritten import Now
 

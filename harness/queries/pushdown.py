@@ -27,8 +27,7 @@ from sqlglot import exp
 
 from harness.errors import UnknownColumnError
 from harness.metadata.filters.parse import filter_of
-from harness.metadata.filters.parsed import all_of
-from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
+from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
 from harness.metadata.filters.value_texts import whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries.implied import implied, is_plain

@@ -19,7 +19,7 @@ from harness.metadata.files.avro_container import blocks, read_header
 from harness.metadata.files.variant import object_fields, value_text
 from harness.metadata.iceberg.manifest_entries import parse_manifest_list
 from harness.metadata.iceberg.metadata import parse_metadata
-from harness.metadata.iceberg.puffin import decode_deletion_vector, open_puffin
+from harness.metadata.iceberg.position_deletes import decode_deletion_vector, open_puffin
 from harness.storage.stores import Storage
 from harness.testing.oracle.planner import roaring as other_roaring
 

@@ -10,7 +10,7 @@ import fuzz_limits
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
-from harness.metadata.iceberg import puffin
+from harness.metadata.iceberg import position_deletes as puffin
 
 
 def leak() -> None:

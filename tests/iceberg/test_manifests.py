@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.values import partition_types
 from harness.metadata.iceberg.manifests import (
     ALL,
     Content,
@@ -24,8 +23,9 @@ from harness.metadata.iceberg.manifests import (
     parse_manifest,
     parse_manifest_list,
 )
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
+from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,

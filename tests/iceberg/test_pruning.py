@@ -24,11 +24,11 @@ from harness.metadata.filters.predicate import (
     evaluate,
     fields_of,
 )
-from harness.metadata.iceberg.columns import skipping
+from harness.metadata.iceberg import skipping
 from harness.metadata.iceberg.columns.data_files import from_entries
 from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
-from harness.metadata.iceberg.partition_skipping import decidable, nested_columns, partition_filter
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec
+from harness.metadata.iceberg.skipping import decidable, nested_columns, partition_filter
 from harness.metadata.iceberg.transforms import (
     Bucket,
     Day,

@@ -51,7 +51,7 @@ FAULTS = (
     ),
     Fault(
         "equality deletes hit all partitions of their spec",
-        "metadata/iceberg/partitions.py",
+        "metadata/iceberg/values.py",
         "return partition_key(spec_id, values, types) if types else spec_id",
         "return spec_id",
     ),
@@ -87,20 +87,20 @@ FAULTS = (
     ),
     Fault(
         "bounds of equality keys are compared without nulls",
-        "metadata/iceberg/equality_keys.py",
+        "metadata/iceberg/delete_scope.py",
         "    if _may_hold_null(key, delete) and _may_hold_null(key, data):\n        return True\n",
         "",
     ),
     # Time travel.
     Fault(
         "a time selects the snapshot after it",
-        "metadata/iceberg/snapshots.py",
+        "metadata/iceberg/source.py",
         "if entry.timestamp_ms <= time_ms and",
         "if entry.timestamp_ms < time_ms and",
     ),
     Fault(
         "a snapshot is shown in the schema of now",
-        "metadata/iceberg/snapshots.py",
+        "metadata/iceberg/source.py",
         "    if snapshot.schema_id is None:\n        return metadata.current_schema\n",
         "    return metadata.current_schema\n",
     ),
@@ -113,25 +113,25 @@ FAULTS = (
     ),
     Fault(
         "truncation of negative numbers rounds towards zero",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "floor = value - value % width",
         "floor = int(value / width) * width",
     ),
     Fault(
         "ranges over truncated negative numbers round towards zero",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "bound = value + step - (value + step) % width",
         "bound = int((value + step) / width) * width",
     ),
     Fault(
         "numbers that wrapped around at the least number are not looked for",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "return Or((at_most, In(target, _wrapped(transform.width))))",
         "return at_most",
     ),
     Fault(
         "instants before 1970 that old writers rounded up are not looked for",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "return (result, result + 1) if result < 0 else (result,)",
         "return (result,)",
     ),
@@ -143,7 +143,7 @@ FAULTS = (
     ),
     Fault(
         "a column without counts is taken for all null",
-        "metadata/iceberg/columns/skipping.py",
+        "metadata/iceberg/skipping.py",
         "has_values=~(total & counted_nulls & (nulls.values == values.values)),",
         "has_values=values.known & ~(total & counted_nulls & (nulls.values == values.values)),",
     ),
@@ -211,7 +211,7 @@ FAULTS = (
     ),
     Fault(
         "columns of type unknown are judged by statistics of files",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "opaque = (StructType, UnknownType)",
         "opaque = (StructType,)",
     ),
@@ -421,7 +421,7 @@ FAULTS = (
     # Counts and bounds of writers that err.
     Fault(
         "files whose record count is 0 are dropped",
-        "metadata/iceberg/columns/skipping.py",
+        "metadata/iceberg/skipping.py",
         "    verdicts[places[~held]] = BY_STATISTICS\n",
         "    verdicts[places[~held]] = BY_STATISTICS\n"
         '    verdicts[data.table.column("record_count").to_numpy() == 0] = BY_STATISTICS\n',
@@ -452,7 +452,7 @@ FAULTS = (
     ),
     Fault(
         "counts of no values say that a key is always null",
-        "metadata/iceberg/equality_keys.py",
+        "metadata/iceberg/delete_scope.py",
         "if counts is None or (file.value_counts or {}).get(key.id) == 0:",
         "if counts is None:",
     ),

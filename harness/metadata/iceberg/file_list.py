@@ -13,14 +13,12 @@ import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.iceberg.columns.data_files import DataFiles, LeftOut, Sifted
-from harness.metadata.iceberg.columns.kept import KeptManifests
-from harness.metadata.iceberg.delete_scope import DeleteScope, single_targets
+from harness.metadata.iceberg.columns.raw import KeptManifests
+from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
 from harness.metadata.iceberg.deletes import DeleteIndex, FileDeletes, PlannedFiles, equality_deletes, with_positions
-from harness.metadata.iceberg.equality_keys import key_columns, may_hit, read_schema_first
 from harness.metadata.iceberg.manifests import ManifestEntry
-from harness.metadata.iceberg.partitions import Partitions
-from harness.metadata.iceberg.relocation import Spellings, authorities, physical_paths
-from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, physical_paths
+from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.read_options import Prune

@@ -11,7 +11,7 @@ from harness.errors import CorruptFileError, EncryptedTableError, InvalidTableEr
 from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.avro_decoding import BOOLEAN, BYTES, LONG, TEXT, ListOf, Wanted, decode_error
 from harness.metadata.files.avro_values import DAMAGE
-from harness.metadata.iceberg.specs import PartitionSpec
+from harness.metadata.iceberg.model import PartitionSpec
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
 

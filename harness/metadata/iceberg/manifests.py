@@ -23,7 +23,7 @@ from harness.metadata.iceberg.manifest_entries import (
     encrypted,
     parse_manifest_list,
 )
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec, parse_header_spec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec, parse_header_spec
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types, partition_value
 from harness.metadata.model.schema import Schema

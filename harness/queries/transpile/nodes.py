@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from harness.metadata.filters.dialects import general_form
+from harness.metadata.filters.literals import general_form
 from harness.queries.transpile.spark_text import refused
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(

@@ -10,7 +10,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.filters.dialects import language
+from harness.metadata.filters.literals import language
 from harness.queries.transpile.functions.table import NAMES
 
 _WITH_SYNTAX = {"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}

@@ -29,8 +29,8 @@ from harness.metadata.filters.predicate import (
 from harness.metadata.iceberg.columns.data_files import BOUNDS as BOUND_NAMES
 from harness.metadata.iceberg.columns.data_files import COUNTS as COUNT_NAMES
 from harness.metadata.iceberg.columns.data_files import from_entries
-from harness.metadata.iceberg.columns.skipping import decode_bounds, may_hold, stats_of
 from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.skipping import decode_bounds, may_hold, stats_of
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (
     BinaryType,

@@ -16,14 +16,16 @@ import numpy as np
 
 from harness.errors import HarnessError
 from harness.metadata.files.avro_container import blocks
-from harness.metadata.iceberg.columns.varints import Places, Unsure, Varints
 from harness.metadata.iceberg.columns.walk import (
     MOST_ITEMS,
     NOWHERE,
     PATH,
     EntrySteps,
+    Places,
     Slot,
     Step,
+    Unsure,
+    Varints,
     Walk,
     advance,
     entry_steps,

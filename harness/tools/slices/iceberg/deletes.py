@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
-from harness.metadata.iceberg.position_deletes import read_positions
-from harness.metadata.iceberg.puffin import open_puffin, read_deletion_vector
+from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.model.arrow_values import from_numpy
 from harness.testing.writing.iceberg.deletes import deletion_vector, position_columns, write_puffin
 from harness.testing.writing.iceberg.files import FileOptions, write_file

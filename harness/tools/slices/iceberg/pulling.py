@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
-from harness.metadata.iceberg.snapshots import Selection
+from harness.metadata.iceberg.source import Selection
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.scan_plan import ScanPlan
