@@ -336,7 +336,7 @@ FAULTS = (
     # Nodes of SQL that are taken for others.
     Fault(
         "a special form of an SQL node is the general one",
-        "metadata/filters/dialects.py",
+        "metadata/filters/literals.py",
         "            return base\n",
         "            return None\n",
     ),
