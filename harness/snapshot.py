@@ -15,8 +15,7 @@ import pyarrow as pa
 from harness.engines.batches import BATCH_ROWS, Batches
 from harness.engines.registry import duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
-from harness.metadata.filters.parsed import filter_for
-from harness.metadata.filters.predicate import Filter
+from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.model import frames
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms

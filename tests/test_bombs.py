@@ -26,12 +26,11 @@ import harness
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError, LimitError, RequestError
 from harness.metadata.files import orc
 from harness.metadata.files.avro import read_avro
-from harness.metadata.files.decompression import TooLongError, all_streams, gunzip, unsnappy, unzstd
-from harness.metadata.files.ocf import decompress
+from harness.metadata.files.avro_container import decompress, open_container
+from harness.metadata.files.avro_decoding import LONGS, Struct, Wanted
+from harness.metadata.files.documents import TooLongError, all_streams, gunzip, unsnappy, unzstd
 from harness.metadata.files.parquet import row_count
 from harness.metadata.files.roaring import decode_native, decode_portable
-from harness.metadata.iceberg.avro import open_container
-from harness.metadata.iceberg.avro_decoding import LONGS, Struct, Wanted
 from harness.storage.limits import Limits, names, parse_limits
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

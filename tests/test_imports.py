@@ -31,7 +31,7 @@ HEAVY = {
     *(
         "harness.metadata.delta.changes",
         "harness.metadata.delta.deletion_vectors",
-        "harness.metadata.iceberg.puffin",
+        "harness.metadata.iceberg.position_deletes",
         "harness.metadata.files.avro",
     ),
     *(

@@ -157,8 +157,8 @@ class _Stored(io.RawIOBase):
 # Writers leave out the columns that they need not store (partition columns of Delta tables) or cannot store (void,
 # unknown), and a file may be left with none. DuckDB refuses such a Parquet file, and Spark's Parquet and ORC readers
 # refuse it or find no row in it. So engines read no such file: they count its rows up to the number in its footer.
-# What a # table's metadata says of the number is held against it, because nothing else in the file could show that
-# rows are # lost.
+# What a table's metadata says of the number is held against it, because nothing else in the file could show that
+# rows are lost.
 
 
 def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, int]:

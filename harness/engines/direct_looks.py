@@ -32,9 +32,9 @@ from harness.storage.records import dataclass
 # Whether a file's stored partition column contradicts its partition tuple (iceberg 5.3).
 #
 # A file imported from elsewhere may have field ids of its own that collide with the table's: then the column that
-# the ids # lead to is another one, and its values are not the partition's. Rows would be wrong without a sign, so the
-# statistics of # the first row group are held against the tuple, in one file of each file group: collisions come
-# from the writer, # and its # files are alike.
+# the ids lead to is another one, and its values are not the partition's. Rows would be wrong without a sign, so the
+# statistics of the first row group are held against the tuple, in one file of each file group: collisions come
+# from the writer, and its files are alike.
 
 
 # Types whose statistics DuckDB prints in a form that it also reads.

@@ -1,6 +1,6 @@
 """What engines learn from Parquet files before they read them: schemas and row counts, each footer read once.
 
-Only the end of a file is read, and the schema known again by its bytes (`harness.metadata.files.parquet_tail`):
+Only the end of a file is read, and the schema known again by its bytes (`harness.metadata.files.parquet_footer`):
 10,000 local files take 0.1 s. Ends of files in an object store are asked for together, and the scan reuses their
 bytes. DuckDB parses one footer of each schema, for every engine, and those of the other files, in one call. It
 refuses a file without a column, and with it the whole list; those files are looked for only then.
@@ -20,8 +20,17 @@ from harness.engines.duckdb.files import DuckDBFiles, is_of_storage, said
 from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, connect, is_given_up
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
-from harness.metadata.files.parquet_counts import Contradiction, check_counts, is_usual
-from harness.metadata.files.parquet_tail import FRAME, TAIL_BYTES, Tail, claims_too_much, parse_tail, tail_length
+from harness.metadata.files.parquet_footer import (
+    FRAME,
+    TAIL_BYTES,
+    Contradiction,
+    Tail,
+    check_counts,
+    claims_too_much,
+    is_usual,
+    parse_tail,
+    tail_length,
+)
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
 from harness.metadata.model.schema import (
     BinaryType,
@@ -105,7 +114,7 @@ class Footer:
 def read_footers(
     access: DuckDBFiles, files: Sequence[FileName], *, table: str, are_images: bool = False
 ) -> dict[str, Footer]:
-    """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_counts`).
+    """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_footer`).
 
     Args:
         access: opens them.
@@ -260,7 +269,7 @@ def _check_claims(path: str, end: bytes) -> None:
 
 def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
     """Refuses a footer that contradicts itself, which DuckDB and Spark do not see, see
-    `harness.metadata.files.parquet_counts`.
+    `harness.metadata.files.parquet_footer`.
 
     Of a stranger's file it is parsed. Else a look is enough if it is as is usual, and none if it was seen before.
     """
@@ -365,9 +374,9 @@ def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
 #
 # Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
 # hybrid Julian calendar and in local zones. Readers that take them for proleptic Gregorian are days off. Such a file
-# says # so in its footer; a value that is old enough to be wrong is refused when it is met, every other value is
-# right as # it is. # Timestamps without a zone are younger than that: no writer rebases them, and neither does Spark
-# when it # reads.
+# says so in its footer; a value that is old enough to be wrong is refused when it is met, every other value is
+# right as it is. Timestamps without a zone are younger than that: no writer rebases them, and neither does Spark
+# when it reads.
 
 
 OLDEST_DAY = -141427

@@ -27,12 +27,10 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from harness.errors import UnknownColumnError
-from harness.metadata.filters.conditions import unmoved
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
-from harness.metadata.filters.parse import filter_of
-from harness.metadata.filters.parsed import all_of
-from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided
+from harness.metadata.filters.parse import filter_of, unmoved
+from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
 from harness.metadata.filters.value_texts import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries.outputs import (

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
 from harness.metadata.filters.column_names import quoted
-from harness.metadata.filters.dialects import language
+from harness.metadata.filters.literals import language
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.value_texts import refuse_half_characters
 from harness.queries.sources import select_of

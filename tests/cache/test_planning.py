@@ -12,7 +12,7 @@ import pytest
 import harness
 from harness.errors import RequestError
 from harness.metadata.iceberg.columns import entries
-from harness.metadata.iceberg.columns import kept as manifests
+from harness.metadata.iceberg.columns import raw as manifests
 from harness.storage import decoded as kept
 from harness.storage import listings
 from harness.storage.decoded import DECODED

@@ -19,7 +19,7 @@ from harness.metadata.delta import statistics
 from harness.metadata.delta.actions import FILES_STATE
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import partition_tuples
-from harness.metadata.delta.skipping import Matching, bind, skip_files
+from harness.metadata.delta.skipping import bind, skip_files, skipping_of
 from harness.metadata.delta.statistics import Bounds, FileStats, Leaf, leaves, read_statistics, record_counts
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import (
@@ -655,11 +655,11 @@ PREDICATES = st.recursive(
 def test_many_files_at_once(statistics, predicate):
     places = np.arange(len(statistics.rows))
     expected = [may_match(predicate, statistics.of(place)) for place in places]
-    assert Matching(statistics).files(predicate, places).tolist() == expected
+    assert skipping_of(statistics).may_hold(predicate, places).tolist() == expected
     arrays = statistics.as_arrays([Leaf(I_, ("id",)), Leaf(S_, ("s",))])
     assert arrays is not None
     mixed = FileStats(arrays.rows, {**statistics.columns, **arrays.columns})
-    assert Matching(mixed).files(predicate, places).tolist() == expected
+    assert skipping_of(mixed).may_hold(predicate, places).tolist() == expected
 
 
 @pytest.mark.parametrize(("rows", "few"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])

@@ -13,8 +13,7 @@ from footer_edits import FILE_ROWS, chunk, edit, edited, group
 
 import harness
 from harness.errors import CorruptFileError
-from harness.metadata.files.parquet_counts import Contradiction, check_counts, is_usual
-from harness.metadata.files.parquet_tail import parse_tail
+from harness.metadata.files.parquet_footer import Contradiction, check_counts, is_usual, parse_tail
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 

@@ -11,7 +11,7 @@ from footer_edits import edit
 
 import harness
 from harness.errors import CorruptDeleteError
-from harness.metadata.iceberg.delete_lookup import FILE_PATH_ID
+from harness.metadata.iceberg.delete_scope import FILE_PATH_ID
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.files import DataFileHandle
 

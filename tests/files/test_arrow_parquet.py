@@ -17,7 +17,7 @@ import pytest
 import harness
 from harness.errors import CorruptFileError
 from harness.metadata.files.parquet import whole
-from harness.metadata.iceberg.delete_lookup import FILE_PATH_ID
+from harness.metadata.iceberg.delete_scope import FILE_PATH_ID
 from harness.metadata.iceberg.position_deletes import POSITION_ID
 from harness.testing.writing.iceberg.builder import IcebergTable
 

@@ -15,8 +15,8 @@ import pytest
 
 from harness.errors import CorruptFileError, HarnessError, LimitError
 from harness.metadata.files.avro import read_avro
-from harness.metadata.iceberg.avro import open_container
-from harness.metadata.iceberg.avro_decoding import Wanted
+from harness.metadata.files.avro_container import open_container
+from harness.metadata.files.avro_decoding import Wanted
 from harness.testing.oracle.engine.avro_file import open_avro
 from harness.testing.oracle.planner import avro as planner
 

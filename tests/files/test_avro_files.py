@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.metadata.files.avro import read_avro
-from harness.metadata.files.avro_numbers import decode_long
+from harness.metadata.files.avro_values import decode_long
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField
 from harness.metadata.model.schema import (
     BinaryType,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.metadata.files.parquet_tail import Tail, claims_too_much, parse_tail, tail_length
+from harness.metadata.files.parquet_footer import Tail, claims_too_much, parse_tail, tail_length
 
 _SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])  # version 1; one element, whose name (field 4) is "r"
 

@@ -15,11 +15,11 @@ from harness.metadata.delta.deletion_vectors import decode_inline, decode_stored
 from harness.metadata.delta.log_files import parse_hint
 from harness.metadata.files import roaring
 from harness.metadata.files.avro import read_avro, schema_of_avro
-from harness.metadata.files.ocf import blocks, read_header
+from harness.metadata.files.avro_container import blocks, read_header
 from harness.metadata.files.variant import object_fields, value_text
 from harness.metadata.iceberg.manifest_entries import parse_manifest_list
 from harness.metadata.iceberg.metadata import parse_metadata
-from harness.metadata.iceberg.puffin import decode_deletion_vector, open_puffin
+from harness.metadata.iceberg.position_deletes import decode_deletion_vector, open_puffin
 from harness.storage.stores import Storage
 from harness.testing.oracle.planner import vectors as other_roaring
 

@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError
 from harness.metadata.catalogs import unity_rest as documents
 from harness.metadata.delta import segment
-from harness.metadata.iceberg import puffin
+from harness.metadata.iceberg import position_deletes as puffin
 from harness.tools.contained import reading
 
 

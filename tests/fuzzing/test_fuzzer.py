@@ -27,7 +27,7 @@ from fuzz_workers import Worker
 
 from harness.metadata.catalogs import unity_rest as documents
 from harness.metadata.delta import segment
-from harness.metadata.iceberg import puffin
+from harness.metadata.iceberg import position_deletes as puffin
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
 from harness.testing.scenarios.verifying import Matched, read_with, verify
@@ -77,7 +77,7 @@ def first_finding(bench, plant, fault):
 @pytest.mark.parametrize(
     ("fault", "kind", "signature"),
     [
-        (plants.leak, Kind.LEAK, "leak KeyError metadata/iceberg/puffin.py:read_deletion_vector"),
+        (plants.leak, Kind.LEAK, "leak KeyError metadata/iceberg/position_deletes.py:read_deletion_vector"),
         (plants.no_rows_deleted, Kind.DISPUTED, "disputed"),
     ],
 )
@@ -161,8 +161,8 @@ def test_what_kills_a_process_ends_no_more_than_its_mutant():
         kinds = [judged.verdict.kind for judged in found]
         assert kinds == [Kind.REFUSED, Kind.TIME, Kind.CRASH]
         _, stuck, crash = found
-        assert crash.verdict.signature.startswith("SIGABRT metadata/iceberg/puffin.py")
-        assert stuck.verdict.signature.startswith("SIGXCPU iceberg/puffin.py")
+        assert crash.verdict.signature.startswith("SIGABRT metadata/iceberg/position_deletes.py")
+        assert stuck.verdict.signature.startswith("SIGXCPU metadata/iceberg/position_deletes.py")
         finding = fuzz.shrunk(crash, worker, SUBJECT, tries=12)
     assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)
     assert None in finding.changes.values()  # files were taken away that it does not need

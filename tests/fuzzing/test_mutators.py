@@ -17,7 +17,7 @@ import mutate_roaring
 import pytest
 from fuzz_mutants import TARGETS, applied, draw, fitting, kinds_of
 
-from harness.metadata.iceberg.puffin import decode_deletion_vector
+from harness.metadata.iceberg.position_deletes import decode_deletion_vector
 from harness.testing.scenarios.loading import parse
 
 ICEBERG = """

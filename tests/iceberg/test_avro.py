@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, EncryptedTableError, LimitError, UnsupportedError
-from harness.metadata.iceberg.avro import open_container
-from harness.metadata.iceberg.avro_decoding import IntMap, ListOf, Memo, Plain, Struct, Wanted
+from harness.metadata.files.avro_container import open_container
+from harness.metadata.files.avro_decoding import IntMap, ListOf, Memo, Plain, Struct, Wanted
 
 
 def container(schema, rows, *, codec="null", sync_interval=16000, **options):
@@ -107,7 +107,7 @@ TYPES = [
     ({"type": "fixed", "name": "f4", "size": 4}, b"abcd", b"abcd"),
     ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "B", "B"),
     ({"type": "array", "items": "string"}, ["a", "b"], ["a", "b"]),
-    ({"type": "map", "values": "long"}, {"a": 1}, {"a": 1}),
+    ({"type": "map", "values": "long"}, {"a": 1}, [("a", 1)]),
     ({"type": "int", "logicalType": "date"}, 10**6 * 2, 2 * 10**6),  # a year that datetime lacks
     ({"type": "long", "logicalType": "timestamp-micros"}, -1, -1),
     (record(field("x", "int", 1), field("y", ["null", "string"], 2), name="inner"), {"x": 1, "y": None}, [1, None]),

@@ -7,10 +7,10 @@ import struct
 import pytest
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
+from harness.metadata.iceberg.delete_scope import DeleteScope, may_hit
 from harness.metadata.iceberg.deletes import DeleteIndex
-from harness.metadata.iceberg.equality_keys import may_hit
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import Identity, Void
 from harness.metadata.iceberg.values import partition_key
 from harness.metadata.model.schema import DateType, Field, FloatType, IntegerType, StringType, TimestampType, UuidType
@@ -66,21 +66,20 @@ def equality(seq, *args, path="e", ids=(1,), **more):
 
 
 def index(*deletes, version=3, live=(DATA, OTHER), mismatched="refuse"):
-    return DeleteIndex.build(
-        deletes,
-        specs=SPECS,
-        partition_of=partition_of,
-        format_version=version,
-        live_paths=frozenset(live),
-        mismatched_partitions=mismatched,
-    )
+    scope = DeleteScope(partition_of=partition_of, specs=SPECS, lenient=mismatched == "apply")
+    return DeleteIndex.build(deletes, scope, format_version=version, live_paths=frozenset(live))
 
 
-def hits(found):
+def equality_hits(built, file):
+    return built.equality.hitting(partition_of(file.file), file.sequence_number)
+
+
+def hits(built, file):
     """Labels of what applies: v(ector), p(osition file), s(uspect), e(quality), in that order."""
+    found = built.for_data_file(file)
     vectors = ["v"] if found.vector is not None else []
     files = ["p" for _ in found.position_files] + ["s" for _ in found.suspects]
-    return "".join(vectors + files + ["e" for _ in found.equality])
+    return "".join(vectors + files + ["e" for _ in equality_hits(built, file)])
 
 
 @pytest.mark.parametrize(
@@ -154,12 +153,13 @@ def hits(found):
     ],
 )
 def test_scope(file, delete, expected):
-    assert hits(index(delete).for_data_file(file)) == expected
+    assert hits(index(delete), file) == expected
 
 
 def test_vector_beats_position_files_but_not_equality_deletes():
-    found = index(position(9), position(9, 2), vector(6), equality(7)).for_data_file(data(5))
-    assert hits(found) == "ve"
+    built = index(position(9), position(9, 2), vector(6), equality(7))
+    assert hits(built, data(5)) == "ve"
+    found = built.for_data_file(data(5))
     assert (found.vector.file.path, found.position_files, found.suspects) == ("v.puffin", (), ())
 
 
@@ -184,18 +184,18 @@ def test_delete_sets_are_ordinals_of_own_partition_and_global():
     deletes = [equality(8), equality(6, 0), equality(7, 1, 8), equality(5), equality(9, 3, None), equality(6)]
     built = index(*deletes)
     assert built.equality_deletes == tuple(deletes)
-    assert built.for_data_file(data(5)).equality == (0, 1, 4, 5)
-    assert built.for_data_file(data(6)).equality == (0, 4)
-    assert built.for_data_file(data(9)).equality == ()
-    assert built.for_data_file(data(5, 1, 8)).equality == (1, 2, 4)
-    assert built.for_data_file(data(5, 0)).equality == (1, 4)
-    assert built.for_data_file(data(5)).equality is built.for_data_file(data(5, path=OTHER)).equality
+    assert equality_hits(built, data(5)) == (0, 1, 4, 5)
+    assert equality_hits(built, data(6)) == (0, 4)
+    assert equality_hits(built, data(9)) == ()
+    assert equality_hits(built, data(5, 1, 8)) == (1, 2, 4)
+    assert equality_hits(built, data(5, 0)) == (1, 4)
+    assert equality_hits(built, data(5)) is equality_hits(built, data(5, path=OTHER))
 
 
 def test_single_path_bounds_apply_in_partition_where_live_paths_are_unknown():
     built = index(position(6, bounds=(OTHER, OTHER)), live=())
-    assert hits(built.for_data_file(data(5))) == "p"
-    assert hits(built.for_data_file(data(5, path=OTHER))) == "p"
+    assert hits(built, data(5)) == "p"
+    assert hits(built, data(5, path=OTHER)) == "p"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_contradiction_with_the_data_file_is_refused_when_that_is_asked_for(dele
     with pytest.raises(CorruptDeleteError) as caught:
         built.for_data_file(data(5))
     assert (caught.value.cause, caught.value.rule) == (cause, f"iceberg {rule}")
-    assert hits(built.for_data_file(data(5, path=OTHER))) == ""
+    assert hits(built, data(5, path=OTHER)) == ""
 
 
 def test_partition_mismatch_error_names_both_sides():
@@ -248,7 +248,7 @@ def test_partition_mismatch_error_names_both_sides():
     ],
 )
 def test_mismatched_partitions_apply_by_path_where_asked(delete, expected):
-    assert hits(index(delete, mismatched="apply").for_data_file(data(5))) == expected
+    assert hits(index(delete, mismatched="apply"), data(5)) == expected
 
 
 def test_a_vector_older_than_its_data_file_is_refused_even_where_partitions_may_differ():
@@ -306,12 +306,12 @@ def test_build_refuses(deletes, version, error, rule, cause):
 
 def test_build_ignores_what_is_wrong_with_deleted_entries():
     gone = [vector(5, target=None, status=Status.DELETED), equality(5, ids=(), status=Status.DELETED)]
-    assert hits(index(*gone, version=1).for_data_file(data(1))) == ""
-    assert hits(index(vector(5, status=Status.DELETED), vector(6)).for_data_file(data(1))) == "v"
+    assert hits(index(*gone, version=1), data(1)) == ""
+    assert hits(index(vector(5, status=Status.DELETED), vector(6)), data(1)) == "v"
 
 
 def test_position_files_are_legal_in_v3():
-    assert hits(index(position(5), version=3).for_data_file(data(5))) == "p"
+    assert hits(index(position(5), version=3), data(5)) == "p"
 
 
 def test_many_overlapping_ranges_find_only_those_that_cover():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.errors import AmbiguousTableError, CorruptFileError, IsAViewError, TableNotFoundError
-from harness.metadata.iceberg.discovery import Found, find_metadata
+from harness.metadata.iceberg.table import Found, find_metadata
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 

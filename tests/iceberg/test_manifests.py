@@ -22,10 +22,10 @@ from harness.metadata.iceberg.manifests import (
     Status,
     parse_manifest,
     parse_manifest_list,
-    partition_types,
 )
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
+from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,

@@ -37,7 +37,7 @@ from harness.metadata.iceberg.metadata import (
     parse_metadata,
     parse_metadata_document,
 )
-from harness.metadata.iceberg.specs import parse_header_spec
+from harness.metadata.iceberg.model import parse_header_spec
 from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 

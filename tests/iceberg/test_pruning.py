@@ -24,11 +24,11 @@ from harness.metadata.filters.predicate import (
     evaluate,
     fields_of,
 )
+from harness.metadata.iceberg import skipping
 from harness.metadata.iceberg.columns.data_files import from_entries
-from harness.metadata.iceberg.columns.skipping import Matching
 from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
-from harness.metadata.iceberg.partition_skipping import decidable, nested_columns, partition_filter
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec
+from harness.metadata.iceberg.skipping import decidable, nested_columns, partition_filter
 from harness.metadata.iceberg.transforms import (
     Bucket,
     Day,
@@ -196,7 +196,7 @@ VALUES = st.one_of(st.none(), st.integers(-9, 9))
 def may_hold(predicate, file):
     entry = ManifestEntry(Status.ADDED, None, 1, None, file, "m.avro")
     files = from_entries([entry], tuple(sorted(fields_of(predicate))), manifest=0)
-    return bool(Matching(files, nested_columns(SCHEMA)).may_hold(decidable(predicate, SCHEMA), np.arange(1))[0])
+    return bool(skipping.may_hold(files, nested_columns(SCHEMA), decidable(predicate, SCHEMA), np.arange(1))[0])
 
 
 def _leaf(field, values):

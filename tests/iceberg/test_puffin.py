@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError
-from harness.metadata.iceberg import puffin
+from harness.metadata.iceberg import position_deletes as puffin
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.storage.stores import Storage
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.metadata.iceberg.relocation import physical_paths
+from harness.metadata.iceberg.source import physical_paths
 from harness.storage.paths import PathMap
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
 from harness.metadata.iceberg.metadata import TableMetadata, parse_metadata_document
-from harness.metadata.iceberg.snapshots import select
+from harness.metadata.iceberg.source import select
 from harness.metadata.model.times import timestamp_ms
 
 T0 = 1_700_000_000_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
 from harness.metadata.filters.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, evaluate
-from harness.metadata.iceberg.partition_skipping import project
+from harness.metadata.iceberg.skipping import project
 from harness.metadata.iceberg.transforms import (
     Bucket,
     Day,

@@ -27,33 +27,33 @@ FAULTS = (
     # Which deletes hit which file.
     Fault(
         "equality deletes hit files of their own sequence number",
-        "metadata/iceberg/delete_lookup.py",
-        "return bisect_right(self.numbers, number)",
-        "return bisect_left(self.numbers, number)",
+        "metadata/iceberg/delete_scope.py",
+        "return bisect_right(numbers, number)",
+        "return bisect_left(numbers, number)",
     ),
     Fault(
         "position deletes spare files of their own sequence number",
-        "metadata/iceberg/delete_lookup.py",
-        "return self.entries[bisect_left(self.numbers, number) :]",
-        "return self.entries[bisect_right(self.numbers, number) :]",
+        "metadata/iceberg/delete_scope.py",
+        "return bisect_left(numbers, number)",
+        "return bisect_right(numbers, number)",
     ),
     Fault(
         "equality deletes hit all partitions",
-        "metadata/iceberg/deletes.py",
-        "return None if spec.is_unpartitioned else _partition(entry.file, partition_of)",
+        "metadata/iceberg/delete_scope.py",
+        "return None if spec.is_unpartitioned else self.partition_of(delete.file)",
         "return None",
     ),
     Fault(
         "global equality deletes hit unpartitioned files only",
-        "metadata/iceberg/deletes.py",
-        "return None if spec.is_unpartitioned else _partition(entry.file, partition_of)",
-        "return _partition(entry.file, partition_of)",
+        "metadata/iceberg/delete_scope.py",
+        "return None if spec.is_unpartitioned else self.partition_of(delete.file)",
+        "return self.partition_of(delete.file)",
     ),
     Fault(
         "equality deletes hit all partitions of their spec",
-        "metadata/iceberg/deletes.py",
-        "return file.spec_id, partition_of(file)",
-        "return file.spec_id",
+        "metadata/iceberg/values.py",
+        "return partition_key(spec_id, values, types) if types else spec_id",
+        "return spec_id",
     ),
     Fault(
         "position deletes are dropped where there is a second file of them",
@@ -64,8 +64,8 @@ FAULTS = (
     Fault(
         "deletion vectors are not looked for",
         "metadata/iceberg/deletes.py",
-        "vector = self._vectors.get(data.file.path)",
-        "vector = None",
+        "vector = self._vectors.get(path)\n        if",
+        "vector = None\n        if",
     ),
     Fault(
         "deleted entries of manifests are live",
@@ -76,7 +76,7 @@ FAULTS = (
     Fault(
         "sequence numbers are those of the manifest, whatever the entry says",
         "metadata/iceberg/manifest_entries.py",
-        "        if sequence_number is None:\n            sequence_number = self._inherited(status)\n",
+        "        if sequence_number is None:\n            sequence_number = inherited\n",
         "        if True:\n            sequence_number = self._manifest.sequence_number\n",
     ),
     Fault(
@@ -87,20 +87,20 @@ FAULTS = (
     ),
     Fault(
         "bounds of equality keys are compared without nulls",
-        "metadata/iceberg/equality_keys.py",
+        "metadata/iceberg/delete_scope.py",
         "    if _may_hold_null(key, delete) and _may_hold_null(key, data):\n        return True\n",
         "",
     ),
     # Time travel.
     Fault(
         "a time selects the snapshot after it",
-        "metadata/iceberg/snapshots.py",
+        "metadata/iceberg/source.py",
         "if entry.timestamp_ms <= time_ms and",
         "if entry.timestamp_ms < time_ms and",
     ),
     Fault(
         "a snapshot is shown in the schema of now",
-        "metadata/iceberg/snapshots.py",
+        "metadata/iceberg/source.py",
         "    if snapshot.schema_id is None:\n        return metadata.current_schema\n",
         "    return metadata.current_schema\n",
     ),
@@ -113,25 +113,25 @@ FAULTS = (
     ),
     Fault(
         "truncation of negative numbers rounds towards zero",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "floor = value - value % width",
         "floor = int(value / width) * width",
     ),
     Fault(
         "ranges over truncated negative numbers round towards zero",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "bound = value + step - (value + step) % width",
         "bound = int((value + step) / width) * width",
     ),
     Fault(
         "numbers that wrapped around at the least number are not looked for",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "return Or((at_most, In(target, _wrapped(transform.width))))",
         "return at_most",
     ),
     Fault(
         "instants before 1970 that old writers rounded up are not looked for",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "return (result, result + 1) if result < 0 else (result,)",
         "return (result,)",
     ),
@@ -143,7 +143,7 @@ FAULTS = (
     ),
     Fault(
         "a column without counts is taken for all null",
-        "metadata/iceberg/columns/skipping.py",
+        "metadata/iceberg/skipping.py",
         "has_values=~(total & counted_nulls & (nulls.values == values.values)),",
         "has_values=values.known & ~(total & counted_nulls & (nulls.values == values.values)),",
     ),
@@ -211,7 +211,7 @@ FAULTS = (
     ),
     Fault(
         "columns of type unknown are judged by statistics of files",
-        "metadata/iceberg/partition_skipping.py",
+        "metadata/iceberg/skipping.py",
         "opaque = (StructType, UnknownType)",
         "opaque = (StructType,)",
     ),
@@ -336,7 +336,7 @@ FAULTS = (
     # Nodes of SQL that are taken for others.
     Fault(
         "a special form of an SQL node is the general one",
-        "metadata/filters/dialects.py",
+        "metadata/filters/literals.py",
         "            return base\n",
         "            return None\n",
     ),
@@ -421,7 +421,7 @@ FAULTS = (
     # Counts and bounds of writers that err.
     Fault(
         "files whose record count is 0 are dropped",
-        "metadata/iceberg/columns/skipping.py",
+        "metadata/iceberg/skipping.py",
         "    verdicts[places[~held]] = BY_STATISTICS\n",
         "    verdicts[places[~held]] = BY_STATISTICS\n"
         '    verdicts[data.table.column("record_count").to_numpy() == 0] = BY_STATISTICS\n',
@@ -452,7 +452,7 @@ FAULTS = (
     ),
     Fault(
         "counts of no values say that a key is always null",
-        "metadata/iceberg/equality_keys.py",
+        "metadata/iceberg/delete_scope.py",
         "if counts is None or (file.value_counts or {}).get(key.id) == 0:",
         "if counts is None:",
     ),
@@ -517,21 +517,21 @@ FAULTS = (
     # Files that are damaged, or that an engine would read otherwise than they are stored.
     Fault(
         "the checksum of a snappy block is not looked at",
-        "metadata/files/ocf.py",
+        "metadata/files/avro_container.py",
         'if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:',
         "if False:",
     ),
     Fault(
         "a branch that a union does not have is its null",
-        "metadata/files/avro.py",
+        "metadata/files/avro_values.py",
         "        if branch != null:\n",
         "        if branch > 3:\n",
     ),
     Fault(
         "what is left of a block of Avro is nothing",
-        "metadata/files/avro.py",
-        "    if position != len(block):\n",
-        "    if position > len(block):\n",
+        "metadata/files/avro_container.py",
+        "        if position != len(block):\n",
+        "        if position > len(block):\n",
     ),
     Fault(
         "geometries come in whatever form they are stored",
@@ -891,9 +891,9 @@ FAULTS = (
     ),
     Fault(
         "only the first equality delete of a data file counts",
-        "metadata/iceberg/delete_lookup.py",
-        "self.answers[key] = tuple(sorted(scope.ordinals[key[1] :] + self.everywhere.ordinals[key[2] :]))",
-        "self.answers[key] = tuple(sorted(scope.ordinals[key[1] :] + self.everywhere.ordinals[key[2] :]))[:1]",
+        "metadata/iceberg/deletes.py",
+        "self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))",
+        "self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))[:1]",
         test=f"{HISTORIES}[iceberg-2]",
     ),
     Fault(

@@ -11,8 +11,7 @@ from sqlglot import exp, parse_one
 
 import harness
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.filters.dialects import GROUPS, general_form
-from harness.metadata.filters.literals import literal_of
+from harness.metadata.filters.literals import GROUPS, general_form, literal_of
 from harness.metadata.filters.parse import filter_of, parse_filter
 from harness.metadata.filters.predicate import Filter, Undecided
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType

@@ -15,7 +15,7 @@ from drawn.repro import reproducing
 from drawn.strategies import DrawnHistory, histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from harness.metadata.iceberg import delete_lookup
+from harness.metadata.iceberg import delete_scope
 from harness.metadata.model.schema import DecimalType, IntegerType, StringType
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
@@ -35,7 +35,7 @@ SETTINGS = settings(
 
 def plant(monkeypatch) -> None:
     """Equality deletes hit files of their own sequence number."""
-    monkeypatch.setattr(delete_lookup, "bisect_right", bisect_left)
+    monkeypatch.setattr(delete_scope, "bisect_right", bisect_left)
 
 
 def verdicts(directory, tmp_path):

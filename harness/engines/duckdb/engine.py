@@ -74,7 +74,7 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
 #
 # If one thread of a query fails while others run, DuckDB 1.5 tells the reader of a stream at times that the query was
 # interrupted, and not what failed: 3 of 150 times on two threads. The same query without a stream always tells it,
-# and so # does 2.0.
+# and so does 2.0.
 
 
 _INTERRUPTED = "INTERRUPT Error"

@@ -69,8 +69,8 @@ def _condition(part: Predicate, columns: Mapping[int, str]) -> str | None:
 #
 # A probe that finds its slot of the table empty is done; one that finds another key there costs a mispredicted branch,
 # and most probes of deletes find nothing. DuckDB makes a table of a power of two, at least 2^14 slots, that is just
-# large # enough for its rows: up to half of the slots are taken. Rows with equal keys share a slot, so that copies
-# of one row # make the table larger and no fuller. Of 20 million probes (a scan of 2 columns plain: 1), DuckDB 2.0:
+# large enough for its rows: up to half of the slots are taken. Rows with equal keys share a slot, so that copies
+# of one row make the table larger and no fuller. Of 20 million probes (a scan of 2 columns plain: 1), DuckDB 2.0:
 #
 #     keys             2,000  8,000  20,000  50,000  100,000  200,000
 #     as they are       1.28   1.96    1.59    1.83     1.91     2.05

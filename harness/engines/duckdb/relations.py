@@ -15,8 +15,7 @@ from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.engines.duckdb.registrations import Registrations, registrar
 from harness.engines.sqltext import refuse_same_names
 from harness.errors import HarnessError, RequestError
-from harness.metadata.filters.parsed import depends_on_zone, in_any_zone
-from harness.metadata.filters.predicate import Filter
+from harness.metadata.filters.predicate import Filter, depends_on_zone, in_any_zone
 from harness.metadata.model.arrow_values import child_types, children_of, is_rebuilt, nullable, with_children
 from harness.metadata.model.schema import StringType, arrow_field, walk
 from harness.metadata.plan.scan_plan import ScanPlan

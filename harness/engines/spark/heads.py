@@ -16,7 +16,7 @@ from harness.engines.spark.arrow_worker import told
 from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.files.avro import schema_of_avro
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
-from harness.metadata.files.parquet_tail import TAIL_BYTES
+from harness.metadata.files.parquet_footer import TAIL_BYTES
 from harness.metadata.plan.projection import PhysicalSchema
 from harness.storage.stores import Storage
 

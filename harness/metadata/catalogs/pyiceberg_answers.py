@@ -215,8 +215,8 @@ def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefix
 # A FileIO for catalogs that read a table's metadata when they are asked where it is: it tells, and reads nothing.
 #
 # PyIceberg's catalogs but the REST one know a metadata file by its location alone, and parse it before they answer.
-# That # would read it twice, need a second client of the store, and refuse tables that PyIceberg does not know and
-# harness # does.
+# That would read it twice, need a second client of the store, and refuse tables that PyIceberg does not know and
+# harness does.
 
 
 class Found(Exception):  # an answer, no error

@@ -15,7 +15,7 @@ from harness.errors import CorruptFileError
 from harness.metadata.delta.action_lines import VECTOR_KEYS, Body
 from harness.metadata.delta.actions import ADDS, FILES_STATE
 from harness.metadata.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
-from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count
 from harness.metadata.model.arrow_values import children_of, from_numpy, plain, to_numpy, with_children, without_rows
 from harness.storage.limits import Limits, contained

@@ -26,7 +26,7 @@ from harness.metadata.delta.checkpoint_files import (
     children,
 )
 from harness.metadata.delta.statistics import Bounds, FileStats, Leaf, array_type, read_statistics, record_counts
-from harness.metadata.files.avro_numbers import DAMAGE
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import from_numpy, plain, scalar_of, to_numpy
 from harness.storage.decoded import DECODED, Cache, Key

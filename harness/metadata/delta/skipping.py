@@ -7,182 +7,70 @@ filter again.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import PartitionTuples
 from harness.metadata.delta.statistics import Bounds, FileStats, array_type, as_array, leaves
-from harness.metadata.filters.predicate import (
-    IN_LIMIT,
-    And,
-    Comparison,
-    Constant,
-    In,
-    IsNull,
-    Leaf,
-    Op,
-    Or,
-    Predicate,
-    StartsWith,
-    Undecided,
-    evaluate,
-    fields_of,
-    may_match,
-)
-from harness.metadata.model.schema import Schema, Type
+from harness.metadata.filters.predicate import And, Constant, Or, Predicate, Undecided, evaluate, fields_of
+from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Mask, Numbers, without_contradictions
+from harness.metadata.model.schema import Field, FloatType, Schema, Type
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
-from harness.storage.records import dataclass
-
-# A filter against the statistics of many files at once: what `harness.metadata.filters.predicate.may_match` says of
-# each of # them.
-#
-# Comparisons of whole numbers, dates, times and texts are made on arrays; other conditions go file by file. Each
-# condition is looked at once, however many files and partitions it concerns.
 
 
-Mask: TypeAlias = npt.NDArray[np.bool_]
+def skipping_of(statistics: FileStats) -> FileSkipping:
+    """Filters against the statistics of some files."""
+    rows = _counts(statistics.rows)
+
+    def facts(column: Field) -> ColumnFacts | None:
+        bounds = statistics.columns.get(column.id)
+        return None if bounds is None else _facts(bounds, rows, column.type)
+
+    return FileSkipping(len(statistics.rows), facts, lambda place, column: statistics.of(place)(column))
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """Filters against the statistics of the same files."""
-
-    statistics: FileStats
-    _leaves: dict[Leaf, Mask] = field(default_factory=dict)
-    _columns: dict[int, _Column | None] = field(default_factory=dict)
-
-    def files(self, predicate: Predicate, places: npt.NDArray[np.int64]) -> Mask:
-        """For each file in `places`, whether it may hold a row that makes the predicate true."""
-        match predicate:
-            case And(parts=parts):
-                return functools.reduce(np.logical_and, (self.files(part, places) for part in parts))
-            case Or(parts=parts):
-                return functools.reduce(np.logical_or, (self.files(part, places) for part in parts))
-            case Constant(value=value):
-                return np.full(len(places), value is True)
-            case Undecided():
-                return np.ones(len(places), dtype=np.bool_)
-            case _:
-                if predicate not in self._leaves:
-                    self._leaves[predicate] = self._leaf(predicate)
-                mask: Mask = self._leaves[predicate][places]
-                return mask
-
-    def _leaf(self, leaf: Leaf) -> Mask:
-        bounds = self.statistics.columns.get(leaf.field.id)
-        if bounds is None:
-            return np.ones(len(self.statistics.rows), dtype=np.bool_)
-        column = self._column(leaf.field.id, bounds, leaf.field.type)
-        compared = None if column is None else column.may_match(leaf)
-        if compared is not None:
-            return compared
-        count = len(self.statistics.rows)
-        return np.fromiter((may_match(leaf, self.statistics.of(place)) for place in range(count)), np.bool_, count)
-
-    def _column(self, field_id: int, bounds: Bounds, type_: Type) -> _Column | None:
-        if field_id not in self._columns:
-            self._columns[field_id] = _Column.of(bounds, self.statistics.rows, type_)
-        return self._columns[field_id]
+def _facts(bounds: Bounds, rows: Numbers, type_: Type) -> ColumnFacts:
+    """Without the null count nothing is known of a column (delta F3)."""
+    nulls = _counts(bounds.nulls)
+    counted = nulls.known & rows.known & (rows.values > 0)
+    has_values = ~(counted & (nulls.values == rows.values))
+    lower, upper = _arrays(bounds, nulls.known, type_)
+    return ColumnFacts(
+        known=nulls.known,
+        has_nulls=~(counted & (nulls.values == 0)),
+        has_nans=np.full_like(has_values, isinstance(type_, FloatType)),
+        has_values=has_values,
+        has_numbers=has_values,
+        lower=lower,
+        upper=upper,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """The statistics of a column of whole numbers or texts as arrays; bounds that contradict each other are null.
-
-    known: whether the null count is known, without which nothing is.
-    """
-
-    lower: pa.Array
-    upper: pa.Array
-    known: Mask
-    all_null: Mask
-    no_nulls: Mask
-    is_text: bool
-
-    @staticmethod
-    def of(bounds: Bounds, rows: Sequence[int | None] | pa.Array, type_: Type) -> _Column | None:
-        """None: the column is of another type, or a bound does not fit an array."""
-        stored = array_type(type_)
-        if stored is None:
-            return None
-        try:
-            lower, upper = as_array(bounds.lower, stored), as_array(bounds.upper, stored)
-        except (pa.ArrowException, OverflowError, UnicodeError):
-            return None
-        inverted = pc.fill_null(pc.greater(lower, upper), False)
-        lower, upper = (pc.if_else(inverted, pa.scalar(None, stored), bound) for bound in (lower, upper))
-        counts = _numbers(rows)
-        nulls = _numbers(bounds.nulls)
-        known = nulls >= 0
-        return _Column(
-            lower=lower,
-            upper=upper,
-            known=known,
-            all_null=known & (counts > 0) & (nulls == counts),
-            no_nulls=known & (counts > 0) & (nulls == 0),
-            is_text=pa.types.is_string(stored),
-        )
-
-    def may_match(self, leaf: Leaf) -> Mask | None:
-        """Per file; None: not decided here."""
-        match leaf:
-            case IsNull(negated=False):
-                return ~self.no_nulls
-            case IsNull(negated=True):
-                return ~self.all_null
-            case Comparison(op=op, value=value) if self._compares(value) and not (op is Op.NE and self.is_text):
-                return ~self.all_null & ~(self.known & self._excluded(op, value))
-            case In(values=values, negated=False) if len(values) <= IN_LIMIT and all(map(self._compares, values)):
-                excluded = np.array([self._excluded(Op.EQ, value) for value in values]).all(axis=0)
-                return ~self.all_null & ~(self.known & excluded)
-            case StartsWith(prefix=prefix, negated=False) if self.is_text:
-                starts = pc.utf8_slice_codeunits(self.lower, 0, len(prefix)) if prefix else self.lower
-                below = pc.fill_null(pc.greater(starts, prefix), False).to_numpy(zero_copy_only=False)
-                above = self._where(pc.less, self.upper, prefix)
-                return ~self.all_null & ~(self.known & (above | (below if prefix else False)))
-            case _:
-                return None
-
-    def _compares(self, value: Any) -> bool:
-        if self.is_text:
-            return isinstance(value, str)
-        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-
-    def _excluded(self, op: Op, value: Any) -> Mask:
-        """Whether no value within the bounds satisfies the comparison."""
-        match op:
-            case Op.EQ:
-                return self._where(pc.less, self.upper, value) | self._where(pc.greater, self.lower, value)
-            case Op.NE:
-                return self._where(pc.equal, self.lower, value) & self._where(pc.equal, self.upper, value)
-            case Op.LT:
-                return self._where(pc.greater_equal, self.lower, value)
-            case Op.LE:
-                return self._where(pc.greater, self.lower, value)
-            case Op.GT:
-                return self._where(pc.less_equal, self.upper, value)
-            case Op.GE:
-                return self._where(pc.less, self.upper, value)
-
-    def _where(self, compare: Callable[[pa.Array, pa.Scalar], pa.Array], bound: pa.Array, value: Any) -> Mask:
-        found: Mask = pc.fill_null(compare(bound, pa.scalar(value, bound.type)), False).to_numpy(zero_copy_only=False)
-        return found
+def _arrays(bounds: Bounds, known: Mask, type_: Type) -> tuple[Decoded | None, Decoded | None]:
+    """Bounds of whole numbers or texts; None: the column is of another type, or a bound does not fit an array."""
+    stored = array_type(type_)
+    if stored is None:
+        return None, None
+    try:
+        lower, upper = as_array(bounds.lower, stored), as_array(bounds.upper, stored)
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        return None, None
+    if pa.types.is_string(stored):
+        return without_contradictions(lower, upper)
+    return without_contradictions(Numbers.of(lower), Numbers.of(upper))
 
 
-def _numbers(values: Sequence[int | None] | pa.Array) -> npt.NDArray[np.int64]:
-    """As an array; -1 is unknown, and so is what does not fit."""
+def _counts(values: Sequence[int | None] | pa.Array) -> Numbers:
+    """Counts; unknown where one is negative or does not fit."""
     if not isinstance(values, pa.Array):
         values = pa.array([None if value is None or value >= 2**63 else value for value in values], pa.int64())
-    found: npt.NDArray[np.int64] = pc.fill_null(values, -1).to_numpy(zero_copy_only=False)
-    return found
+    found = Numbers.of(values)
+    return Numbers(found.values, found.known & (found.values >= 0))
 
 
 def skip_files(
@@ -209,9 +97,9 @@ def skip_files(
     numbers: dict[Predicate, int] = {}
     numbered = np.array([numbers.setdefault(residual, len(numbers)) for residual in residuals])
     for found, statistics in files.read(wanted, places):
-        matching = Matching(statistics)
+        skipping = skipping_of(statistics)
         for residual, group in _grouped(list(numbers), numbered[partitions.indexes[found]]):
-            verdicts[found[group[~matching.files(residual, group)]]] = BY_STATISTICS
+            verdicts[found[group[~skipping.may_hold(residual, group)]]] = BY_STATISTICS
     return verdicts
 
 

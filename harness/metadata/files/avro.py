@@ -5,289 +5,369 @@ Positions are ordinals over all blocks (iceberg 7.3), so rows come whole and in 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from harness.errors import CorruptFileError
-from harness.metadata.files.avro_numbers import DAMAGE, FieldError, decode_long, reason, within
-from harness.metadata.files.avro_schema import Node, parse_writer_schema
-from harness.metadata.files.ocf import Cause, blocks, corrupt, read_header
-from harness.metadata.model.file_schema import PhysicalSchema
-from harness.metadata.model.schema import DecimalType
-from harness.storage.limits import DEFAULT, Limits, refusal
+from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.files.avro_container import Cause, corrupt, open_container, read_header
+from harness.metadata.files.avro_values import (
+    DAMAGE,
+    PRIMITIVES,
+    Column,
+    FieldError,
+    Tally,
+    enum,
+    fixed,
+    list_column,
+    optional_column,
+    plain_column,
+    reason,
+    record_column,
+)
+from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    arrow_type,
+)
+from harness.storage.limits import DEFAULT, Limits
 
-# Records of Avro data files, decoded straight into the values of each column.
+# An Avro writer's schema as a tree that says, per value: stored type, Arrow type, and how it is encoded.
 #
-# A decoder of our own, because Avro has no checksum of its records: a damaged byte shows only where it breaks what the
-# schema demands, so every such demand is checked. Libraries that decode let much of it pass: a branch that its union
-# does # not have, a boolean that is neither, bytes that no record uses. A column at a time it is no slower than theirs.
+# Logical types are interpreted exactly and for any year, and names may be such that Avro forbids (iceberg 2.16).
 
 
-Read: TypeAlias = Callable[[bytes, int], int]
-"""Takes the value at a position and gives the position after it. A `LookupError` or `ValueError` is damage."""
+Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
+"""How values come: `enum` as an index, `map` as pairs of text and value, `pairs` as records of key and value."""
 
 
-class TooManyError(Exception):
-    """More values without a byte than are believed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One value of the schema.
+
+    type: the stored type; a nested one gives only its kind.
+    plain: the Avro type that its bytes are of, where `shape` does not say it; of `size` bytes if it is `fixed`.
+    null_branch: where null stands in that union; `none`: the value is never null.
+    children, names, ids: record fields; or the element; or key and value.
+    symbols: of an enum, by index.
+    """
+
+    type: Type
+    plain: str
+    size: int = 0
+    shape: Shape = "value"
+    null_branch: Literal["none", "first", "last"] = "none"
+    children: tuple[Node, ...] = ()
+    names: tuple[str, ...] = ()
+    ids: tuple[int | None, ...] = ()
+    symbols: tuple[str, ...] = ()
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of the values; every field may be null, whatever the file says."""
+        fields = [pa.field(name, child.arrow) for name, child in zip(self.names, self.children, strict=True)]
+        match self.shape:
+            case "struct":
+                return pa.struct(fields)
+            case "list":
+                return pa.list_(fields[0])
+            case "map" | "pairs":
+                return pa.map_(fields[0].type, fields[1].type)
+            case _:
+                return pa.null() if isinstance(self.type, UnknownType) else arrow_type(self.type)
+
+    def physical(self, name: str, id_: int | None) -> PhysicalField:
+        """The node as a stored field."""
+        return PhysicalField(name=name, id=id_, type=self.type, children=self.fields())
+
+    def fields(self) -> tuple[PhysicalField, ...]:
+        """The children as stored fields."""
+        return tuple(c.physical(n, i) for c, n, i in zip(self.children, self.names, self.ids, strict=True))
+
+
+def parse_writer_schema(schema: Any, *, file: str, limits: Limits = DEFAULT) -> Node:
+    """The tree of a file's schema; its root is a struct.
+
+    Raises:
+        UnsupportedError: a union other than of null and one type, a type that contains itself, a root that is no record
+            (iceberg 7.3).
+        CorruptFileError: not an Avro schema.
+        LimitError: it has more types, a named one counted at each use, or more levels than `limits` allow.
+    """
+    try:
+        root = _Parser(file, limits).node(schema, "", ())
+    except DAMAGE as error:
+        raise _corrupt_schema(f"its schema is not Avro: {error}", file) from error
+    if root.shape != "struct" or root.null_branch != "none":
+        raise _unsupported("its root is not a record", file)
+    return root
+
+
+_PRIMITIVES: dict[str, Type] = {
+    "null": UnknownType(),
+    "boolean": BooleanType(),
+    "int": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "bytes": BinaryType(),
+    "string": StringType(),
+}
+
+
+_Path: TypeAlias = tuple[str, ...]
+_FullName: TypeAlias = tuple[str, str]
+"""Namespace and name of a type."""
+
+_MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
 
 
 @dataclass(slots=True)
-class EmptyValues:
-    """Values of a file that take no byte of it: only a count says that they are there. most: are believed."""
+class _Parser:
+    """Paths are names from the root, for messages.
 
-    most: int
-    found: int = 0
-
-    def add(self) -> None:
-        """Counts one. Raises `TooManyError` if there are too many."""
-        self.found += 1
-        if self.found > self.most:
-            raise TooManyError
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column as it grows. add_null: adds a null in place of a value. array: what was added so far."""
-
-    read: Read
-    add_null: Callable[[], None]
-    array: Callable[[], pa.Array]
-
-
-def column_of(node: Node, empty: EmptyValues) -> Column:
-    """A column without values yet, of the type and encoding that the node says.
-
-    empty: counts records and items without a byte; one for all columns of a file.
+    They and full names, of namespace and name, stay in parts: put together, a long name would be copied for each of the
+    many types within it.
     """
-    match node.shape:
-        case "value" | "enum" | "decimal":
-            column = _values(node)
-        case "struct":
-            column = _struct(node, empty)
-        case "list" | "map" | "pairs":
-            column = _items(node, empty)
-    return column if node.null_branch == "none" else _optional(column, 0 if node.null_branch == "first" else 2)
 
+    file: str
+    limits: Limits
+    types: int = 0
+    depth: int = 0
+    named: dict[_FullName, Mapping[str, Any]] = field(default_factory=dict)
+    enums: dict[int, Node] = field(default_factory=dict)
+    inside: list[_FullName] = field(default_factory=list)
 
-def read_records(column: Column, block: bytes, count: int) -> None:
-    """Adds the records of a block. Raises `LookupError` or `ValueError` for damage: they must use up its bytes."""
-    read, position = column.read, 0
-    for _ in range(count):
-        position = read(block, position)
-    if position != len(block):
-        raise ValueError(f"a block holds {len(block) - position} bytes after its last record")
+    def node(self, schema: Any, namespace: str, path: _Path) -> Node:
+        # Counted at each use: a chain of types that each hold the next one twice is short, and means millions.
+        self.types += 1
+        self.limits.check("schema_types", self.types, "types in its schema", file=self.file)
+        self.depth += 1
+        self.limits.check("nesting", self.depth, "levels of types", file=self.file)
+        node = self.type_of(schema, namespace, path)
+        self.depth -= 1
+        return node
 
-
-def _optional(column: Column, null: int) -> Column:
-    """A union with null; `null` is the encoded index of the null branch, 0 or 2."""
-    other, read_value, add_null = 2 - null, column.read, column.add_null
-
-    def read(data: bytes, position: int) -> int:
-        branch = data[position]
-        if branch == other:
-            return read_value(data, position + 1)
-        if branch != null:
-            raise ValueError(f"a value is of branch {decode_long(data, position)[0]} of a union of 2")
-        add_null()
-        return position + 1
-
-    return Column(read, add_null, column.array)
-
-
-def _struct(node: Node, empty: EmptyValues) -> Column:
-    columns = [column_of(child, empty) for child in node.children]
-    steps = [(name, column.read) for name, column in zip(node.names, columns, strict=True)]
-    present: list[bool] = []
-
-    def read(data: bytes, position: int) -> int:
-        name, start = "", position
-        try:
-            for name, step in steps:  # noqa: B007 (the error needs the name)
-                position = step(data, position)
-        except (LookupError, ValueError) as error:
-            raise within(name, error) from error
-        if position == start:
-            empty.add()
-        present.append(True)
-        return position
-
-    def add_null() -> None:
-        for column in columns:
-            column.add_null()
-        present.append(False)
-
-    def array() -> pa.Array:
-        children = [column.array() for column in columns]
-        return pa.Array.from_buffers(node.arrow, len(present), [_validity(present)], children=children)
-
-    return Column(read, add_null, array)
-
-
-def _items(node: Node, empty: EmptyValues) -> Column:
-    """Lists and maps: items in blocks, each behind its count; a negative count is followed by the block's bytes."""
-    columns = [column_of(child, empty) for child in node.children]
-    offsets: list[int | None] = []
-    read_item = _in_turn([column.read for column in columns])
-    size = 0
-
-    def read(data: bytes, position: int) -> int:
-        nonlocal size
-        offsets.append(size)
-        while True:
-            count, position = decode_long(data, position)
-            if count == 0:
-                return position
-            end = None
-            if count < 0:
-                length, position = decode_long(data, position)
-                count, end = -count, position + length
-            for _ in range(count):
-                before = position
-                position = read_item(data, position)
-                if position == before:
-                    empty.add()
-            if end is not None and position != end:
-                raise ValueError("a block of items is not as long as it says")
-            size += count
-
-    def add_null() -> None:
-        offsets.append(None)
-
-    def array() -> pa.Array:
-        ends = pa.array([*offsets, size], pa.int32())
-        arrays = [column.array() for column in columns]
-        if node.shape == "list":
-            return pa.ListArray.from_arrays(ends, arrays[0], type=node.arrow)
-        if arrays[0].null_count:
-            raise _corrupt("a map's key is null")
-        return pa.MapArray.from_arrays(ends, *arrays)
-
-    return Column(read, add_null, array)
-
-
-def _in_turn(steps: Sequence[Read]) -> Read:
-    if len(steps) == 1:
-        return steps[0]
-    key, value = steps
-    return lambda data, position: value(data, key(data, position))
-
-
-def _values(node: Node) -> Column:
-    values: list[Any] = []
-    read = _fixed(node.size, values) if node.plain == "fixed" else _READERS[node.plain](values)
-
-    def array() -> pa.Array:
-        match node.shape:
-            case "decimal":
-                return _decimals(node, values)
-            case "enum":
-                return pa.array([None if v is None else _symbol(node, v) for v in values], pa.string())
+    def type_of(self, schema: Any, namespace: str, path: _Path) -> Node:
+        match schema:
+            case list():
+                return self.union(schema, namespace, path)
+            case str():
+                return self.named_type(schema, namespace, path)
+            case {"type": "record" | "error" | "enum" | "fixed" as kind, "name": str(name)}:
+                full = _full_name(name, str(schema.get("namespace") or namespace))
+                self.named[full] = schema
+                return self.declared(kind, schema, full, path)
+            case {"type": "array", "items": items}:
+                return self.array(schema, items, namespace, path)
+            case {"type": "map", "values": values}:
+                value = self.node(values, namespace, (*path, "value"))
+                key = Node(type=StringType(), plain="string")
+                ids = (_id(schema, "key-id"), _id(schema, "value-id"))
+                return Node(
+                    type=STORED_MAP, plain="map", shape="map", children=(key, value), names=("key", "value"), ids=ids
+                )
+            case {"type": str(name)} if name in _PRIMITIVES:
+                return _with_logical_type(Node(type=_PRIMITIVES[name], plain=name), schema)
+            case {"type": inner}:
+                return self.node(inner, namespace, path)
             case _:
-                return _plain(node, values)
+                raise _corrupt_schema(f"its schema has something that is no Avro type at {_shown(path)}", self.file)
 
-    return Column(read, lambda: values.append(None), array)
+    def union(self, branches: list[Any], namespace: str, path: _Path) -> Node:
+        if len(branches) == 1:
+            return self.node(branches[0], namespace, path)
+        nodes = [self.node(branch, namespace, path) for branch in branches]
+        nulls = [isinstance(node.type, UnknownType) for node in nodes]
+        if nulls == [True, False]:
+            return replace(nodes[1], null_branch="first")
+        if nulls == [False, True]:
+            return replace(nodes[0], null_branch="last")
+        raise _unsupported(
+            f"column {_shown(path)} is a union of {len(branches)} types, expected null and one other", self.file
+        )
 
+    def named_type(self, name: str, namespace: str, path: _Path) -> Node:
+        if name in _PRIMITIVES:
+            return Node(type=_PRIMITIVES[name], plain=name)
+        for full in (_full_name(name, namespace), _full_name(name, "")):
+            if full in self.named:
+                schema = self.named[full]
+                return self.declared(schema["type"], schema, full, path)
+        raise _corrupt_schema(f"its schema names an unknown type {name!r} at {_shown(path)}", self.file)
 
-def _longs(values: list[Any]) -> Read:
-    add = values.append
+    def declared(self, kind: str, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
+        match kind:
+            case "enum":
+                return self.enum(schema)
+            case "fixed":
+                return self.fixed(schema, path)
+            case _:
+                return self.record(schema, full, path)
 
-    def read(data: bytes, position: int) -> int:
-        byte = data[position]
-        if byte < 0x80:
-            add((byte >> 1) ^ -(byte & 1))
-            return position + 1
-        value, position = decode_long(data, position)
-        add(value)
-        return position
+    def enum(self, schema: Mapping[str, Any]) -> Node:
+        node = self.enums.get(id(schema))
+        if node is None:
+            symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
+            node = self.enums[id(schema)] = Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
+        return node
 
-    return read
+    def fixed(self, schema: Mapping[str, Any], path: _Path) -> Node:
+        size = schema.get("size")
+        if not isinstance(size, int) or not 0 <= size <= _MAX_FIXED:
+            raise _corrupt_schema(f"its schema has a fixed type of size {size!r} at {_shown(path)}", self.file)
+        return _with_logical_type(Node(type=FixedType(size), plain="fixed", size=size), schema)
 
+    def record(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
+        if full in self.inside:
+            name = ".".join(filter(None, full))
+            raise _unsupported(f"the record {name} at {_shown(path)} contains itself", self.file)
+        fields = schema.get("fields")
+        if not isinstance(fields, list) or not all(
+            isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
+        ):
+            raise _corrupt_schema(f"its schema has a record without proper fields at {_shown(path)}", self.file)
+        names = tuple(str(f["name"]) for f in fields)
+        if len(set(names)) < len(names):
+            raise _corrupt_schema(f"its schema has two fields of one name at {_shown(path)}", self.file)
+        self.inside.append(full)
+        nodes = tuple(self.node(f["type"], full[0], (*path, str(f["name"]))) for f in fields)
+        self.inside.pop()
+        ids = tuple(_id(f, "field-id") for f in fields)
+        return Node(type=STORED_STRUCT, plain="record", shape="struct", children=nodes, names=names, ids=ids)
 
-def _slices(values: list[Any]) -> Read:
-    return _lengths(values.append)
-
-
-def _texts(values: list[Any]) -> Read:
-    add = values.append
-    return _lengths(lambda text: add(text.decode()))
-
-
-def _lengths(add: Callable[[bytes], None]) -> Read:
-    """Byte strings behind their lengths."""
-
-    def read(data: bytes, position: int) -> int:
-        length, position = decode_long(data, position)
-        end = position + length
-        if length < 0 or end > len(data):
-            raise IndexError(end)
-        add(data[position:end])
-        return end
-
-    return read
-
-
-def _fixed(size: int, values: list[Any]) -> Read:
-    add = values.append
-
-    def read(data: bytes, position: int) -> int:
-        end = position + size
-        if end > len(data):
-            raise IndexError(end)
-        add(data[position:end])
-        return end
-
-    return read
-
-
-def _packed(form: str) -> Callable[[list[Any]], Read]:
-    packed = struct.Struct(form)
-    size, unpack = packed.size, packed.unpack_from
-
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            if position + size > len(data):
-                raise IndexError(position)
-            values.append(unpack(data, position)[0])
-            return position + size
-
-        return read
-
-    return reader
-
-
-def _booleans(values: list[Any]) -> Read:
-    def read(data: bytes, position: int) -> int:
-        byte = data[position]
-        if byte > 1:
-            raise ValueError(f"{byte} is not a boolean")
-        values.append(byte == 1)
-        return position + 1
-
-    return read
+    def array(self, schema: Mapping[str, Any], items: Any, namespace: str, path: _Path) -> Node:
+        element = self.node(items, namespace, (*path, "element"))
+        if schema.get("logicalType") != "map":
+            ids = (_id(schema, "element-id"),)
+            return Node(type=STORED_LIST, plain="array", shape="list", children=(element,), names=("element",), ids=ids)
+        if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
+            raise _corrupt_schema(
+                f"column {_shown(path)} is a map whose items are not records of key and value", self.file
+            )
+        return replace(element, type=STORED_MAP, plain="array", shape="pairs", names=("key", "value"))
 
 
-def _nulls(values: list[Any]) -> Read:
-    def read(_: bytes, position: int) -> int:
-        values.append(None)
-        return position
+def _with_logical_type(node: Node, schema: Mapping[str, Any]) -> Node:
+    """The node as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
+    utc = schema.get("adjust-to-utc") is True
+    match schema.get("logicalType"), node.plain:
+        case "decimal", _:
+            return _decimal(node, schema.get("precision"), schema.get("scale", 0))
+        case "uuid", "fixed" if node.size == 16:
+            return replace(node, type=UuidType())
+        case "date", "int":
+            return replace(node, type=DateType())
+        case "time-millis", "int":
+            return replace(node, type=TimeType("ms"))
+        case "time-micros", "long":
+            return replace(node, type=TimeType("us"))
+        case str(name), "long" if name in _TIMESTAMPS:
+            return replace(node, type=TimestampType(_TIMESTAMPS[name], utc and not name.startswith("local-")))
+        case _:
+            return node
 
-    return read
 
-
-_READERS: dict[str, Callable[[list[Any]], Read]] = {
-    "null": _nulls,
-    "boolean": _booleans,
-    "int": _longs,
-    "long": _longs,
-    "float": _packed("<f"),
-    "double": _packed("<d"),
-    "bytes": _slices,
-    "string": _texts,
+_TIMESTAMPS: dict[str, Literal["ms", "us", "ns"]] = {
+    "timestamp-millis": "ms",
+    "timestamp-micros": "us",
+    "timestamp-nanos": "ns",
+    "local-timestamp-millis": "ms",
+    "local-timestamp-micros": "us",
+    "local-timestamp-nanos": "ns",
 }
+
+
+def _decimal(node: Node, precision: Any, scale: Any) -> Node:
+    is_bytes = isinstance(node.type, BinaryType | FixedType)
+    if not (is_bytes and isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38):
+        return node
+    return replace(node, type=DecimalType(precision, scale), shape="decimal") if precision > 0 else node
+
+
+def _full_name(name: str, namespace: str) -> _FullName:
+    own, dot, short = name.rpartition(".")
+    return (own if dot else namespace, short)
+
+
+def _shown(path: _Path) -> str:
+    return ".".join(path) or "the root"
+
+
+def _id(schema: Mapping[str, Any], key: str) -> int | None:
+    value = schema.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _corrupt_schema(reason: str, file: str) -> CorruptFileError:
+    return corrupt(reason, file, "CorruptDataFile")
+
+
+def _unsupported(reason: str, file: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot read Avro file: {reason}; rewrite it", cause="UnsupportedType", file=file, rule="iceberg 7.3"
+    )
+
+
+# Records as Arrow columns. Avro has no checksum of its records: a damaged byte shows only where it breaks what the
+# schema demands, so every demand is checked: branches of unions, booleans, symbols, the last byte of a block.
+
+
+def _column(node: Node, tally: Tally) -> Column:
+    match node.shape:
+        case "struct":
+            children = [_column(child, tally) for child in node.children]
+            steps = [(name, child.read) for name, child in zip(node.names, children, strict=True)]
+            column = record_column(steps, children, tally)
+        case "list" | "map" | "pairs":
+            column = list_column([_column(child, tally) for child in node.children], tally)
+        case "enum":
+            column = plain_column(enum(node.symbols))
+        case "value" | "decimal":
+            column = plain_column(fixed(node.size) if node.plain == "fixed" else PRIMITIVES[node.plain])
+    return column if node.null_branch == "none" else optional_column(column, 0 if node.null_branch == "first" else 2)
+
+
+def _array(node: Node, column: Column) -> pa.Array:
+    """The values of a column, of the type and encoding that the node says."""
+    match node.shape:
+        case "struct":
+            children = _arrays(node, column)
+            return pa.Array.from_buffers(node.arrow, len(column.values), [_validity(column.values)], children=children)
+        case "list" | "map" | "pairs":
+            sizes = column.values
+            *starts, end = accumulate((size or 0 for size in sizes), initial=0)
+            known = (None if size is None else start for size, start in zip(sizes, starts, strict=True))
+            offsets, parts = pa.array([*known, end], pa.int32()), _arrays(node, column)
+            if node.shape == "list":
+                return pa.ListArray.from_arrays(offsets, parts[0], type=node.arrow)
+            if parts[0].null_count:
+                raise _corrupt("a map's key is null")
+            return pa.MapArray.from_arrays(offsets, *parts)
+        case "decimal":
+            return _decimals(node, column.values)
+        case "enum" | "value":
+            return _plain(node, column.values)
+
+
+def _arrays(node: Node, column: Column) -> list[pa.Array]:
+    columns = [child for child in column.children if child is not None]
+    return [_array(child, part) for child, part in zip(node.children, columns, strict=True)]
 
 
 def _plain(node: Node, values: Sequence[Any]) -> pa.Array:
@@ -296,12 +376,6 @@ def _plain(node: Node, values: Sequence[Any]) -> pa.Array:
         integers = pa.int32() if node.arrow.bit_width == 32 else pa.int64()
         return pa.array(values, integers).view(node.arrow)
     return pa.array(values, node.arrow)
-
-
-def _symbol(node: Node, index: int) -> str:
-    if not 0 <= index < len(node.symbols):
-        raise _corrupt(f"enum symbol {index} of {len(node.symbols)}")
-    return node.symbols[index]
 
 
 def _decimals(node: Node, values: Sequence[bytes | None]) -> pa.Array:
@@ -342,16 +416,13 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
         UnsupportedError: a codec outside iceberg 2.14, a union other than of null and one type, a recursive type (7.3).
         LimitError: it asks for more than `limits` allow.
     """
-    header = read_header(data, file=file, cause=_CAUSE, limits=limits)
-    root = parse_writer_schema(header.schema, file=file, limits=limits)
-    column = column_of(root, EmptyValues(limits.empty_values))
+    container = open_container(data, file=file, cause=_CAUSE, limits=limits)
+    root = parse_writer_schema(container.header.schema, file=file, limits=limits)
+    column = _column(root, Tally(limits, file, is_manifest=False))
     try:
-        for count, block in blocks(data, header, file=file, cause=_CAUSE, limits=limits):
-            read_records(column, block, count)
-        array = column.array()
-    except TooManyError as error:
-        asked = f"more than {limits.empty_values:,} of its values have no byte"
-        raise refusal("empty_values", asked, file=file) from error
+        for count, block in container.blocks():
+            container.read_block(column, count, block)
+        array = _array(root, column)
     except CorruptFileError as error:
         raise error.within(file=file) from error.__cause__
     except (pa.ArrowException, OverflowError) as error:

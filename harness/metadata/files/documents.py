@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import re
+import zlib
+from collections.abc import Callable
+from typing import Any
 
+import pyarrow as pa
+
+from harness.metadata.files.avro_values import decode_unsigned
 from harness.storage.limits import Limits
 
 _FOUR = re.compile(rb"[\xf0-\xf7]|\\u[dD][89abAB]")  # characters for which Python holds four bytes for each
@@ -72,3 +80,145 @@ def _is_text(head: bytes) -> bool:
     except UnicodeDecodeError as error:
         return len(head) == HEAD and error.start > HEAD - 4  # a character cut in two
     return True
+
+
+# Decompression that stops: no codec makes more bytes than the caller allows, whatever the compressed ones claim.
+#
+# Libraries believe a declared length and allocate it first, and end the process where the memory is not there (snappy);
+# or they go on until the stream ends (the others). So a declared length is read before the library sees it, and streams
+# are taken in pieces.
+
+
+_PIECE = 1 << 20  # bytes
+_FIRST_PIECE = 1 << 9  # bytes of the second stream and of those after it, twice as many with each piece
+_ZEROS, _NOTHING = re.compile(rb"\0*"), re.compile(b"")
+_SNAPPY_RATIO = 32  # no element of three bytes gives more than 64
+_XZ_MEMORY = 128 << 20  # bytes; of the dictionary, which takes 64 MiB at level 9
+
+
+class TooLongError(Exception):
+    """The content is longer than allowed. `found`: bytes that it has at least."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(f"{found:,} bytes")
+        self.found = found
+
+
+def inflate(data: bytes, *, most: int) -> tuple[bytes, bytes]:
+    """The content of a raw deflate stream, and what follows the stream.
+
+    Raises:
+        TooLongError: the content has more than `most` bytes.
+        ValueError, zlib.error: the stream is damaged, or ends early.
+    """
+    stream = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+    plain = stream.decompress(data, most + 1)
+    if len(plain) > most:
+        raise TooLongError(len(plain))
+    if not stream.eof:
+        plain += stream.flush()
+    if not stream.eof:
+        raise ValueError("it ends inside its stream")
+    return plain, stream.unused_data
+
+
+def gunzip(data: bytes, *, most: int) -> bytes:
+    """The content of the members of a gzip file; zeros behind the last one are padding.
+
+    Raises:
+        TooLongError: as `inflate`.
+        EOFError, OSError, zlib.error: a member is damaged, or ends early.
+    """
+    return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, most, padding=_ZEROS) if data else b""
+
+
+def all_streams(data: bytes, *, codec: str, most: int) -> bytes:
+    """The content of one or more streams of bzip2 or xz, one after the other to the last byte.
+
+    Raises:
+        TooLongError: as `inflate`.
+        EOFError, OSError, lzma.LZMAError: a stream is damaged, or ends early.
+    """
+    if codec == "bzip2":
+        return _streams(bz2.BZ2Decompressor, data, most)
+    return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), data, most)
+
+
+def _streams(start: Callable[[], Any], data: bytes, most: int, padding: re.Pattern[bytes] = _NOTHING) -> bytes:
+    """All streams, or as much as shows that they are too long. padding: what may stand between them."""
+    parts: list[bytes] = []
+    left, at = most, 0
+    # Of a stream's input, what comes after the stream is copied: of many short ones, that would be all of the rest.
+    while True:
+        stream, piece = start(), _FIRST_PIECE if parts else len(data)
+        while not stream.eof:
+            given = data[at : at + piece]
+            if not given:
+                raise EOFError("it ends inside a stream")
+            plain = stream.decompress(given, left + 1)
+            if len(plain) > left:
+                raise TooLongError(most - left + len(plain))
+            parts.append(plain)
+            left -= len(plain)
+            at, piece = at + len(given) - len(stream.unused_data), piece * 2
+        after = padding.match(data, at)
+        at = at if after is None else after.end()
+        if at == len(data):
+            return b"".join(parts)
+
+
+def unzstd(data: bytes, *, most: int) -> bytes:
+    """The content of the frames of a zstandard stream.
+
+    Raises:
+        TooLongError: as `inflate`.
+        OSError: a frame is damaged, or ends early.
+    """
+    declared = _zstd_declared(data)
+    if declared is not None and declared > most:
+        raise TooLongError(declared)
+    parts: list[bytes] = []
+    found = 0
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        while piece := stream.read(_PIECE):
+            parts.append(piece)
+            found += len(piece)
+            if found > most:
+                raise TooLongError(found)
+    return b"".join(parts)
+
+
+def _zstd_declared(data: bytes) -> int | None:
+    """What the first frame says of the length of its content (RFC 8878, 3.1.1.1); None: nothing."""
+    if len(data) < 5:
+        return None
+    descriptor = data[4]
+    is_single = descriptor >> 5 & 1
+    width = (is_single, 2, 4, 8)[descriptor >> 6]
+    start = 5 + (1 - is_single) + (0, 1, 2, 4)[descriptor & 3]
+    if width == 0 or len(data) < start + width:
+        return None
+    return int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
+
+
+def unsnappy(data: bytes, *, most: int) -> bytes:
+    """The content of a raw snappy block.
+
+    Raises:
+        TooLongError: as `inflate`; the declared length counts.
+        ValueError: it is damaged, or declares more than it can hold. ImportError: the package for it is missing.
+    """
+    import cramjam
+
+    try:
+        declared, _ = decode_unsigned(data, 0)
+    except IndexError:
+        raise ValueError("it ends inside its length") from None
+    if declared > most:
+        raise TooLongError(declared)
+    if declared > _SNAPPY_RATIO * len(data):
+        raise ValueError(f"it declares {declared} bytes, more than its {len(data)} can hold")
+    try:
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise ValueError(str(error)) from error

@@ -8,20 +8,359 @@ be translated. What planning cannot use stays in the text and is `Undecided` in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
 from harness.metadata.filters.column_names import Names, Resolved
-from harness.metadata.filters.conditions import predicate_of
-from harness.metadata.filters.dialects import language
-from harness.metadata.filters.operands import tagged
-from harness.metadata.filters.predicate import Filter
+from harness.metadata.filters.literal_comparison import covering, own_kinds
+from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of
+from harness.metadata.filters.operands import (
+    Operand,
+    compare,
+    field_of,
+    holds,
+    operand_of,
+    share_type,
+    tagged,
+    unwrapped,
+)
+from harness.metadata.filters.predicate import (
+    IN_LIMIT,
+    Comparison,
+    Constant,
+    Filter,
+    In,
+    IsNan,
+    IsNull,
+    Op,
+    Or,
+    Predicate,
+    StartsWith,
+    Undecided,
+    conjunction,
+    disjunction,
+    negate,
+)
 from harness.metadata.filters.value_texts import refuse_half_characters
-from harness.metadata.model.schema import METADATA, Schema
+from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
 from harness.storage.records import dataclass
+
+# What planning may conclude from a parsed condition: its `Predicate`, `Undecided` where it understands nothing.
+
+
+# Conditions on a column that is moved in time, `day + INTERVAL 1 MONTH >= DATE '2020-02-29'`, as what they imply.
+
+
+_TURNED = {exp.EQ: exp.EQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
+_MARGIN_DAYS = 4
+"""Months differ by at most three days, and in a time zone days by some hours."""
+_FIRST, _LAST = "0001-01-01", "9999-12-31"
+
+
+def unmoved(condition: exp.Expr) -> exp.Expr | None:
+    """A condition on the column alone, true wherever `condition` is, or where the move might fail; None: there is none.
+
+    A move can only fail close to the ends of the calendar, so rows outside of the years from 1 to 9999 satisfy it. What
+    the column is does not matter: an interval is added to dates, timestamps and instants
+    alone, and what a number is added to, and then compared with a moment, is a date.
+
+    Args:
+        condition: a comparison of a column with a literal.
+    """
+    kind = type(condition)
+    if kind not in _TURNED:
+        return None
+    left, right = condition.this, condition.expression
+    if literal_of(right) is None:
+        left, right, kind = right, left, _TURNED[kind]
+    literal, moved = literal_of(right), _moved(left)
+    if literal is None or moved is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+        return None
+    column, interval, back = moved
+    ends: list[exp.Expr] = []
+    if kind is not exp.LT and kind is not exp.LTE:
+        ends.append(exp.GTE(this=column.copy(), expression=_earlier(back(this=right.copy(), expression=interval))))
+    if kind is not exp.GT and kind is not exp.GTE:
+        ends.append(exp.LTE(this=column.copy(), expression=_later(back(this=right.copy(), expression=interval))))
+    outside = [
+        exp.LT(this=column.copy(), expression=_date(_FIRST)),
+        exp.GT(this=column.copy(), expression=_date(_LAST)),
+    ]
+    return exp.or_(exp.and_(*ends, copy=False), *outside, copy=False)
+
+
+def _moved(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.Sub]] | None:
+    """The column, the interval, and how a literal is moved back; None: it is no moved column."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    left, right = node.this, node.args.get("expression")
+    match node:
+        case exp.Add() if type(node) is exp.Add and isinstance(left, exp.Interval):
+            left, right = right, left
+        case exp.Add() | exp.Sub() if type(node) in (exp.Add, exp.Sub):
+            pass
+        case _:
+            return None
+    if not isinstance(left, exp.Column | exp.Dot):
+        return None
+    if not isinstance(right, exp.Interval):
+        days = None if right is None else literal_of(right)
+        if days is None or days.kind is not Kind.INTEGER:
+            return None
+        right = _days(days.value)
+    return left, right.copy(), exp.Sub if type(node) is exp.Add else exp.Add
+
+
+def _earlier(moment: exp.Expr) -> exp.Expr:
+    return exp.Sub(this=exp.Paren(this=moment), expression=_days(_MARGIN_DAYS))
+
+
+def _later(moment: exp.Expr) -> exp.Expr:
+    return exp.Add(this=exp.Paren(this=moment), expression=_days(_MARGIN_DAYS))
+
+
+def _days(count: int) -> exp.Interval:
+    return exp.Interval(this=exp.Literal.string(str(count)), unit=exp.Var(this="DAY"))
+
+
+def _date(text: str) -> exp.Expr:
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=exp.DType.DATE, nested=False))
+
+
+_OPS: dict[type[exp.Expr], Op] = {
+    exp.EQ: Op.EQ,
+    exp.NEQ: Op.NE,
+    exp.LT: Op.LT,
+    exp.LTE: Op.LE,
+    exp.GT: Op.GT,
+    exp.GTE: Op.GE,
+}
+_FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
+
+
+def predicate_of(node: exp.Expr) -> Predicate:
+    """What planning may conclude from a condition, whose columns are `tagged`."""
+    if general_form(type(node)) is not None:
+        return Undecided()
+    match node:
+        case exp.Paren():
+            return predicate_of(node.this)
+        case exp.Not():
+            return negate(predicate_of(node.this))
+        case exp.And():
+            return conjunction(tuple(predicate_of(part) for part in node.flatten()))
+        case exp.Or():
+            return disjunction(tuple(predicate_of(part) for part in node.flatten()))
+        case exp.Boolean():
+            return Constant(bool(node.this))
+        case exp.Null():
+            return Constant(None)
+        case _:
+            leaf = _leaf(node)
+            return negate(leaf) if node.args.get("negate") else leaf
+
+
+def _leaf(node: exp.Expr) -> Predicate:
+    match node:
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            found = _comparison(node.this, _OPS[type(node)], node.expression)
+            weaker = unmoved(node) if isinstance(found, Undecided) else None
+            return found if weaker is None else conjunction((predicate_of(weaker), Undecided()))
+        case exp.NullSafeEQ():
+            return _not_distinct(node)
+        case exp.NullSafeNEQ():
+            return negate(_not_distinct(node))
+        case exp.Is():
+            return _is(node)
+        case exp.In() if isinstance(node.args.get("field"), exp.Array):
+            return _listed(node.this, node.args["field"])
+        case exp.In():
+            return _in(node)
+        case exp.Between():
+            return _between(node)
+        case exp.Like():
+            return _like(node)
+        case exp.StartsWith():
+            return _starts_with(node.this, node.expression)
+        case exp.Anonymous() if node.name.lower() == "prefix" and len(node.expressions) == 2:
+            return _starts_with(*node.expressions)
+        case exp.ArrayContains():
+            return _listed(node.expression, unwrapped(node.this))
+        case exp.Case() | exp.If():
+            return _of_expression(node, Op.EQ, Literal(Kind.BOOLEAN, True))
+        case exp.IsNan():
+            field = field_of(node.this)
+            return IsNan(field) if field is not None and isinstance(field.type, FloatType) else Undecided()
+        case _:
+            field = field_of(node)
+            is_boolean = field is not None and isinstance(field.type, BooleanType)
+            return Comparison(field, Op.EQ, True) if field is not None and is_boolean else Undecided()
+
+
+def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:
+    if op is Op.EQ and isinstance(right, exp.Any):
+        return _listed(left, unwrapped(right.this))
+    if op is Op.EQ and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+        return _rows_equal(left.expressions, right.expressions)
+    operand, literal = operand_of(left), literal_of(right)
+    if operand is None and literal is None:
+        left, right, op = right, left, _FLIPPED[op]
+        operand, literal = operand_of(left), literal_of(right)
+    if literal is None:
+        return Undecided()
+    return _of_expression(left, op, literal) if operand is None else compare(operand, op, literal)
+
+
+def _of_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
+    """The comparison of something else than a column: of a condition, or of what conditions choose."""
+    node = unwrapped(node)
+    match node:
+        case exp.Case():
+            cases = [(_when(node.this, case.this), case.args["true"]) for case in node.args["ifs"]]
+            return _chosen(cases, node.args.get("default"), op, literal)
+        case exp.If():
+            return _chosen([(node.this, node.args["true"])], node.args.get("false"), op, literal)
+        case _ if op is Op.EQ and literal == Literal(Kind.BOOLEAN, True):
+            return conjunction((predicate_of(node), Undecided()))
+        case _:
+            return Undecided()
+
+
+def _when(subject: exp.Expr | None, case: exp.Expr) -> exp.Expr:
+    return case if subject is None else exp.EQ(this=subject.copy(), expression=case.copy())
+
+
+def _chosen(
+    cases: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, op: Op, literal: Literal
+) -> Predicate:
+    """What `CASE WHEN … THEN …` compared with a literal implies: one of the conditions whose value fits."""
+    values = [literal_of(value) for _, value in cases]
+    others = [] if default is None else [literal_of(default)]
+    known = [value for value in (*values, *others) if value is not None and value.kind is not Kind.NULL]
+    if None in values or None in others or any(value.kind is not literal.kind for value in known):
+        return Undecided()
+    if any(_may_hold(value, op, literal) for value in others):
+        return Undecided()
+    chosen = [
+        predicate_of(when) for (when, _), value in zip(cases, values, strict=True) if _may_hold(value, op, literal)
+    ]
+    return conjunction((disjunction(tuple(chosen)) if chosen else Constant(False), Undecided()))
+
+
+def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
+    return value is not None and value.kind is not Kind.NULL and holds(value, op, literal) is not False
+
+
+def _rows_equal(left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> Predicate:
+    """`(a, b) = (1, 2)`: rows that are equal have equal parts, and null equals null in a row."""
+    if len(left) != len(right):
+        return Undecided()
+    parts = [
+        _not_distinct(exp.NullSafeEQ(this=a.copy(), expression=b.copy())) for a, b in zip(left, right, strict=True)
+    ]
+    return conjunction((*parts, Undecided()))
+
+
+def _listed(item: exp.Expr, values: exp.Expr) -> Predicate:
+    """`item IN [...]`, `= ANY(values)`, `list_contains(values, item)`: true only where IN (...) is, of one type."""
+    field = field_of(item)
+    if field is None or not isinstance(values, exp.Array):
+        return Undecided()
+    literals = [literal_of(value) for value in values.expressions]
+    own = own_kinds(field.type) | ({Kind.STRING} if isinstance(field.type, StringType) else set())
+    known = [literal for literal in literals if literal is not None and literal.kind is not Kind.NULL]
+    if None in literals or not known or not {literal.kind for literal in known} <= own:
+        return Undecided()
+    return conjunction((_among(field, known), Undecided()))
+
+
+def _not_distinct(node: exp.Expr) -> Predicate:
+    field, literal = field_of(node.this), literal_of(node.expression)
+    if field is None:
+        field, literal = field_of(node.expression), literal_of(node.this)
+    if field is None or literal is None:
+        return Undecided()
+    if literal.kind is Kind.NULL:
+        return IsNull(field)
+    return conjunction((IsNull(field, negated=True), compare(field, Op.EQ, literal)))
+
+
+def _is(node: exp.Expr) -> Predicate:
+    field, value = field_of(node.this), node.expression
+    if field is None:
+        is_true = isinstance(value, exp.Boolean) and value.this
+        return conjunction((predicate_of(node.this), Undecided())) if is_true else Undecided()
+    if isinstance(value, exp.Null):
+        return IsNull(field)
+    if isinstance(value, exp.Boolean) and isinstance(field.type, BooleanType):
+        return conjunction((IsNull(field, negated=True), Comparison(field, Op.EQ, bool(value.this))))
+    return Undecided()
+
+
+def _in(node: exp.Expr) -> Predicate:
+    operand = operand_of(node.this)
+    literals = [literal_of(item) for item in node.expressions]
+    known = [item for item in literals if item is not None]
+    is_listed = not any(node.args.get(key) for key in ("query", "unnest", "field"))
+    if operand is None or not known or len(known) < len(literals) or not is_listed or not share_type(operand, known):
+        return Undecided()
+    return _among(operand, known)
+
+
+def _among(operand: Operand, literals: Sequence[Literal]) -> Predicate:
+    parts = [compare(operand, Op.EQ, item) for item in literals]
+    if not isinstance(operand, Field):
+        return disjunction(tuple(parts))
+    values = tuple(dict.fromkeys(p.value for p in parts if isinstance(p, Comparison)))
+    others = tuple(dict.fromkeys(p for p in parts if not isinstance(p, Comparison)))
+    if len(values) > IN_LIMIT:
+        return disjunction((conjunction((In(operand, values), covering(operand, values))), *others))
+    return disjunction((In(operand, values), *others) if values else others)
+
+
+def _between(node: exp.Expr) -> Predicate:
+    operand = operand_of(node.this)
+    low, high = literal_of(node.args["low"]), literal_of(node.args["high"])
+    if (
+        operand is None
+        or low is None
+        or high is None
+        or node.args.get("symmetric")
+        or not share_type(operand, (low, high))
+    ):
+        return Undecided()
+    return conjunction((compare(operand, Op.GE, low), compare(operand, Op.LE, high)))
+
+
+def _like(node: exp.Expr) -> Predicate:
+    pattern = literal_of(node.expression)
+    if pattern is None or pattern.kind is not Kind.STRING:
+        return Undecided()
+    prefix = pattern.value.rstrip("%")
+    # A backslash escapes in some dialects and not in others.
+    if any(special in prefix for special in "%_\\"):
+        return Undecided()
+    field = field_of(node.this)
+    if prefix == pattern.value and field is not None and isinstance(field.type, StringType):
+        return Comparison(field, Op.EQ, prefix)
+    return _starts_with(node.this, exp.Literal.string(prefix))
+
+
+def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
+    field, literal = field_of(column), literal_of(prefix)
+    if field is None or literal is None or not isinstance(field.type, StringType):
+        return Undecided()
+    if literal.kind is Kind.NULL:
+        return Constant(None)
+    if literal.kind is not Kind.STRING:
+        return Undecided()
+    if not literal.value:
+        return Or((IsNull(field, negated=True), Constant(None)))
+    return StartsWith(field, literal.value)
+
 
 # References to columns in SQL text: where they are. What they mean is said by `harness.metadata.filters.column_names`.
 

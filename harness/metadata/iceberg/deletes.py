@@ -1,27 +1,18 @@
-"""Which deletes hit which data file: the scope rules of section 4a, on manifest entries alone.
+"""The delete index of a snapshot: every live delete, found by data file.
 
-An index is built once per snapshot from the live entries of its delete manifests, and asked once per planned data file.
-Deletes are kept by target path, by partition and by sequence number, so that a question costs a binary search and its
-answer, however many delete files there are.
-
-Rules are compared on *data* sequence numbers (iceberg 2.10): a position delete hits files up to its own number, because
-it may delete rows of its own commit; an equality delete hits only files with a smaller one (iceberg 4.7).
-
-A position delete file of another partition does not apply (iceberg 4.4). If it nevertheless names a live data file, its
-writer meant to delete those rows, and readers disagree, so the answer here is an error (T9). That shows at three
-moments: here, where its metadata names exactly one file; when it is read, because the index lists it as a *suspect* of
-every file that has another spec and lies within its path bounds; and when it is read for another file anyway. Not
-caught: a file that names a data file of its own spec and another tuple, unless one of these moments comes. To read the
-delete files of all partitions for that would undo partition pruning.
-
-Spec: Iceberg, "Scan Planning" and "Delete Formats".
+The index is built once from the entries of the delete manifests, and asked once per planned data file. Deletes are kept
+by target path, by partition and by sequence number, so that a question costs a binary search and its answer, however
+many delete files there are. The rules are those of `harness.metadata.iceberg.delete_scope`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, Literal, TypeAlias
+from itertools import accumulate
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,34 +21,37 @@ import pyarrow.compute as pc
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
 from harness.metadata.iceberg.columns.data_files import DataFiles
-from harness.metadata.iceberg.delete_lookup import BySequence, DeleteSets, PathRanges, grouped, path_bounds, path_ranges
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
-from harness.metadata.iceberg.partitions import Partitions
-from harness.metadata.iceberg.relocation import authorities
-from harness.metadata.iceberg.specs import PartitionSpec
+from harness.metadata.iceberg.delete_scope import (
+    DeleteScope,
+    first_equality_delete,
+    first_position_delete,
+    vectors_by_target,
+)
+from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
+from harness.metadata.iceberg.source import authorities
+from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, to_numpy
 from harness.storage.records import dataclass
 from harness.storage.threads import cached_property
 
-PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
-"""The partition tuple of a file, equal for equal tuples of one spec (iceberg 2.18)."""
+K = TypeVar("K", bound=Hashable)
+
+_LAST = chr(0x10FFFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDeletes:
-    """One data file, and every delete that applies to it.
+    """One data file, and the position deletes that apply to it.
 
     vector: its deletion vector; then `position_files` and `suspects` are empty (iceberg 4.5).
     position_files: position delete files in scope, by sequence number; their rows may name other files only.
     suspects: files out of scope that must not name the data file, which only their rows can tell (iceberg 4.4).
-    equality: indexes into `DeleteIndex.equality_deletes`, ascending; files with the same deletes share one tuple.
     """
 
     data: ManifestEntry
     vector: ManifestEntry | None = None
     position_files: tuple[ManifestEntry, ...] = ()
     suspects: tuple[ManifestEntry, ...] = ()
-    equality: tuple[int, ...] = ()
 
     @property
     def has_positions(self) -> bool:
@@ -70,42 +64,34 @@ class DeleteIndex:
     """The live deletes of one snapshot; `build` makes it.
 
     equality_deletes: every live equality delete file, in the order of the manifests.
+    equality: their scopes, by ordinal.
     """
 
     equality_deletes: tuple[ManifestEntry, ...]
-    _partition_of: PartitionOf = field(repr=False)
-    _lenient: bool = field(repr=False)
+    equality: EqualityDeletes
+    scope: DeleteScope
     _vectors: Mapping[str, ManifestEntry] = field(repr=False)
-    _targeted: Mapping[str, BySequence] = field(repr=False)
-    _scoped: Mapping[Hashable, BySequence] = field(repr=False)
-    _ranges: Mapping[int, PathRanges] = field(repr=False)
-    _equality: DeleteSets = field(repr=False)
+    _targeted: Mapping[str, _BySequence] = field(repr=False)
+    _scoped: Mapping[Hashable, _BySequence] = field(repr=False)
+    _ranges: Mapping[int, _PathRanges] = field(repr=False)
 
     @staticmethod
     def build(
         entries: Iterable[ManifestEntry],
+        scope: DeleteScope,
         *,
-        specs: Mapping[int, PartitionSpec],
-        partition_of: PartitionOf,
         format_version: int,
         live_paths: Container[str] = frozenset(),
-        mismatched_partitions: Literal["refuse", "apply"] = "refuse",
-        trusted: bool = True,
     ) -> DeleteIndex:
         """The index over the entries of the snapshot's delete manifests; entries with status deleted are left out.
 
         Args:
             entries: delete entries, with bounds of the file path (id 2147483546) and of equality keys.
-            specs: the table's partition specs by id.
-            partition_of: the partition tuple of a data or delete file.
+            scope: the rules.
             format_version: the table's.
             live_paths: recorded paths of the snapshot's live data files; those of `single_targets` are enough. A delete
                 file on one path that is not among them is read for its whole partition: slower, equally right
                 (iceberg 4.14).
-            mismatched_partitions: `apply` lets position delete files and vectors hit files of any partition by path
-                (iceberg 4.3, 4.4, the flag `lenient_delete_partition`).
-            trusted: whether what entries say of a position delete file, its bounds and the one data file that it is
-                for, keeps it from files of its partition; else only its rows do.
 
         Raises:
             CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors hit one file (4.21).
@@ -118,43 +104,39 @@ class DeleteIndex:
         equality = tuple(entry for entry in live if entry.file.content is Content.EQUALITY_DELETES)
         positions = [entry for entry in live if entry.file.content is Content.POSITION_DELETES]
         files = [entry for entry in positions if entry.file.format != "puffin"]
-        targets = [_target(entry.file, live_paths) if trusted else None for entry in files]
+        targets = [scope.target(entry.file, live_paths) for entry in files]
         loose = [entry for entry, target in zip(files, targets, strict=True) if target is None]
         return DeleteIndex(
             equality,
-            partition_of,
-            mismatched_partitions == "apply",
-            _vectors_by_target([entry for entry in positions if entry.file.format == "puffin"]),
-            grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
-            grouped((_partition(entry.file, partition_of), entry) for entry in loose),
-            path_ranges(loose, trusted=trusted),
-            DeleteSets.build((_scope(entry, specs, partition_of), entry.sequence_number) for entry in equality),
+            EqualityDeletes.build((scope.of_equality_delete(entry), entry.sequence_number) for entry in equality),
+            scope,
+            vectors_by_target(entry for entry in positions if entry.file.format == "puffin"),
+            _grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
+            _grouped((scope.partition_of(entry.file), entry) for entry in loose),
+            _path_ranges(loose, scope),
         )
 
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
-        """Every delete that applies to a live data file of the snapshot. Deletes without a target are ignored (4.8).
+        """The position deletes of a live data file of the snapshot. Deletes without a target are ignored (4.8).
 
         Raises:
             CorruptDeleteError: a delete names the file but contradicts its partition or sequence number (4.3, 4.4).
         """
-        partition = _partition(data.file, self._partition_of)
-        equality = self._equality.hitting(partition, data.sequence_number)
-        vector = self._vectors.get(data.file.path)
+        path, number = data.file.path, data.sequence_number
+        vector = self._vectors.get(path)
         if vector is not None:
-            self._check_vector(vector, data, partition)
-            return FileDeletes(data=data, vector=vector, equality=equality)
-        position_files = [
-            *self._targeting(data, partition),
-            *self._scoped.get(partition, _NONE).since(data.sequence_number),
-        ]
+            self.scope.check_vector(vector, data)
+            return FileDeletes(data=data, vector=vector)
+        targeting = self._targeted.get(path, _NONE).since(number)
+        for entry in targeting:
+            self.scope.check_target(entry, data)
+        partition, lenient = self.scope.partition_of(data.file), self.scope.lenient
         elsewhere = tuple(self._elsewhere(data, partition))
-        if self._lenient:
-            position_files += elsewhere
+        applied = (*targeting, *self._scoped.get(partition, _NONE).since(number), *(elsewhere if lenient else ()))
         return FileDeletes(
             data=data,
-            position_files=tuple(sorted(position_files, key=_sequence_number)),
-            suspects=() if self._lenient else elsewhere,
-            equality=equality,
+            position_files=tuple(sorted(applied, key=lambda entry: entry.sequence_number)),
+            suspects=() if lenient else elsewhere,
         )
 
     @property
@@ -169,92 +151,21 @@ class DeleteIndex:
 
     @property
     def scoped_partitions(self) -> frozenset[Hashable]:
-        """The partitions, with their spec, that have position delete files for any of their data files."""
+        """The partitions that have position delete files for any of their data files."""
         return frozenset(self._scoped)
 
     def reaches(self, spec_id: int) -> bool:
         """Whether position delete files of other partitions than its own may concern a data file of the spec."""
-        return any(other != spec_id or self._lenient for other in self._ranges)
-
-    def equality_of(self, partition: Hashable, sequence_number: int) -> tuple[int, ...]:
-        """The equality deletes that hit the data files of a partition, with its spec, and a sequence number."""
-        return self._equality.hitting(partition, sequence_number)
-
-    def _check_vector(self, vector: ManifestEntry, data: ManifestEntry, partition: Hashable) -> None:
-        if vector.sequence_number < data.sequence_number:
-            raise CorruptDeleteError(
-                f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
-                f" {data.sequence_number} as its data file. Rewrite the vector",
-                cause="CorruptDeletionVector",
-                file=vector.file.path,
-                rule="iceberg 4.3",
-            )
-        if not self._lenient and _partition(vector.file, self._partition_of) != partition:
-            raise partition_mismatch(vector, data, rule="iceberg 4.3")
-
-    def _targeting(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
-        """Files that name this data file only."""
-        for entry in self._targeted.get(data.file.path, _NONE).since(data.sequence_number):
-            if not self._lenient and _partition(entry.file, self._partition_of) != partition:
-                raise partition_mismatch(entry, data)
-            yield entry
+        return any(other != spec_id or self.scope.lenient for other in self._ranges)
 
     def _elsewhere(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
         """Files of other partitions that may name this data file: of any spec if lenient, else of other specs."""
         for spec_id, ranges in self._ranges.items():
-            if spec_id == data.file.spec_id and not self._lenient:
+            if spec_id == data.file.spec_id and not self.scope.lenient:
                 continue
             for entry in ranges.covering(data.file.path, data.sequence_number):
-                if _partition(entry.file, self._partition_of) != partition:
+                if self.scope.partition_of(entry.file) != partition:
                     yield entry
-
-
-def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
-    """The paths that are the only one in the path bounds of a position delete file, if the files have them."""
-    bounds = (path_bounds(entry.file) for entry in deletes if entry.file.content is Content.POSITION_DELETES)
-    return frozenset(pair[0] for pair in bounds if pair is not None and pair[0] == pair[1])
-
-
-def partition_mismatch(delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> CorruptDeleteError:
-    """The error for a position delete or a vector that names a live data file of another partition."""
-    return CorruptDeleteError(
-        f"Delete of spec {delete.file.spec_id} and partition {dict(delete.file.partition)} names data file"
-        f" {data.file.path} of spec {data.file.spec_id} and partition {dict(data.file.partition)}. Rewrite the delete,"
-        " or apply it by path with lenient_delete_partition=True",
-        cause="DeletePartitionMismatch",
-        file=delete.file.path,
-        rule=rule,
-        options=("lenient_delete_partition",),
-    )
-
-
-def _sequence_number(entry: ManifestEntry) -> int:
-    return entry.sequence_number
-
-
-def _partition(file: DataFile, partition_of: PartitionOf) -> Hashable:
-    """Equal tuples of different specs are different partitions (iceberg 4.1)."""
-    return file.spec_id, partition_of(file)
-
-
-_NONE = BySequence((), ())
-
-
-def _vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEntry]:
-    by_target: dict[str, ManifestEntry] = {}
-    for vector in vectors:
-        target = vector.file.referenced_data_file
-        assert target is not None  # checked by _check_vector_entry
-        other = by_target.setdefault(target, vector)
-        if other is not vector:
-            raise CorruptDeleteError(
-                f"Data file {target} has two deletion vectors, in {other.file.path} at {other.file.content_offset} and"
-                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes",
-                cause="MultipleDVs",
-                file=vector.file.path,
-                rule="iceberg 4.21",
-            )
-    return by_target
 
 
 def _check_entry(entry: ManifestEntry, format_version: int) -> None:
@@ -321,29 +232,122 @@ def _check_equality_entry(entry: ManifestEntry) -> None:
         )
 
 
-def _target(file: DataFile, live: Container[str]) -> str | None:
-    """The only data file that a position delete file can name; None if it may name several (iceberg 4.4, 4.14)."""
-    if file.referenced_data_file is not None:
-        return file.referenced_data_file
-    bounds = path_bounds(file)
-    # Equal bounds that no live file has are cut, or wrong, or of a file that is gone: only reading tells which.
-    return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
+@dataclass(frozen=True, slots=True)
+class _BySequence:
+    """Deletes in ascending order of sequence number."""
+
+    numbers: tuple[int, ...]
+    entries: tuple[ManifestEntry, ...]
+
+    def since(self, number: int) -> tuple[ManifestEntry, ...]:
+        """Deletes with this sequence number or a later one."""
+        return self.entries[first_position_delete(self.numbers, number) :]
 
 
-def _scope(entry: ManifestEntry, specs: Mapping[int, PartitionSpec], partition_of: PartitionOf) -> Hashable | None:
-    """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
-    spec = specs.get(entry.file.spec_id)
-    if spec is None:
-        raise InvalidTableError(
-            f"Delete file has partition spec {entry.file.spec_id}, expected one of {sorted(specs)}",
-            cause="MissingSpec",
-            file=entry.file.path,
-            rule="iceberg 2.22",
-        )
-    return None if spec.is_unpartitioned else _partition(entry.file, partition_of)
+_NONE = _BySequence((), ())
 
 
-# Which deletes apply to the planned data files: the delete index, asked for those files only that it can concern.
+def _by_sequence(entries: Iterable[ManifestEntry]) -> _BySequence:
+    """The given delete files in order."""
+    ordered = tuple(sorted(entries, key=lambda entry: entry.sequence_number))
+    return _BySequence(tuple(entry.sequence_number for entry in ordered), ordered)
+
+
+def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence]:
+    """Delete files by key."""
+    groups: defaultdict[K, list[ManifestEntry]] = defaultdict(list)
+    for key, entry in keyed:
+        groups[key].append(entry)
+    return {key: _by_sequence(entries) for key, entries in groups.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _PathRanges:
+    """Position delete files by the range of paths that they may name.
+
+    lowers, uppers, bounded: in ascending order of lower bound; an upper bound takes in every path that it begins, as
+        writers cut upper bounds without rounding up. highest: the greatest upper bound so far, to stop a search early.
+    unbounded: files whose range is unknown.
+    """
+
+    lowers: tuple[str, ...]
+    uppers: tuple[str, ...]
+    highest: tuple[str, ...]
+    bounded: tuple[ManifestEntry, ...]
+    unbounded: _BySequence
+
+    def covering(self, path: str, number: int) -> Iterator[ManifestEntry]:
+        """Files that may name `path`, with this sequence number or a later one."""
+        yield from self.unbounded.since(number)
+        for index in range(bisect_right(self.lowers, path) - 1, -1, -1):
+            if self.highest[index] < path:
+                return
+            if self.uppers[index] >= path and self.bounded[index].sequence_number >= number:
+                yield self.bounded[index]
+
+
+def _path_ranges(files: Iterable[ManifestEntry], scope: DeleteScope) -> dict[int, _PathRanges]:
+    """Ranges by spec id."""
+    by_spec: defaultdict[int, list[ManifestEntry]] = defaultdict(list)
+    for entry in files:
+        by_spec[entry.file.spec_id].append(entry)
+    return {spec_id: _ranges_of([(scope.path_bounds(e.file), e) for e in of]) for spec_id, of in by_spec.items()}
+
+
+def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _PathRanges:
+    known = sorted(((pair[0], pair[1] + _LAST, entry) for pair, entry in bounds if pair), key=lambda item: item[0])
+    uppers = tuple(upper for _, upper, _ in known)
+    return _PathRanges(
+        tuple(lower for lower, _, _ in known),
+        uppers,
+        tuple(accumulate(uppers, max)),
+        tuple(entry for _, _, entry in known),
+        _by_sequence(entry for pair, entry in bounds if pair is None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteSet:
+    """Equality deletes of one partition, or the global ones, in ascending order of sequence number."""
+
+    numbers: tuple[int, ...]
+    ordinals: tuple[int, ...]
+
+
+_EMPTY = _DeleteSet((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityDeletes:
+    """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
+
+    everywhere: _DeleteSet
+    by_partition: Mapping[Hashable, _DeleteSet]
+    answers: dict[tuple[Hashable, int, int], tuple[int, ...]]
+
+    @staticmethod
+    def build(deletes: Iterable[tuple[Hashable | None, int]]) -> EqualityDeletes:
+        """Scopes from the partition (None: every one) and the sequence number of each delete, in order of ordinals."""
+        groups: defaultdict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+        everywhere: list[tuple[int, int]] = []
+        for ordinal, (partition, number) in enumerate(deletes):
+            (everywhere if partition is None else groups[partition]).append((number, ordinal))
+        return EqualityDeletes(_delete_set(everywhere), {key: _delete_set(group) for key, group in groups.items()}, {})
+
+    def hitting(self, partition: Hashable, number: int) -> tuple[int, ...]:
+        """Ordinals, ascending, of the deletes that hit a data file; equal answers are one object."""
+        own = self.by_partition.get(partition)
+        scope = _EMPTY if own is None else own
+        start, everywhere = (first_equality_delete(deletes.numbers, number) for deletes in (scope, self.everywhere))
+        key = (None if own is None else partition, start, everywhere)
+        if key not in self.answers:
+            self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))
+        return self.answers[key]
+
+
+def _delete_set(group: list[tuple[int, int]]) -> _DeleteSet:
+    group.sort()
+    return _DeleteSet(tuple(number for number, _ in group), tuple(ordinal for _, ordinal in group))
 
 
 @dataclass(frozen=True)
@@ -389,7 +393,7 @@ def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions)
     scoped = index.scoped_partitions
     specs, tuples = to_numpy(table.column("spec_id")), to_numpy(table.column("tuple"))
     if scoped:
-        in_scope = [(spec, partitions.key_of(spec, values)) in scoped for spec, values in _tuples(files)]
+        in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
         concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
     for spec in distinct(specs).tolist():
         if index.reaches(spec):
@@ -406,7 +410,7 @@ def equality_deletes(
     into `DeleteIndex.equality_deletes`."""
     if not index.equality_deletes:
         return np.zeros(len(files), dtype=np.int64), [()] if len(files) else []
-    keys = [(spec, partitions.key_of(spec, values)) for spec, values in _tuples(files)]
+    keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
     pairs = np.stack(
         [to_numpy(files.table.column(name)).astype(np.int64) for name in ("tuple", "sequence_number")], axis=1
     )
@@ -415,7 +419,7 @@ def equality_deletes(
     numbers = np.zeros(len(distinct), dtype=np.int64)
     for place in np.argsort(first).tolist():
         tuple_, sequence_number = distinct[place].tolist()
-        numbers[place] = sets.setdefault(index.equality_of(keys[tuple_], sequence_number), len(sets))
+        numbers[place] = sets.setdefault(index.equality.hitting(keys[tuple_], sequence_number), len(sets))
     return numbers[codes.reshape(-1)], list(sets)
 
 

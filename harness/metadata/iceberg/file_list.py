@@ -13,20 +13,12 @@ import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.iceberg.columns.data_files import DataFiles, LeftOut, Sifted
-from harness.metadata.iceberg.columns.kept import KeptManifests
-from harness.metadata.iceberg.deletes import (
-    DeleteIndex,
-    FileDeletes,
-    PlannedFiles,
-    equality_deletes,
-    single_targets,
-    with_positions,
-)
-from harness.metadata.iceberg.equality_keys import key_columns, may_hit, read_schema_first
+from harness.metadata.iceberg.columns.raw import KeptManifests
+from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
+from harness.metadata.iceberg.deletes import DeleteIndex, FileDeletes, PlannedFiles, equality_deletes, with_positions
 from harness.metadata.iceberg.manifests import ManifestEntry
-from harness.metadata.iceberg.partitions import Partitions
-from harness.metadata.iceberg.relocation import Spellings, authorities, physical_paths
-from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, physical_paths
+from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.read_options import Prune
@@ -87,15 +79,14 @@ def list_files(
     spellings = Spellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
     deletes = _joined(deletes, paths, spellings)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
-    index = DeleteIndex.build(
-        deletes,
-        specs=metadata.specs,
+    scope = DeleteScope(
         partition_of=partitions.key,
-        format_version=metadata.format_version,
-        live_paths=_live_among(single_targets(deletes), paths),
-        mismatched_partitions="apply" if options.lenient_delete_partition else "refuse",
+        specs=metadata.specs,
+        lenient=options.lenient_delete_partition,
         trusted=not source.storage.untrusted,
     )
+    live_paths = _live_among(single_targets(deletes), paths)
+    index = DeleteIndex.build(deletes, scope, format_version=metadata.format_version, live_paths=live_paths)
     positions = with_positions(files, index, partitions)
     _tell_of_targets(index, files, positions, paths, spellings)
     numbers = _partition_numbers(files, partitions)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.files.decompression import TooLongError, gunzip, unzstd
+from harness.metadata.files.documents import TooLongError, gunzip, unzstd
 from harness.storage.limits import Limits, refusal
 from harness.storage.records import dataclass
 

@@ -8,10 +8,10 @@ from dataclasses import field
 from typing import Any
 
 from harness.errors import CorruptFileError, EncryptedTableError, InvalidTableError, UnsupportedError
-from harness.metadata.files.avro_numbers import DAMAGE
-from harness.metadata.iceberg.avro import open_container
-from harness.metadata.iceberg.avro_decoding import BOOLEAN, BYTES, LONG, TEXT, ListOf, Wanted, decode_error
-from harness.metadata.iceberg.specs import PartitionSpec
+from harness.metadata.files.avro_container import open_container
+from harness.metadata.files.avro_decoding import BOOLEAN, BYTES, LONG, TEXT, ListOf, Wanted, decode_error
+from harness.metadata.files.avro_values import DAMAGE
+from harness.metadata.iceberg.model import PartitionSpec
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
 
@@ -222,6 +222,15 @@ class ManifestEntry:
     manifest: str
 
 
+def inherited_sequence_number(status: Any, of_manifest: Any, is_v1: Any) -> tuple[Any, Any]:
+    """The sequence number of a file that records none, and whether it can be known (iceberg 2.9).
+
+    Takes numbers, or arrays of them. Files that a v1 manifest carries on are older than all sequence numbers.
+    """
+    inherits = (of_manifest == 0) | (status == Status.ADDED)
+    return of_manifest * inherits, inherits | is_v1
+
+
 FILE_FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
 """Formats of files that manifests list, lower-case; puffin for deletion vectors only (iceberg 2.20)."""
 
@@ -256,25 +265,20 @@ class EntryReader:
             return None
         if file is None:
             raise corrupt(self._path, "data_file", "an entry has no data file", "2.6")
+        number, is_known = inherited_sequence_number(status, self._manifest.sequence_number, self._is_v1)
+        inherited = number if is_known else None
         if sequence_number is None:
-            sequence_number = self._inherited(status)
+            sequence_number = inherited
             if sequence_number is None:
                 raise self._no_sequence_number(status, file[1])
         return ManifestEntry(
             status,
             self._manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
             sequence_number,
-            self._inherited(status) if file_sequence_number is None else file_sequence_number,
+            inherited if file_sequence_number is None else file_sequence_number,
             self._file(status, file),
             self._path,
         )
-
-    def _inherited(self, status: Status) -> int | None:
-        """The sequence number of a file that records none; None: it cannot be known (iceberg 2.9)."""
-        if self._manifest.sequence_number == 0 or status is Status.ADDED:
-            return self._manifest.sequence_number
-        # Files that a v1 manifest carries on are older than all sequence numbers.
-        return 0 if self._is_v1 else None
 
     def _no_sequence_number(self, status: Status, path: str | None) -> InvalidTableError:
         return InvalidTableError(

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from harness.errors import InvalidTableError
-from harness.metadata.files.avro_numbers import DAMAGE
-from harness.metadata.iceberg.avro import Container, WriterField, open_container
-from harness.metadata.iceberg.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
+from harness.metadata.files.avro_container import Container, WriterField, open_container
+from harness.metadata.files.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.iceberg.manifest_entries import (
     Content,
     DataFile,
@@ -23,10 +23,10 @@ from harness.metadata.iceberg.manifest_entries import (
     encrypted,
     parse_manifest_list,
 )
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec, parse_header_spec
-from harness.metadata.iceberg.transforms import Void, result_type
-from harness.metadata.iceberg.values import partition_value
-from harness.metadata.model.schema import Schema, Type
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec, parse_header_spec
+from harness.metadata.iceberg.transforms import Void
+from harness.metadata.iceberg.values import partition_types, partition_value
+from harness.metadata.model.schema import Schema
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
 
@@ -43,7 +43,6 @@ __all__ = [
     "open_manifest",
     "parse_manifest",
     "parse_manifest_list",
-    "partition_types",
 ]
 
 ALL: Final = "all"
@@ -128,13 +127,12 @@ class ManifestReader:
 
     def partition_decoder(self) -> Callable[[bytes], Mapping[int, Any]]:
         """A function from the bytes of a partition tuple to `DataFile.partition`; raises ValueError and such."""
-        decode = self.container.decoder(_DATA_FILE, _PARTITION)
+        column = self.container.column(_DATA_FILE, _PARTITION)
 
         def partition(encoded: bytes) -> Mapping[int, Any]:
-            value, end = decode(encoded, 0)
-            if end != len(encoded):
+            if column.read(encoded, 0) != len(encoded):
                 raise ValueError("a partition tuple has a rest")
-            return self._convert(value)
+            return self._convert(column.take()[0])
 
         return partition
 
@@ -156,23 +154,10 @@ def spec_of(
     return _spec(_open(data, manifest, limits), manifest, specs)
 
 
-def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int, Type]:
-    """The types of a spec's partition values, by partition field id; opaque where the source column is in no schema.
-
-    The first schema that has the column wins. Source: iceberg 1.21.
-    """
-    return {f.field_id: result_type(f.transform, _source_type(f, schemas)) for f in spec.fields}
-
-
 def _open(data: bytes, manifest: ManifestFile, limits: Limits) -> Container:
     if manifest.key_metadata:
         raise encrypted(manifest.path, manifest.path)
     return open_container(data, file=manifest.path, limits=limits)
-
-
-def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> Type | None:
-    source = partition_field.source_id
-    return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 
 
 def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:

@@ -13,21 +13,19 @@ import numpy.typing as npt
 
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.filters.column_names import bind_columns
-from harness.metadata.filters.parsed import filter_for
-from harness.metadata.filters.predicate import Filter, fields_of, opposite
+from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
 from harness.metadata.iceberg.columns.data_files import DataFiles, Sift, Sifted
-from harness.metadata.iceberg.columns.kept import KeptManifests
+from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files
-from harness.metadata.iceberg.columns.skipping import bounds_of
-from harness.metadata.iceberg.equality_keys import read_schema_first
+from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
 from harness.metadata.iceberg.json_doc import Json, show
 from harness.metadata.iceberg.manifest_entries import ManifestFile, parse_manifest_list
 from harness.metadata.iceberg.manifests import ALL, ManifestEntry, parse_manifest, spec_of
 from harness.metadata.iceberg.metadata import Snapshot
-from harness.metadata.iceberg.partitions import all_partition_fields
-from harness.metadata.iceberg.snapshots import Selection
-from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.skipping import bounds_of
+from harness.metadata.iceberg.source import ScanSource, Selection
+from harness.metadata.iceberg.values import all_partition_fields
 from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
@@ -297,7 +295,7 @@ class _Scan:
         """The verdicts of a filter on files; None: it drops none."""
         if self.source.options.prune is Prune.OFF:
             return None
-        from harness.metadata.iceberg.columns.skipping import skip_files
+        from harness.metadata.iceberg.skipping import skip_files
 
         return partial(skip_files, specs=self.source.metadata.specs, schema=self.schema, condition=condition)
 

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from harness.errors import MissingFileError
-from harness.metadata.iceberg.columns.kept import KeptManifests
+from harness.errors import (
+    EncryptedTableError,
+    InvalidTableError,
+    MissingFileError,
+    RequestError,
+    SnapshotNotFoundError,
+    distrusted,
+    warn,
+)
+from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.manifest_entries import ManifestFile
-from harness.metadata.iceberg.metadata import TableMetadata
+from harness.metadata.iceberg.metadata import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
+from harness.metadata.model.schema import Schema
+from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.storage.decoded import Cache, Key
+from harness.storage.gate import is_name
 from harness.storage.listings import FileVersion
-from harness.storage.paths import PathMap, is_local
+from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import read_ahead
 
 # Small manifests of stores in the cache, as they are: a request takes longer than decoding them.
 #
-# Of large ones the cache has what was decoded, see `harness.metadata.iceberg.columns.kept`.
+# Of large ones the cache has what was decoded, see `harness.metadata.iceberg.columns.raw`.
 
 
 MOST_BYTES = 256 << 10
@@ -128,3 +142,349 @@ class ScanSource:
             error.file = recorded if recorded == physical else f"{recorded} ({physical})"
             error.cause = "MissingFile"
             raise
+
+
+# Which snapshot to read, and under which schema (iceberg 1.24, 1.25, 1.31 to 1.37).
+#
+# Time travel asks the snapshot log, the history of `main`, and never the times of the snapshots themselves: those of
+# other branches would leak in.
+
+
+MAIN = "main"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to read: a snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
+
+    snapshot: Snapshot | None
+    schema: Schema
+
+
+def select(
+    metadata: TableMetadata,
+    *,
+    snapshot_id: int | None = None,
+    timestamp_ms: int | None = None,
+    ref: str | None = None,
+) -> Selection:
+    """The selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
+
+    No selector: the current snapshot under the current schema. A branch, `main` too: its head under the current schema.
+    A snapshot id, time or tag: that snapshot under its own schema.
+
+    Args:
+        metadata: the table.
+        snapshot_id: any snapshot in the metadata, staged ones too.
+        timestamp_ms: what `main` was at that time, inclusive; milliseconds since 1970-01-01 UTC.
+        ref: name of a branch or tag, case-sensitive.
+
+    Raises:
+        RequestError: more than one selector (iceberg 1.32).
+        SnapshotNotFoundError: nothing has that id or name, or nothing was there at that time; says what there is.
+        InvalidTableError: the table lost the snapshot of a ref, or the schema of a snapshot.
+        EncryptedTableError: the snapshot is encrypted (iceberg 1.31).
+    """
+    _check_exclusive(snapshot_id=snapshot_id, timestamp=timestamp_ms, ref=ref)
+    if snapshot_id is not None:
+        snapshot = _by_id(metadata, snapshot_id)
+        selection = Selection(snapshot, _schema_of(metadata, snapshot))
+    elif timestamp_ms is not None:
+        snapshot = _at(metadata, timestamp_ms)
+        selection = Selection(snapshot, _schema_of(metadata, snapshot))
+    elif ref is not None:
+        selection = _by_ref(metadata, ref)
+    else:
+        selection = Selection(metadata.current_snapshot, metadata.current_schema)
+    _check_not_encrypted(metadata, selection.snapshot)
+    return selection
+
+
+def _check_exclusive(**selectors: object) -> None:
+    given = [name for name, value in selectors.items() if value is not None]
+    if len(given) > 1:
+        message = f"Cannot select a snapshot by {' and '.join(given)} at once: give one of them"
+        raise RequestError(message, cause="ExclusiveSelectors", rule="iceberg 1.32", options=given)
+
+
+def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
+    snapshot = metadata.snapshots.get(snapshot_id)
+    if snapshot is None:
+        known = [str(known_id) for known_id in metadata.snapshots]
+        near = difflib.get_close_matches(str(snapshot_id), known, n=_SHOWN, cutoff=0.8)
+        hint = f"did you mean {', '.join(near)}" if near else _newest(metadata)
+        raise _not_found(metadata, f"Cannot find snapshot {snapshot_id}: {hint}", snapshot_id, rule="iceberg 1.32")
+    return snapshot
+
+
+def _at(metadata: TableMetadata, time_ms: int) -> Snapshot:
+    entry = _last_entry(metadata.snapshot_log, time_ms)
+    if entry is None:
+        oldest = min((e.timestamp_ms for e in metadata.snapshot_log), default=None)
+        hint = "its snapshot log is empty" if oldest is None else f"the oldest available time is {show_ms(oldest)}"
+        message = f"Cannot find a snapshot at {show_ms(time_ms)}: {hint}"
+        raise _not_found(metadata, message, None, cause="NoSnapshotAtTime", rule="iceberg 1.33")
+    snapshot = metadata.snapshots.get(entry.snapshot_id)
+    if snapshot is None:
+        kept = (e.timestamp_ms for e in metadata.snapshot_log if e.snapshot_id in metadata.snapshots)
+        oldest = min(kept, default=None)
+        hint = "" if oldest is None else f"; the oldest available time is {show_ms(oldest)}"
+        message = f"Cannot read at {show_ms(time_ms)}: snapshot {entry.snapshot_id} of that time has expired{hint}"
+        raise _not_found(metadata, message, entry.snapshot_id, rule="iceberg 1.33")
+    return snapshot
+
+
+def _last_entry(log: Iterable[LogEntry], time_ms: int) -> LogEntry | None:
+    """The entry with the latest time up to `time_ms`, whatever the order; the last of equal ones (iceberg 1.34)."""
+    best: LogEntry | None = None
+    for entry in log:
+        if entry.timestamp_ms <= time_ms and (best is None or entry.timestamp_ms >= best.timestamp_ms):
+            best = entry
+    return best
+
+
+def _by_ref(metadata: TableMetadata, name: str) -> Selection:
+    ref = metadata.refs.get(name)
+    if ref is None:
+        if name == MAIN:
+            return Selection(None, metadata.current_schema)
+        message = f"Cannot find branch or tag '{name}': {_known_refs(metadata, name)}"
+        raise _not_found(metadata, message, None, rule="iceberg 1.37")
+    snapshot = _head(metadata, name, ref)
+    match ref.type:
+        case RefType.BRANCH:
+            return Selection(snapshot, metadata.current_schema)
+        case RefType.TAG:
+            return Selection(snapshot, _schema_of(metadata, snapshot))
+
+
+def _head(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Snapshot:
+    snapshot = metadata.snapshots.get(ref.snapshot_id)
+    if snapshot is None:
+        raise InvalidTableError(
+            f"Cannot read {ref.type.value} '{name}': its snapshot {ref.snapshot_id} is not in the table",
+            cause="MissingSnapshot",
+            snapshot=ref.snapshot_id,
+            file=metadata.file,
+            rule="iceberg 1.25",
+        )
+    return snapshot
+
+
+def _schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
+    """The schema that was current at the snapshot's commit; the table's where none is recorded (iceberg 1.35)."""
+    if snapshot.schema_id is None:
+        return metadata.current_schema
+    schema = metadata.schemas.get(snapshot.schema_id)
+    if schema is None:
+        known = ", ".join(map(str, metadata.schemas))
+        raise InvalidTableError(
+            f"Cannot read snapshot {snapshot.id}: its schema {snapshot.schema_id} is not in the table, only {known}",
+            cause="MissingSchema",
+            snapshot=snapshot.id,
+            file=metadata.file,
+            rule="iceberg 1.35",
+        )
+    return schema
+
+
+def _check_not_encrypted(metadata: TableMetadata, snapshot: Snapshot | None) -> None:
+    if snapshot is not None and (snapshot.key_id is not None or metadata.encryption_keys):
+        raise EncryptedTableError(
+            f"Cannot read snapshot {snapshot.id}: encrypted table not supported, harness holds no keys",
+            snapshot=snapshot.id,
+            file=metadata.file,
+            rule="iceberg 1.31",
+        )
+
+
+def _not_found(
+    metadata: TableMetadata, message: str, snapshot_id: int | None, rule: str, *, cause: str = "MissingSnapshot"
+) -> SnapshotNotFoundError:
+    return SnapshotNotFoundError(message, cause=cause, snapshot=snapshot_id, file=metadata.file, rule=rule)
+
+
+def _newest(metadata: TableMetadata) -> str:
+    newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
+    if not newest:
+        return "the table has no snapshot"
+    newest = newest[:_SHOWN]
+    return f"the newest are {', '.join(f'{s.id} ({show_ms(s.timestamp_ms)})' for s in newest)}"
+
+
+def _known_refs(metadata: TableMetadata, name: str) -> str:
+    names = difflib.get_close_matches(f"{name}", metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
+    return f"the table has {', '.join(names)}" if names else "the table has none"
+
+
+# Where a copied table's files are now: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
+#
+# Recorded paths are absolute. When a table was copied, the metadata file is where the caller opened it, and its
+# recorded place follows from the metadata itself; the difference is the move. Cutting paths at `/data/` or
+# `/metadata/` instead would break tables with directories of these names.
+
+
+METADATA_PATH_PROPERTY = "write.metadata.path"
+
+
+def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[str, str], ...]:
+    """(recorded prefix, physical prefix) pairs for the table that `metadata` was read from; none if it was not moved.
+
+    The recorded metadata directory is one of: that of the current manifest list, the property `write.metadata.path`,
+    `metadata` in the table's location. If one of them is the directory opened, nothing was moved. Otherwise, if the
+    directory opened ends like one of them ends below the location, the location is what comes before that end. A
+    metadata directory outside the location, or opened under another name, counts as moved only if the current manifest
+    list lies in the directory opened: so a lone copy of a metadata file still reads the table where it was.
+    """
+    opened = _opened_directory(metadata.file)
+    location = local_path(metadata.location).rstrip("/")
+    recorded = _recorded_directories(metadata, location)
+    if not location or opened in recorded:
+        return ()
+    beside: tuple[tuple[str, str], ...] = ()
+    manifest_list = _manifest_list(metadata)
+    if manifest_list is not None:
+        listed_in, name = _directory(manifest_list), manifest_list.rsplit("/", 1)[-1]
+        inside = listed_in == location or listed_in.startswith(location + "/")
+        if (not inside or not _shares_end(opened, listed_in, location)) and storage.has_file(join(opened, name)):
+            beside = ((listed_in, opened),)
+    for directory in recorded:
+        if _shares_end(opened, directory, location):
+            root = opened[: len(opened) - len(directory[len(location) :])]
+            return (*beside, (location, root or "/"))
+    return beside
+
+
+def _shares_end(opened: str, recorded: str, location: str) -> bool:
+    """Whether `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
+    return recorded.startswith(location + "/") and opened.endswith(recorded[len(location) :])
+
+
+def _recorded_directories(metadata: TableMetadata, location: str) -> list[str]:
+    manifest_list = _manifest_list(metadata)
+    candidates = [
+        None if manifest_list is None else _directory(manifest_list),
+        metadata.properties.get(METADATA_PATH_PROPERTY),
+        join(location, "metadata"),
+    ]
+    return [local_path(candidate).rstrip("/") for candidate in candidates if candidate is not None]
+
+
+def _manifest_list(metadata: TableMetadata) -> str | None:
+    snapshot = metadata.current_snapshot
+    return None if snapshot is None else snapshot.manifest_list or next(iter(snapshot.manifests or ()), None)
+
+
+def _opened_directory(path: str) -> str:
+    """The directory of a physical path; absolute, so that a path such as `v1.metadata.json` has one."""
+    return os.path.dirname(os.path.abspath(local_path(path))) if is_local(path) else _directory(path)
+
+
+def _directory(path: str) -> str:
+    plain = local_path(path)
+    return plain.rsplit("/", 1)[0] if "/" in plain else "."
+
+
+def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`PathMap.physical` of many paths at once."""
+    plain = pc.or_(pc.starts_with(recorded, "/"), pc.match_substring_regex(recorded, _URI))
+    plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
+    if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
+        return pa.chunked_array([pa.array([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
+    found, open_ = recorded, None
+    for old, new in path_map.prefixes:
+        prefix = local_path(old).rstrip("/")
+        if not prefix or not is_name(prefix):  # no recorded path begins with what is not UTF-8
+            continue
+        hit = pc.or_(pc.equal(recorded, prefix), pc.starts_with(recorded, prefix + "/"))
+        hit = hit if open_ is None else pc.and_(hit, open_)
+        open_ = pc.invert(hit) if open_ is None else pc.and_not(open_, hit)
+        if pc.any(hit).as_py():
+            head = absolute(new.rstrip("/"), path_map.base)
+            moved = pc.binary_join_element_wise(head, pc.utf8_slice_codeunits(recorded, len(prefix)), "")
+            found = pc.if_else(hit, moved, found)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spellings:
+    """Paths in deletes that are not the text of a data file's path, and so name none (iceberg 1.14).
+
+    Some writers give a data file `/wh/t/f` in the manifest, and `hdfs://host:port/wh/t/f` in the delete. The caller
+    says that both are one file with a `path_map` that leads both to one place; nothing else joins them.
+
+    location: the table's, as its metadata says. table: as the caller says, for messages.
+    untrusted: whether a doubt is an error.
+    """
+
+    path_map: PathMap
+    location: str
+    table: str
+    untrusted: bool
+
+    def joined(self, path: str, live: Container[str]) -> str | None:
+        """The only one of the live data files that the caller's path map says is the file at `path`, which is none."""
+        physical = self.path_map.physical(path) if self.path_map.said else path
+        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
+            return None
+        heads = [(old.rstrip("/"), new.rstrip("/")) for old, new in self.path_map.prefixes]
+        others = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
+        found = [other for other in others if other in live and self.path_map.physical(other) == physical]
+        return found[0] if len(found) == 1 else None
+
+    def alike(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
+        """By what else a data file could be called, the path of a delete that differs from it by scheme or authority.
+
+        authorities: of the data files.
+        """
+        known = tuple(authorities)
+        found: dict[str, str] = {}
+        for path in paths:
+            authority = authority_of(path)
+            found |= {other + path[len(authority) :]: path for other in known if other != authority}
+        return found
+
+    def tell(self, delete: str, path: str, data: str) -> None:
+        """Warns of a delete file that hits no data file, but for the scheme or authority of a path in it.
+
+        Raises:
+            InvalidTableError: the table is untrusted.
+        """
+        below = self.location.rstrip("/")[len(authority_of(self.location)) :]
+        folder, target = authority_of(path) + below, authority_of(data) + below
+        if not below or not path.startswith(folder + "/") or not data.startswith(target + "/"):
+            folder, target = _directory(path), _directory(data)
+        sentence = (
+            f"Position delete file {delete} deletes no row: it names {path}, and the data file is {data}, another path "
+            f"by its scheme or authority (iceberg 1.14). If both are one file, say path_map={{{folder!r}: "
+            f"{self.path_map.physical(target)!r}}}"
+        )
+        if self.untrusted:
+            raise distrusted(sentence, self.table)
+        warn(f"Table {shown(self.table)}: {sentence}")
+
+
+def authority_of(path: str) -> str:
+    """The scheme and authority that a path begins with; empty: it has none."""
+    match = _AUTHORITY.match(path)
+    return "" if match is None else match[0]
+
+
+def authorities(paths: pa.ChunkedArray) -> frozenset[str]:
+    """Those of many paths, which mostly have one."""
+    if not len(paths):
+        return frozenset()
+    first = authority_of(paths[0].as_py())
+    if pc.all(pc.starts_with(paths, first + "/")).as_py():
+        return frozenset([first])
+    return frozenset(map(authority_of, paths.to_pylist()))
+
+
+def _is_below(path: str, prefix: str) -> bool:
+    plain = prefix.rstrip("/")
+    return bool(plain) and path.startswith(plain + "/")
+
+
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
+_URI = "^[A-Za-z][A-Za-z0-9+.-]*://"

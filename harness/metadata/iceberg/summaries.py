@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from harness.metadata.filters.predicate import Predicate, fields_of, may_match
 from harness.metadata.iceberg.manifest_entries import FieldSummary, ManifestFile
-from harness.metadata.iceberg.partition_skipping import partition_target, projected, source_columns
-from harness.metadata.iceberg.specs import PartitionSpec
+from harness.metadata.iceberg.model import PartitionSpec
+from harness.metadata.iceberg.skipping import partition_target, projected, source_columns
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.column_stats import ColumnStats

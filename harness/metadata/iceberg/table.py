@@ -2,24 +2,266 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from harness.errors import HarnessError
+from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError, UnsupportedError
+from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.discovery import find_metadata
-from harness.metadata.iceberg.metadata import Snapshot, TableMetadata
+from harness.metadata.iceberg.json_doc import decompress
+from harness.metadata.iceberg.metadata import Snapshot, TableMetadata, parse_metadata
 from harness.metadata.iceberg.scan import plan_scan
-from harness.metadata.iceberg.snapshots import Selection, select
-from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.source import ScanSource, Selection, default_prefixes, select
 from harness.metadata.model.schema import Field, Schema, children
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.storage.paths import shown
+from harness.storage.limits import contained
+from harness.storage.paths import PathMap, join, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+
+# From a location to the current metadata file, and from recorded to physical paths (iceberg 1.1 to 1.14).
+#
+# A file-system table has no catalog that says which metadata file is the current one. Only two things are sure: a
+# path to the file itself, and the names `v<N>.metadata.json` with their version hint. Files called
+# `<n>-<id>.metadata.json` are those of a catalog, and may be left-overs of commits that lost: one is taken only if
+# the caller allows the guess.
+
+
+HINT = "version-hint.text"
+METADATA_DIRECTORY = "metadata"
+_SHOWN = 5
+# Compression shows in the name in several ways; which one it is, the bytes say (iceberg 1.7).
+_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
+_SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
+_ANY = re.compile(rf"(?P<stem>.+?){_SUFFIX}")
+_VERSIONED = re.compile(rf"v(?P<number>[0-9]+){_SUFFIX}")
+_NUMBERED = re.compile(rf"(?P<number>[0-9]+)-.+?{_SUFFIX}")
+# What a commit to a file-system table writes before it renames; a crash leaves it behind.
+_TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A table's current metadata.
+
+    path: the metadata file, physical.
+    metadata: its content.
+    path_map: from the recorded paths of the table's files to physical ones.
+    storage: reads them.
+    warnings: of the search and of the metadata.
+    """
+
+    path: str
+    metadata: TableMetadata
+    path_map: PathMap
+    storage: Storage
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    path: str
+    warnings: tuple[str, ...] = ()
+
+
+def find_metadata(
+    location: str,
+    storage: Storage,
+    *,
+    allow_version_guess: bool = False,
+    path_map: PathMap | None = None,
+) -> Found:
+    """The current metadata of the table at `location`.
+
+    Args:
+        location: a metadata file, a table's directory, or its `metadata` directory.
+        storage: where it is.
+        allow_version_guess: take the highest number where only `<n>-<id>.metadata.json` files are there (iceberg 1.5).
+        path_map: prefixes that go before those which follow from the table's own move (iceberg 1.12).
+
+    Raises:
+        TableNotFoundError: there is no table metadata.
+        AmbiguousTableError: there is, and which file is the current one cannot be told.
+        HarnessError: as for `parse_metadata`.
+    """
+    try:
+        choice = _choose(location, storage, allow_version_guess)
+        storage = storage.around(location, choice.path)
+        metadata = _read_metadata(choice.path, storage)
+    except HarnessError as error:
+        error.within(table=location)
+        raise
+    said = path_map.prefixes if path_map is not None else ()
+    paths = PathMap(said + default_prefixes(metadata, storage), said=len(said))
+    return Found(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
+
+
+def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:
+    if storage.exists(location):
+        _refuse_other_file(location, storage)
+        return _Choice(location)
+    # A table's directory may itself be called `metadata`, so look inside first.
+    for directory in (join(location, METADATA_DIRECTORY), location.rstrip("/") or "/"):
+        choice = _in_directory(directory, storage, allow_version_guess)
+        if choice is not None:
+            return choice
+    reason = (
+        f"neither it nor its '{METADATA_DIRECTORY}' directory holds a metadata file"
+        if storage.is_directory(location)
+        else "it does not exist"
+    )
+    raise TableNotFoundError(
+        f"Cannot find an Iceberg table: {reason}; check the path", cause="MetadataNotFound", rule="iceberg 1.1"
+    )
+
+
+def _refuse_other_file(location: str, storage: Storage) -> None:
+    """Refuses a file that is no metadata file; one that is called so may be a damaged one."""
+    name = location.rstrip("/").rpartition("/")[2]
+    if _ANY.fullmatch(name):
+        return
+    kind = kind_of(storage.read(location, length=HEAD), name)
+    if kind in ("a JSON file", "a gzip file", "a zstandard file") and _is_metadata(location, storage):
+        return
+    advice = f"give the directory of a table, or a metadata file of an Iceberg table (*{_SUFFIXES[0]})"
+    root, log, _ = location.rpartition("/_delta_log/")
+    if log:
+        kind, advice = "a file of a Delta table's log", f"give the table's directory, {root}"
+    raise TableNotFoundError(
+        f"Cannot find a table: {name} is {kind}; {advice}", cause="MetadataNotFound", rule="iceberg 1.1"
+    )
+
+
+def _read_metadata(path: str, storage: Storage) -> TableMetadata:
+    with contained(file=path):
+        return parse_metadata(storage.read(path), file=path, limits=storage.limits)
+
+
+def _is_metadata(file: str, storage: Storage) -> bool:
+    try:
+        with contained(file=file):
+            plain = decompress(storage.read(file), file=file, limits=storage.limits)
+            check_document(plain, file=file, limits=storage.limits)
+            document = json.loads(plain)
+    except (ValueError, CorruptFileError, UnsupportedError):
+        return False
+    return isinstance(document, dict) and "format-version" in document
+
+
+def _in_directory(directory: str, storage: Storage, allow_version_guess: bool) -> _Choice | None:
+    """The current metadata file in `directory`; None if there is nothing of a table in it."""
+    hint = join(directory, HINT)
+    if storage.has_file(hint):
+        text = storage.read(hint).decode("utf-8-sig", errors="replace").strip()
+        if text:
+            return _by_hint(directory, text, storage)
+    names = [name for name in storage.names(directory) if _ANY.fullmatch(name)]
+    return _by_names(directory, names, storage, allow_version_guess) if names else None
+
+
+def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
+    """The file that the version hint names, or a later version: the hint is best effort (iceberg 1.3, 1.6)."""
+    number = re.fullmatch(r"v?([0-9]{1,18})", text)
+    version = int(number[1]) if number else None
+    path = None if version is None else _version_path(directory, version, storage)
+    if path is None or version is None:
+        stem_path = _stem_path(directory, text, storage)
+        if stem_path is None:
+            raise TableNotFoundError(
+                f"Cannot find the metadata file of the version hint: got {text[:80]!r}, and there is no such file; "
+                "name the metadata file itself",
+                cause="MetadataNotFound",
+                file=join(directory, HINT),
+                rule="iceberg 1.3" if number else "iceberg 1.6",
+            )
+        return _Choice(stem_path)
+    hinted = version
+    while (later := _version_path(directory, version + 1, storage)) is not None:
+        path, version = later, version + 1
+    if version == hinted:
+        return _Choice(path)
+    return _Choice(path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",))
+
+
+def _version_path(directory: str, version: int, storage: Storage) -> str | None:
+    candidates = (join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES)
+    return next((path for path in candidates if storage.has_file(path)), None)
+
+
+def _stem_path(directory: str, text: str, storage: Storage) -> str | None:
+    """The file whose name, or whose name without the extension, is the hint's text."""
+    if "/" in text or "\\" in text:
+        return None
+    names = (text,) if _ANY.fullmatch(text) else tuple(text + suffix for suffix in _SUFFIXES)
+    return next((path for name in names if storage.has_file(path := join(directory, name))), None)
+
+
+def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:
+    """The current file by the names alone (iceberg 1.4, 1.5)."""
+    lasting = [name for name in names if not _TEMPORARY.fullmatch(name)]
+    versioned = [name for name in lasting if _VERSIONED.fullmatch(name)]
+    numbered = [name for name in lasting if _NUMBERED.fullmatch(name)]
+    if versioned and len(versioned) == len(lasting):
+        return _Choice(join(directory, _highest(versioned, _VERSIONED)[0]))
+    if not numbered or len(numbered) < len(lasting):
+        listed = _listed(sorted(lasting or names, reverse=True))
+        raise _ambiguous(directory, f"there is no version hint, and the names do not tell ({listed})", "iceberg 1.4")
+    candidates = _highest(numbered, _NUMBERED)
+    if not allow_version_guess:
+        raise AmbiguousTableError(
+            f"Cannot tell the current metadata file: there is no version hint, and '{_listed(candidates)}' is only the "
+            "highest number; name the metadata file itself, or set allow_version_guess",
+            cause="AmbiguousMetadata",
+            file=directory,
+            rule="iceberg 1.5",
+            options=("allow_version_guess",),
+        )
+    name = candidates[0] if len(candidates) == 1 else _undisputed(directory, candidates, storage)
+    return _Choice(join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",))
+
+
+def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
+    """The names with the highest number, compared as a number (v10 is after v9); more than one is possible."""
+    by_number: dict[int, list[str]] = {}
+    for name in names:
+        match = pattern.fullmatch(name)
+        if match is not None:
+            by_number.setdefault(int(match["number"]), []).append(name)
+    return sorted(by_number[max(by_number)], key=lambda name: (len(name), name))
+
+
+def _undisputed(directory: str, names: Sequence[str], storage: Storage) -> str:
+    """Of files with one number, the only newest, if no other counts it among its past (iceberg 1.5)."""
+    loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
+    times = {name: _updated_ms(metadata) for name, metadata in loaded.items()}
+    newest = [name for name, time in times.items() if time == max(times.values())]
+    past = {entry.file.rsplit("/", 1)[-1] for metadata in loaded.values() for entry in metadata.metadata_log}
+    if len(newest) > 1 or newest[0] in past:
+        raise _ambiguous(directory, f"several files have the highest number ({_listed(names)})", "iceberg 1.5")
+    return newest[0]
+
+
+def _updated_ms(metadata: TableMetadata) -> int:
+    if metadata.last_updated_ms is None:
+        message = "Cannot tell the current metadata file: one of several has no 'last-updated-ms'"
+        raise CorruptFileError(message, cause="AmbiguousMetadata", file=metadata.file, rule="iceberg 1.5")
+    return metadata.last_updated_ms
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _ambiguous(directory: str, reason: str, rule: str) -> AmbiguousTableError:
+    message = f"Cannot tell the current metadata file: {reason}; name the metadata file itself"
+    return AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule=rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +299,7 @@ class IcebergTable:
         Raises:
             RequestError: several selectors, or a text that is no time.
             SnapshotNotFoundError, InvalidTableError, EncryptedTableError: as for
-            `harness.metadata.iceberg.snapshots.select`.
+            `harness.metadata.iceberg.source.select`.
         """
         try:
             at = None if timestamp is None else timestamp_ms(timestamp)
@@ -69,7 +311,7 @@ class IcebergTable:
         """The id of the current snapshot in the metadata that is current now; None: it has none.
 
         Raises:
-            HarnessError: as for `harness.metadata.iceberg.discovery.find_metadata`.
+            HarnessError: as for `harness.metadata.iceberg.table.find_metadata`.
         """
         found = find_metadata(self.location, self.source.storage, allow_version_guess=True)
         return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
@@ -182,7 +424,7 @@ def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
 
     Raises:
         TableNotFoundError, InvalidTableError, UnsupportedError: as for
-        `harness.metadata.iceberg.discovery.find_metadata`.
+        `harness.metadata.iceberg.table.find_metadata`.
     """
     found = find_metadata(location, storage, allow_version_guess=options.allow_version_guess, path_map=options.path_map)
     source = ScanSource(

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 
 from harness.errors import HarnessError, RequestError
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.parsed import all_of
-from harness.metadata.filters.predicate import Filter, is_decided
+from harness.metadata.filters.predicate import Filter, all_of, is_decided
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local

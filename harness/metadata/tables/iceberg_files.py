@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.iceberg.columns.data_files import DataFiles, statistic
-from harness.metadata.iceberg.columns.reading import read_data_files
-from harness.metadata.iceberg.columns.recorded import SIZES, live, recorded, recorded_schema
-from harness.metadata.iceberg.equality_keys import read_schema_first
+from harness.metadata.iceberg.columns.reading import SIZES, live, read_data_files, recorded, recorded_schema
+from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.manifests import (
     ALL,
     Content,
@@ -32,9 +31,8 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
     parse_manifest,
 )
-from harness.metadata.iceberg.partitions import Partitions, all_partition_fields
 from harness.metadata.iceberg.source import ScanSource
-from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, arrow_type, children
 from harness.metadata.tables.iceberg_positions import position_deletes

@@ -14,8 +14,7 @@ from pyroaring import BitMap64
 from harness.errors import HarnessError
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
-from harness.metadata.iceberg.position_deletes import read_positions
-from harness.metadata.iceberg.puffin import open_puffin, read_deletion_vector
+from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import StructType, arrow_type

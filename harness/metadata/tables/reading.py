@@ -130,7 +130,7 @@ def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable
 
 def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
     """What manifests list: those of the snapshot, or with `all_` those of all snapshots, each once."""
-    from harness.metadata.iceberg.equality_keys import read_schema_first
+    from harness.metadata.iceberg.delete_scope import read_schema_first
     from harness.metadata.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata.tables import iceberg_log as log
     from harness.metadata.tables.iceberg_files import SnapshotFiles

@@ -15,7 +15,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.filters.dialects import general_form, language
+from harness.metadata.filters.literals import general_form, language
 from harness.queries.transpile.functions.table import NAMES
 from harness.queries.transpile.spark_text import refused
 

@@ -29,8 +29,8 @@ from harness.metadata.filters.predicate import (
 from harness.metadata.iceberg.columns.data_files import BOUNDS as BOUND_NAMES
 from harness.metadata.iceberg.columns.data_files import COUNTS as COUNT_NAMES
 from harness.metadata.iceberg.columns.data_files import from_entries
-from harness.metadata.iceberg.columns.skipping import Matching, decode_bounds, stats_of
 from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.skipping import decode_bounds, may_hold, stats_of
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (
     BinaryType,
@@ -144,7 +144,7 @@ def test_many_files_are_decided_as_each_of_them(drawn, predicate, within_structs
     files = from_entries(drawn, tuple(f.id for f in FIELDS), manifest=0)
     nested = frozenset(f.id for f in FIELDS) if within_structs else frozenset()
     places = np.arange(len(drawn))
-    found = Matching(files, nested).may_hold(Or((predicate, And((predicate, Undecided())))), places)
+    found = may_hold(files, nested, Or((predicate, And((predicate, Undecided())))), places)
     assert found.tolist() == [of_one(files, place, predicate, nested) for place in places.tolist()]
 
 

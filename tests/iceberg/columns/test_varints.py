@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metadata.iceberg.columns.varints import Unsure, Varints
+from harness.metadata.iceberg.columns.walk import Unsure, Varints
 
 LONGS = st.one_of(st.integers(-3, 200), st.integers(-(1 << 63), (1 << 63) - 1))
 

@@ -46,7 +46,7 @@ final class ParquetEnd {
 
     /**
      * Throws a RuntimeException if the footer of a file of so many bytes is damaged, contradicts itself, or is not as is
-     * usual. The counts and places that are looked at are those of `harness.metadata.files.parquet_counts`.
+     * usual. The counts and places that are looked at are those of `harness.metadata.files.parquet_footer`.
      */
     static ParquetEnd of(byte[] footer, long size) {
         ParquetEnd end = new ParquetEnd(footer, size);

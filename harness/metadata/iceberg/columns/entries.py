@@ -9,14 +9,28 @@ end, is the guess right. Else blocks are walked in step, see `walk`, where that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from itertools import takewhile
 
 import numpy as np
 
 from harness.errors import HarnessError
-from harness.metadata.files.ocf import blocks
-from harness.metadata.iceberg.columns.varints import Places, Unsure, Varints
-from harness.metadata.iceberg.columns.walk import NOWHERE, PATH, EntrySteps, Step, Walk, advance, walk
+from harness.metadata.files.avro_container import blocks
+from harness.metadata.iceberg.columns.walk import (
+    MOST_ITEMS,
+    NOWHERE,
+    PATH,
+    EntrySteps,
+    Places,
+    Slot,
+    Step,
+    Unsure,
+    Varints,
+    Walk,
+    advance,
+    entry_steps,
+    walk,
+)
 from harness.metadata.iceberg.manifests import ManifestReader
 from harness.metadata.model.arrow_values import distinct
 from harness.storage.records import dataclass
@@ -71,6 +85,40 @@ class Blocks:
     def longest(self) -> int:
         """The most entries of a block."""
         return max(self.counts, default=0)
+
+
+_BATCH_BYTES = 12 << 20
+
+
+@dataclass(slots=True)
+class Batch:
+    """Manifests of one writer's schema that are walked together, as far as memory allows."""
+
+    blocks: list[Blocks] = field(default_factory=list)
+    size: int = 0
+
+    def has_room(self, blocks_: Blocks) -> bool:
+        """Whether a manifest may be added."""
+        if not self.blocks:
+            return True
+        return blocks_.schema == self.blocks[0].schema and self.size + blocks_.size <= _BATCH_BYTES
+
+    def add(self, blocks_: Blocks) -> None:
+        """Adds a manifest."""
+        self.blocks.append(blocks_)
+        self.size += blocks_.size
+
+    def walked(self, slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
+        """The walk over the entries of manifests that are worth it, and these; None: all go entry by entry.
+
+        Raises:
+            Unsure: something is odd.
+        """
+        if not self.blocks:
+            return None
+        container = self.blocks[0].reader.container
+        steps = entry_steps(container.header.schema, slots) if container.limits.items >= MOST_ITEMS else None
+        return None if steps is None else walk_entries(self.blocks, steps)
 
 
 def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:

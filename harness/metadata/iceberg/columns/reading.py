@@ -30,16 +30,25 @@ from harness.metadata.iceberg.columns.data_files import (
     schema_of,
     statistic,
 )
-from harness.metadata.iceberg.columns.entries import Blocks, walk_entries
-from harness.metadata.iceberg.columns.kept import KeptManifests
-from harness.metadata.iceberg.columns.raw import Mask, Paths, Raw, encoded_counts, live_entries, raw_of
+from harness.metadata.iceberg.columns.entries import Batch, Blocks
+from harness.metadata.iceberg.columns.raw import (
+    KeptManifests,
+    Mask,
+    Paths,
+    Raw,
+    counts,
+    encoded_counts,
+    lists,
+    live_entries,
+    numbers,
+    raw_of,
+)
 from harness.metadata.iceberg.columns.raw import joined as joined_raw
-from harness.metadata.iceberg.columns.varints import Places, Unsure
-from harness.metadata.iceberg.columns.walk import MOST_ITEMS, PATH, Slot, Walk, entry_steps
-from harness.metadata.iceberg.manifest_entries import ManifestFile, Status
-from harness.metadata.iceberg.manifests import ManifestReader, open_manifest
-from harness.metadata.iceberg.specs import PartitionSpec
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.iceberg.columns.walk import PATH, Places, Slot, Unsure, Walk
+from harness.metadata.iceberg.manifest_entries import ManifestEntry, ManifestFile, Status, inherited_sequence_number
+from harness.metadata.iceberg.manifests import ALL, ManifestReader, open_manifest
+from harness.metadata.iceberg.model import PartitionSpec
+from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy, without_rows
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import KEPT
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -143,10 +152,10 @@ def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
     status = to_numpy(raw.table.column("status"))
     of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner)
     is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner) == 1
-    inherits = (of_manifest == 0) | (status == Status.ADDED)
-    if not (stated | inherits | is_v1).all():
+    inherited, known = inherited_sequence_number(status, of_manifest, is_v1)
+    if not (stated | known).all():
         raise Unsure
-    return np.where(stated, values, np.where(inherits, of_manifest, 0))
+    return np.where(stated, values, inherited)
 
 
 def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
@@ -196,7 +205,6 @@ def _partitions(
     return codes.astype(np.int32), tuples
 
 
-_BATCH_BYTES = 12 << 20
 _BATCH_ROWS = 1 << 15
 
 
@@ -259,7 +267,7 @@ def _named(found: Sequence[Sifted], manifests: Sequence[ManifestFile], fields: t
 class _Decoding:
     """Manifests in batches of one schema: those to decode, and those that were known.
 
-    open: reads a manifest, by its number. size, rows: of `blocks`, in bytes, and of `known`.
+    open: reads a manifest, by its number. batch: to decode. rows: of `known`.
     """
 
     fields: tuple[int, ...]
@@ -267,9 +275,8 @@ class _Decoding:
     kept: KeptManifests | None
     open: Callable[[int], ManifestReader]
     found: list[Sifted] = field(default_factory=list)
-    blocks: list[Blocks] = field(default_factory=list)
+    batch: Batch = field(default_factory=Batch)
     known: list[tuple[Part, Raw]] = field(default_factory=list)
-    size: int = 0
     rows: int = 0
 
     def decode(self, number: int) -> None:
@@ -279,11 +286,9 @@ class _Decoding:
         if blocks_ is None:
             self.found.append(_by_entry(reader, self.fields, number, self.sift))
             return
-        batch, size = self.blocks, blocks_.size
-        if batch and (blocks_.schema != batch[0].schema or self.size + size > _BATCH_BYTES):
+        if not self.batch.has_room(blocks_):
             self._decode()
-        batch.append(blocks_)
-        self.size += size
+        self.batch.add(blocks_)
 
     def recall(self, number: int, reader: ManifestReader, raw: Raw) -> None:
         part, batch = Part(number, reader, len(raw)), self.known
@@ -301,9 +306,8 @@ class _Decoding:
         return self.found
 
     def _decode(self) -> None:
-        self.found += decoded(self.blocks, self.fields, self.sift, self.kept)
-        self.blocks.clear()
-        self.size = 0
+        self.found += decoded(self.batch, self.fields, self.sift, self.kept)
+        self.batch = Batch()
 
     def _recall(self) -> None:
         if not self.known:
@@ -323,25 +327,18 @@ def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift
     return Sifted.of(files, None if sift is None else sift(files))
 
 
-def decoded(
-    batch: Sequence[Blocks], fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
-) -> list[Sifted]:
+def decoded(batch: Batch, fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None) -> list[Sifted]:
     """The files of a batch of manifests with the same schema."""
-    if not batch:
-        return []
-    container = batch[0].reader.container
-    has_steps = container.limits.items >= MOST_ITEMS
-    steps = entry_steps(container.header.schema, entry_slots(fields)) if has_steps else None
     in_step: Sequence[Blocks] = ()
     found: list[Sifted] = []
     try:
-        walked = None if steps is None else walk_entries(batch, steps)
+        walked = batch.walked(entry_slots(fields))
         if walked is not None:
             found, in_step = [_in_step(*walked, fields, sift, kept)], walked[1]
     except Unsure:
         pass
     done = {blocks_.number for blocks_ in in_step}
-    rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
+    rest = (blocks_ for blocks_ in batch.blocks if blocks_.number not in done)
     return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, sift) for blocks_ in rest)]
 
 
@@ -393,4 +390,144 @@ def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
         Slot(0, "status", "number"),
         Slot(3, "sequence_number", "number"),
         Slot(2, "data_file", "record", fields=(*file, *(maps if fields else ()))),
+    )
+
+
+# What manifests record of each entry that no plan needs, deleted ones too, as columns: for metadata tables.
+#
+# Beside `reading`, whose columns are those of live data files, and kept in memory and on disk.
+
+
+SIZES = "column_sizes"
+_FACTS = pa.schema(
+    [
+        pa.field("status", pa.int32()),
+        pa.field("snapshot_id", pa.int64()),  # inherited where the entry has none
+        pa.field("file_sequence_number", pa.int64()),  # likewise
+        pa.field("sort_order_id", pa.int32()),
+        pa.field("split_offsets", pa.list_(pa.int64())),  # null: none, or an empty list
+    ]
+)
+
+
+def recorded_schema(keys: Sequence[int]) -> pa.Schema:
+    """The columns of `recorded`: after the facts, the sizes of some columns of the table, by field id."""
+    return pa.schema([*_FACTS, *(pa.field(f"{SIZES}.{key}", pa.int64()) for key in keys)])
+
+
+def recorded(readers: Iterable[ManifestReader], keys: Sequence[int]) -> list[pa.Table]:
+    """Per manifest all its entries, in order. Raises as `harness.metadata.iceberg.manifests.parse_manifest`.
+
+    Args:
+        readers: manifests that are open.
+        keys: ids of the fields whose sizes are wanted.
+    """
+    found: dict[int, pa.Table] = {}
+    batch = Batch()
+    for number, reader in enumerate(readers):
+        with contained(file=reader.manifest.path):
+            blocks_ = Blocks.of(reader, number)
+        if blocks_ is None:
+            found[number] = _recorded_by_entry(reader, keys)
+            continue
+        if not batch.has_room(blocks_):
+            found |= _recorded_batch(batch, keys)
+            batch = Batch()
+        batch.add(blocks_)
+    found |= _recorded_batch(batch, keys)
+    return [found[number] for number in sorted(found)]
+
+
+def live(table: pa.Table) -> pa.Table:
+    """Those of `recorded` that are not deleted."""
+    status = table.column("status").to_numpy()
+    return table if (status != Status.DELETED).all() else table.filter(pa.array(status != Status.DELETED))
+
+
+def _recorded_batch(batch: Batch, keys: Sequence[int]) -> dict[int, pa.Table]:
+    """By number of the manifest."""
+    found: dict[int, pa.Table] = {}
+    try:
+        walked = batch.walked(_recorded_slots())
+        if walked is not None:
+            walk, together = walked
+            live_entries(walk)  # statuses are those that there are
+            bounds = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in together)]).tolist()
+            for blocks_, (start, end) in zip(together, pairwise(bounds), strict=True):
+                found[blocks_.number] = _of_walk(walk, np.arange(start, end), blocks_.reader, keys)
+    except (Unsure, pa.ArrowInvalid, OverflowError):  # of ids in the list, too
+        found = {}
+    return found | {b.number: _recorded_by_entry(b.reader, keys) for b in batch.blocks if b.number not in found}
+
+
+def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
+    def slot(name: str) -> tuple[Places, Mask]:
+        values, stated = numbers(found, name)
+        return values[places], stated[places]
+
+    manifest = reader.manifest
+    status, _ = slot("status")
+    snapshots, has_snapshot = slot("snapshot_id")
+    files, has_file = slot("file_sequence_number")
+    inherited, is_known = inherited_sequence_number(status, manifest.sequence_number, reader.is_v1)
+    order, has_order = slot("sort_order_id")
+    sizes = counts(found, SIZES, keys, places)
+    arrays = [
+        from_numpy(status.astype(np.int32)),
+        from_numpy(
+            np.where(has_snapshot, snapshots, manifest.added_snapshot_id or 0),
+            missing=~has_snapshot & np.full(len(places), manifest.added_snapshot_id is None),
+        ),
+        from_numpy(
+            np.where(has_file, files, inherited),
+            missing=~(has_file | is_known),
+        ),
+        from_numpy(order, missing=~has_order).cast(pa.int32()),
+        lists(found, "split_offsets", places),
+        *(from_numpy(values, missing=~known) for values, known in (sizes[key] for key in keys)),
+    ]
+    return pa.Table.from_arrays(arrays, schema=recorded_schema(keys))
+
+
+def _recorded_by_entry(reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
+    with contained(file=reader.manifest.path):
+        return of_entries(list(reader.entries(ALL, live_only=False)), keys)
+
+
+def of_entries(entries: Sequence[ManifestEntry], keys: Sequence[int]) -> pa.Table:
+    """Entries, which have all statistics, as `recorded` gives them."""
+    columns: Mapping[str, list[object]] = {
+        "status": [int(entry.status) for entry in entries],
+        "snapshot_id": [_within(entry.snapshot_id, 64) for entry in entries],
+        "file_sequence_number": [_within(entry.file_sequence_number, 64) for entry in entries],
+        "sort_order_id": [_within(entry.file.sort_order_id, 32) for entry in entries],
+        "split_offsets": [_offsets(entry.file.split_offsets) for entry in entries],
+        **{f"{SIZES}.{key}": [_within((e.file.column_sizes or {}).get(key), 64) for e in entries] for key in keys},
+    }
+    schema = recorded_schema(keys)
+    return pa.Table.from_arrays([array_of(columns[f.name], f.type) for f in schema], schema=schema)
+
+
+def _offsets(offsets: Sequence[object] | None) -> list[int | None] | None:
+    return None if not offsets else [_within(offset, 64) for offset in offsets]
+
+
+def _within(number: object, bits: int) -> int | None:
+    """A number that the column can hold; what else a manifest has there says nothing."""
+    half = 1 << (bits - 1)
+    return number if type(number) is int and -half <= number < half else None
+
+
+def _recorded_slots() -> tuple[Slot, ...]:
+    file = (
+        PATH,
+        Slot(140, "sort_order_id", "number"),
+        Slot(132, "split_offsets", "numbers"),
+        Slot(108, SIZES, "counts", pair=(117, 118)),
+    )
+    return (
+        Slot(0, "status", "number"),
+        Slot(1, "snapshot_id", "number"),
+        Slot(4, "file_sequence_number", "number"),
+        Slot(2, "data_file", "record", fields=file),
     )

@@ -12,10 +12,9 @@ from harness.errors import RequestError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, parse_manifest
 from harness.metadata.iceberg.metadata import Snapshot
+from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
-from harness.metadata.iceberg.snapshots import Selection
-from harness.metadata.iceberg.source import ScanSource
-from harness.metadata.iceberg.specs import PartitionSpec
+from harness.metadata.iceberg.source import ScanSource, Selection
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.model.schema import Field, walk

@@ -13,9 +13,8 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
-from harness.metadata.iceberg.position_deletes import read_positions
-from harness.metadata.iceberg.puffin import open_puffin, read_deletion_vector
-from harness.metadata.iceberg.snapshots import Selection
+from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
+from harness.metadata.iceberg.source import Selection
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field

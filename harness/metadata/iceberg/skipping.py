@@ -10,10 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from harness.metadata.filters.predicate import (
     And,
     Comparison,
     Constant,
+    Filter,
     In,
     IsNan,
     IsNull,
@@ -27,7 +33,17 @@ from harness.metadata.filters.predicate import (
     evaluate,
     fields_of,
 )
-from harness.metadata.iceberg.specs import PartitionField, PartitionSpec
+from harness.metadata.filters.skipping import (
+    ColumnFacts,
+    Decoded,
+    FileSkipping,
+    Mask,
+    Numbers,
+    Places,
+    without_contradictions,
+)
+from harness.metadata.iceberg.columns.data_files import BOUNDS, COUNTS, DataFiles, statistic
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import (
     Bucket,
     Day,
@@ -46,18 +62,25 @@ from harness.metadata.iceberg.transforms import (
     unscaled,
     wrap,
 )
+from harness.metadata.iceberg.values import PER_DAY, decode_bound
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
 from harness.metadata.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
     Field,
+    FloatType,
     IntegerType,
     Schema,
     StringType,
     StructType,
+    TimestampType,
+    TimeType,
     Type,
     UnknownType,
 )
+from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
 # Inclusive projection: from a predicate on a source column to one on the partition value.
 #
@@ -259,3 +282,201 @@ def decidable(predicate: Predicate, schema: Schema) -> Predicate:
 def nested_columns(schema: Schema) -> frozenset[int]:
     """Ids of fields within structs, whose values ORC does not count where the struct itself is null."""
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
+
+
+# Which live data files cannot hold a row that a filter wants: by partition tuple, then by statistics.
+
+
+# Encoded bounds of one column in many files, decoded at once as `harness.metadata.iceberg.values.decode_bound` does
+# each.
+
+
+def decode_bounds(encoded: pa.ChunkedArray, type_: Type) -> Decoded | None:
+    """The bounds of a column of `type_`; None: it has a type that is decoded one by one. Source: iceberg 3.21-3.24."""
+    array = encoded.combine_chunks()
+    match type_:
+        case IntegerType(bits=bits):
+            return _whole(array, (4, bits // 8))
+        case DateType():
+            return _whole(array, (4,))
+        case TimeType():
+            return _whole(array, (8,))
+        case TimestampType(unit=unit):
+            return _whole(array, (8, 4), PER_DAY[unit])
+        case FloatType(bits=bits):
+            return _floats(array, bits)
+        case StringType():
+            return _texts(array)
+        case _:
+            return None
+
+
+def _whole(array: pa.Array, widths: tuple[int, ...], days: int = 1) -> Numbers | None:
+    """days: what a bound of four bytes counts, where the type's own bounds have eight (iceberg 3.23)."""
+    values = np.zeros(len(array), dtype=np.int64)
+    known = np.zeros(len(array), dtype=np.bool_)
+    for width in dict.fromkeys(widths):
+        places, found = _of_width(array, width, "<i8" if width == 8 else "<i4")
+        # Beyond 64 bits only Python's numbers count right.
+        if width == 4 and days != 1 and len(found) and int(np.abs(found.astype(np.int64)).max()) * days >= 1 << 63:
+            return None
+        values[places] = found.astype(np.int64) * (days if width == 4 else 1)
+        known[places] = True
+    return Numbers(values, known)
+
+
+def _floats(array: pa.Array, bits: int) -> Numbers:
+    values = np.zeros(len(array), dtype=np.float64)
+    known = np.zeros(len(array), dtype=np.bool_)
+    for width in dict.fromkeys((4, bits // 8)):
+        places, found = _of_width(array, width, "<f8" if width == 8 else "<f4")
+        values[places] = found
+        known[places] = ~np.isnan(found)
+    return Numbers(values, known)
+
+
+def _of_width(array: pa.Array, width: int, layout: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Where the bounds of a length are, and their bytes as numbers."""
+    of_width = pc.equal(pc.binary_length(array), scalar_of(width, pa.int32()))
+    fits = pc.fill_null(of_width, scalar_of(False, pa.bool_()))
+    places: npt.NDArray[np.int64] = np.flatnonzero(to_numpy(fits))
+    chosen = array.filter(fits)
+    if not len(chosen):
+        return places, np.zeros(0, dtype=layout)
+    offsets = np.frombuffer(chosen.buffers()[1], dtype=np.int32)[chosen.offset :]
+    start = int(offsets[0])
+    return places, np.frombuffer(chosen.buffers()[2], dtype=layout, count=len(chosen), offset=start)
+
+
+def _texts(array: pa.Array) -> pa.Array | None:
+    """None: some are cut inside a character, and are looked at one by one (iceberg 3.22)."""
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        return None
+
+
+def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts:
+    """The facts of a column. is_nested: it is within a struct; ORC does not count values where the struct is null."""
+    values, nulls, nans = (Numbers.of(files.table.column(statistic(name, column.id))) for name in COUNTS)
+    encoded = [files.table.column(statistic(name, column.id)) for name in BOUNDS]
+    known = values.known | nulls.known | nans.known
+    for bound in encoded:
+        known = known | to_numpy(bound.is_valid())
+    rows = Numbers.of(files.table.column("record_count"))
+    partial = ~(values.known & rows.known & (values.values == rows.values)) if is_nested else np.zeros_like(known)
+    # A count of no values comes from writers that left the column out: nothing is known.
+    usable = ~(values.known & (values.values == 0))
+    total = values.known & usable & (values.values >= 0)
+    counted_nulls = _plausible(nulls, values, total) & usable & ~partial
+    is_float = isinstance(column.type, FloatType)
+    counted_nans = _plausible(nans, values, total) & usable if is_float else np.ones_like(known)
+    nan_count = nans.values if is_float else np.zeros_like(values.values)
+    lower, upper = without_contradictions(*(decode_bounds(bound, column.type) for bound in encoded))
+    return ColumnFacts(
+        known=known,
+        has_nulls=~(counted_nulls & (nulls.values == 0)),
+        has_nans=~(counted_nans & (nan_count == 0)),
+        has_values=~(total & counted_nulls & (nulls.values == values.values)),
+        # A sum of two counts, each at most the rows of a file, does not overflow; the others are not looked at.
+        has_numbers=~(total & counted_nulls & counted_nans) | (nulls.values < values.values - nan_count),
+        lower=lower,
+        upper=upper,
+    )
+
+
+def bounds_of(files: DataFiles, column: Field) -> ColumnBounds:
+    """The bounds of a column that is not within a struct. Files whose rows nobody counted have none (2.21)."""
+    counted = to_numpy(files.table.column("record_count").is_valid())
+    facts = facts_of(files, column, is_nested=False)
+    if facts.lower is None or facts.upper is None:
+        places = enumerate(counted.tolist())
+        stats = [stats_of(files, i, column, is_nested=False) if known else ColumnStats() for i, known in places]
+        return ColumnBounds.of(column.type, stats)
+    return ColumnBounds(
+        lower=_as_array(facts.lower, counted),
+        upper=_as_array(facts.upper, counted),
+        has_nulls=facts.has_nulls | ~counted,
+        has_nans=facts.has_nans | ~counted,
+        has_values=facts.has_values | ~counted,
+    )
+
+
+def _as_array(bound: Decoded, counted: Mask) -> pa.Array:
+    if isinstance(bound, Numbers):
+        return from_numpy(bound.values, missing=~(bound.known & counted))
+    return pc.if_else(from_numpy(counted), bound, scalar_of(None, pa.string()))
+
+
+def stats_of(files: DataFiles, place: int, column: Field, *, is_nested: bool) -> ColumnStats:
+    """What the manifest knows of a column in one file."""
+
+    def stored(name: str) -> Any:
+        return files.table.column(statistic(name, column.id))[place].as_py()
+
+    values, nulls, lower, upper = map(stored, ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds"))
+    partial = is_nested and values != files.table.column("record_count")[place].as_py()
+    return ColumnStats(
+        lower=None if lower is None else decode_bound(column.type, lower),
+        upper=None if upper is None else decode_bound(column.type, upper),
+        null_count=None if partial else nulls,
+        nan_count=stored("nan_value_counts"),
+        value_count=values,
+    )
+
+
+def _plausible(counts: Numbers, values: Numbers, total: Mask) -> Mask:
+    found: Mask = counts.known & (counts.values >= 0) & ~(total & (counts.values > values.values))
+    return found
+
+
+def may_hold(files: DataFiles, nested: frozenset[int], predicate: Predicate, places: Places) -> Mask:
+    """For each file in `places`, whether it may hold a row that makes the predicate true.
+
+    Files whose record count is unknown may hold anything: writers that could not count rows could not count values
+    either (iceberg 2.21).
+
+    nested: ids of fields within structs.
+    """
+
+    def facts(column: Field) -> ColumnFacts | None:
+        return facts_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
+
+    def stats(place: int, column: Field) -> ColumnStats:
+        return stats_of(files, place, column, is_nested=column.id in nested)
+
+    skipping = FileSkipping(len(files), facts, stats)
+    if not fields_of(predicate):
+        return skipping.may_hold(predicate, places)
+    counted = to_numpy(files.table.column("record_count").is_valid())[places]
+    kept = np.ones(len(places), dtype=np.bool_)
+    kept[counted] = skipping.may_hold(predicate, places[counted])
+    return kept
+
+
+def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Schema, condition: Filter) -> Verdicts:
+    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
+
+    A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This
+    overrules iceberg 2.21, which lets such files be skipped.
+    """
+    verdicts = np.full(len(data), KEPT, dtype=np.int8)
+    if not len(data):
+        return verdicts
+    may_match = _tuples_that_match(data, specs, schema, condition.predicate)
+    verdicts[~may_match[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
+    places = np.flatnonzero(verdicts == KEPT)
+    held = may_hold(data, nested_columns(schema), decidable(condition.predicate, schema), places)
+    verdicts[places[~held]] = BY_STATISTICS
+    return verdicts
+
+
+def _tuples_that_match(
+    data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Schema, predicate: Predicate
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """For each of `DataFiles.tuples` whether a row of the partition may make the filter true."""
+    tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
+    for spec_id, spec in specs.items():
+        tests[spec_id] = partition_filter(predicate, spec, schema) if spec.fields else lambda values: True
+    found = zip(data.specs_of_tuples(), data.tuples, strict=True)
+    return np.array([spec not in tests or tests[spec](values) for spec, values in found], dtype=np.bool_)

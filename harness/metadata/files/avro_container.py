@@ -1,7 +1,8 @@
-"""Avro object container files: the header, and the plain bytes of each block, checked before any record is decoded.
+"""Avro object containers: manifest lists, manifests, data files and delete files, from header to records.
 
-Manifests and data files are such containers alike. A decoder that meets the end of a file takes it for the last block,
-so a cut file would lose rows without a word.
+Every block is checked before a record is decoded: a decoder that meets the end of a file takes it for the last block,
+so a cut file would lose rows without a word. Manifests are read by `Wanted` fields, found by field id. Data files are
+read whole, by `harness.metadata.files.avro`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,16 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
-from harness.metadata.files.avro_numbers import decode_bytes, decode_long
-from harness.metadata.files.decompression import TooLongError, all_streams, inflate, unsnappy, unzstd
-from harness.metadata.files.documents import check_document
+from harness.metadata.files.avro_decoding import (
+    Wanted,
+    decode_error,
+    schema_error,
+    union_branches,
+    wanted_column,
+    whole_column,
+)
+from harness.metadata.files.avro_values import DAMAGE, Column, Tally, decode_bytes, decode_long
+from harness.metadata.files.documents import TooLongError, all_streams, check_document, inflate, unsnappy, unzstd
 from harness.storage.limits import DEFAULT, Limits, refusal
 from harness.storage.records import dataclass
 
@@ -202,3 +210,140 @@ def blocks(
 def corrupt(reason: str, file: str, cause: Cause, column: str | None = None) -> CorruptFileError:
     """The error for an Avro file that cannot be decoded."""
     return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterField:
+    """A field as the writer declared it. kind: logical type, else primitive type, of its non-null branch."""
+
+    id: int | None
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An opened Avro file."""
+
+    file: str
+    header: Header
+    data: bytes = field(repr=False)
+    cause: Cause
+    limits: Limits
+
+    def text(self, key: str) -> str | None:
+        """A header value as text; None if there is no such key, or its value is not UTF-8 (headers are optional)."""
+        value = self.header.metadata.get(key)
+        try:
+            return None if value is None else value.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
+        """The writer's fields of the record at `path` from the top; empty if there is no such record.
+
+        Raises:
+            CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
+        """
+        try:
+            return _fields(self.header.schema, path)
+        except (*DAMAGE, RecursionError) as error:
+            raise schema_error(error, file=self.file) from error
+
+    def column(self, *path: Wanted) -> Column:
+        """A column of the values of the field at `path` from the top; LookupError if there is no such field."""
+        names: dict[str, Any] = {}
+        type_: Any = self.header.schema
+        for step in path:
+            declared = _resolved(type_, names)
+            type_ = next((f["type"] for f in declared.get("fields", ()) if _is(f, step)), None)
+            if type_ is None:
+                raise LookupError(step.id)
+        return whole_column(self.header.schema, type_, Tally(self.limits, self.file), file=self.file)
+
+    def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
+        """Every record of a manifest, in order, as the values of `wanted`; None for fields that the file lacks.
+
+        Raises:
+            CorruptFileError: the file is damaged or cut, or a field cannot be decoded. Nothing of a damaged block is
+                returned.
+            LimitError: it asks for more than the limits allow.
+        """
+        column = wanted_column(self.header.schema, wanted, file=self.file, tally=Tally(self.limits, self.file))
+        records = 0
+        for count, block in self.blocks():
+            if count > len(block):
+                raise corrupt(f"a block of {len(block)} bytes claims {count} records", self.file, self.cause)
+            records += count
+            allowed = len(self.data) + self.limits.spare_records
+            self.limits.check("spare_records", records, "records", file=self.file, allowed=allowed)
+            try:
+                self.read_block(column, count, block)
+            except (*DAMAGE, RecursionError) as error:
+                raise decode_error(error, file=self.file) from error
+            yield from column.take()
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """The number of records and the plain bytes of every block; raises as `blocks`."""
+        return blocks(self.data, self.header, file=self.file, cause=self.cause, limits=self.limits)
+
+    def read_block(self, column: Column, count: int, block: bytes) -> None:
+        """Adds the records of a block to a column. Raises `DAMAGE`, or an error if bytes of the block are left."""
+        read, position = column.read, 0
+        for _ in range(count):
+            position = read(block, position)
+        if position != len(block):
+            rest = f"{len(block) - position} bytes"
+            raise corrupt(f"a block holds {rest} after its last record", self.file, self.cause)
+
+
+def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", limits: Limits = DEFAULT) -> Container:
+    """The container in `data`, with its header read.
+
+    Raises:
+        EncryptedTableError: the bytes are an encrypted stream (iceberg 2.19).
+        UnsupportedError: a codec that harness does not know (iceberg 2.14).
+        CorruptFileError: not an Avro file, or the header is damaged.
+        LimitError: the header asks for more than `limits` allow.
+    """
+    return Container(file, read_header(data, file=file, cause=cause, limits=limits), data, cause, limits)
+
+
+def _fields(schema: Any, path: tuple[Wanted, ...]) -> tuple[WriterField, ...]:
+    names: dict[str, Any] = {}
+    record = _resolved(schema, names)
+    for step in path:
+        found = [f["type"] for f in record.get("fields", ()) if _is(f, step)]
+        if not found:
+            return ()
+        record = _resolved(found[0], names)
+    return tuple(_writer_field(f) for f in record.get("fields", ()))
+
+
+def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:
+    """The record that a type is, through unions and names; an empty dict if it is none."""
+    for branch in union_branches(schema):
+        if isinstance(branch, dict) and branch.get("type") in ("record", "error"):
+            names[branch.get("name", "")] = branch
+            return branch
+        if isinstance(branch, dict) and isinstance(branch.get("type"), dict | list):
+            return _resolved(branch["type"], names)
+        if isinstance(branch, str) and branch in names:
+            found: dict[str, Any] = names[branch]
+            return found
+    return {}
+
+
+def _is(declared: dict[str, Any], wanted: Wanted) -> bool:
+    id_ = declared.get("field-id")
+    return declared.get("name") in wanted.names if id_ is None else bool(id_ == wanted.id)
+
+
+def _writer_field(declared: dict[str, Any]) -> WriterField:
+    id_ = declared.get("field-id")
+    kind = "null"
+    for branch in union_branches(declared["type"]):
+        if branch != "null":
+            kind = branch if isinstance(branch, str) else str(branch.get("logicalType", branch.get("type")))
+            break
+    return WriterField(id_ if isinstance(id_, int) else None, declared["name"], kind)

@@ -1,0 +1,369 @@
+"""The scope of deletes: which delete applies to which data file (iceberg 4.1 to 4.8, 4.14, 4.21). All of it is here.
+
+| delete                | partition (4.1)                               | sequence number (2.10)    | path            |
+|-----------------------|-----------------------------------------------|---------------------------|-----------------|
+| equality delete       | the same; any, if its spec is unpartitioned   | greater than the file's   | any             |
+| position delete file  | the same                                      | at least the file's       | those it names  |
+| deletion vector       | the same                                      | at least the file's       | the one it says |
+
+Sequence numbers are *data* sequence numbers. A position delete hits files of its own commit, an equality delete only
+older ones (4.7). A file with a vector has no other position deletes (4.5).
+
+A position delete file of another partition does not apply (4.4). If it names a live data file all the same, its writer
+meant to delete those rows, and readers disagree: that is an error (trap T9), unless the caller chose to be lenient. It
+shows where the metadata names exactly one file; when the file is read, because it is a *suspect* of every file that has
+another spec and lies within its path bounds; and when it is read for another file. A file that names a data file of its
+own spec and another tuple is caught at these moments only: to read the delete files of all partitions would undo
+partition skipping.
+
+Spec: Iceberg, "Scan Planning" and "Delete Formats".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, TypeAlias
+
+from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
+from harness.metadata.iceberg.model import PartitionSpec
+from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.model.schema import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    IntegerType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    children,
+)
+from harness.storage.records import dataclass
+
+FILE_PATH_ID = 2147483546
+"""Reserved field id of the data file's path in a position delete file (iceberg 4.11)."""
+
+PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
+"""The partition of a file, with its spec: equal tuples of two specs are two partitions (iceberg 2.18, 4.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteScope:
+    """The rules for the deletes of one snapshot.
+
+    partition_of: the partition of a data or delete file. specs: the table's, by id.
+    lenient: position delete files and vectors hit files of any partition by path (`lenient_delete_partition`).
+    trusted: the metadata of a position delete file, its bounds and the data file that it is for, keeps it from files of
+        its partition; else only its rows do.
+    """
+
+    partition_of: PartitionOf = field(repr=False)
+    specs: Mapping[int, PartitionSpec] = field(repr=False)
+    lenient: bool = False
+    trusted: bool = True
+
+    def of_equality_delete(self, delete: ManifestEntry) -> Hashable | None:
+        """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
+        spec = self.specs.get(delete.file.spec_id)
+        if spec is None:
+            raise InvalidTableError(
+                f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}",
+                cause="MissingSpec",
+                file=delete.file.path,
+                rule="iceberg 2.22",
+            )
+        return None if spec.is_unpartitioned else self.partition_of(delete.file)
+
+    def target(self, file: DataFile, live: Container[str]) -> str | None:
+        """The only data file that a position delete file can name; None: it may name several (iceberg 4.4, 4.14)."""
+        if not self.trusted:
+            return None
+        if file.referenced_data_file is not None:
+            return file.referenced_data_file
+        bounds = self.path_bounds(file)
+        # Equal bounds that no live file has are cut, or wrong, or of a file that is gone: only reading tells which.
+        return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
+
+    def path_bounds(self, file: DataFile) -> tuple[str, str] | None:
+        """Lowest and highest path in a position delete file; None: unknown."""
+        return path_bounds(file) if self.trusted else None
+
+    def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
+        """Refuses a delete for one data file that has another partition than that file."""
+        if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
+            raise _partition_mismatch(delete, data, rule)
+
+    def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
+        """Refuses a vector that is older than its data file, or of another partition (iceberg 4.3)."""
+        if vector.sequence_number < data.sequence_number:
+            raise CorruptDeleteError(
+                f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
+                f" {data.sequence_number} as its data file. Rewrite the vector",
+                cause="CorruptDeletionVector",
+                file=vector.file.path,
+                rule="iceberg 4.3",
+            )
+        self.check_target(vector, data, rule="iceberg 4.3")
+
+
+def first_position_delete(numbers: Sequence[int], number: int) -> int:
+    """The place of the first position delete that hits a data file of a sequence number: its own, or a later one.
+
+    numbers: the deletes' sequence numbers, ascending.
+    """
+    return bisect_left(numbers, number)
+
+
+def first_equality_delete(numbers: Sequence[int], number: int) -> int:
+    """The place of the first equality delete that hits a data file of a sequence number: strictly later ones do."""
+    return bisect_right(numbers, number)
+
+
+def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEntry]:
+    """Deletion vectors by the path of their data file, which has one at most (iceberg 4.21)."""
+    by_target: dict[str, ManifestEntry] = {}
+    for vector in vectors:
+        target = vector.file.referenced_data_file
+        assert target is not None  # checked with the entry (iceberg 4.17)
+        other = by_target.setdefault(target, vector)
+        if other is not vector:
+            raise CorruptDeleteError(
+                f"Data file {target} has two deletion vectors, in {other.file.path} at {other.file.content_offset} and"
+                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes",
+                cause="MultipleDVs",
+                file=vector.file.path,
+                rule="iceberg 4.21",
+            )
+    return by_target
+
+
+def check_stray_rows(delete: ManifestEntry, data: ManifestEntry, *, has_vector: bool) -> None:
+    """Refuses rows of a position delete file for a data file that the delete file does not apply to.
+
+    Rows that a rule leaves without effect are ignored: of a file with a vector (4.5), or of a later one (4.4).
+    """
+    if has_vector or delete.sequence_number < data.sequence_number:
+        return
+    target = delete.file.referenced_data_file
+    if target is not None and target != data.file.path:
+        raise CorruptDeleteError(
+            f"Position delete file is for data file {target} and has rows for {data.file.path}. Rewrite it",
+            file=delete.file.path,
+            rule="iceberg 4.4",
+        )
+    raise _partition_mismatch(delete, data, "iceberg 4.4")
+
+
+def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
+    """The paths that are the only one in the path bounds of a position delete file."""
+    bounds = (path_bounds(entry.file) for entry in deletes if entry.file.content is Content.POSITION_DELETES)
+    return frozenset(pair[0] for pair in bounds if pair is not None and pair[0] == pair[1])
+
+
+def path_bounds(file: DataFile) -> tuple[str, str] | None:
+    """Lowest and highest path in a position delete file; None if unknown, undecodable or inverted (iceberg 4.14)."""
+    lower = (file.lower_bounds or {}).get(FILE_PATH_ID)
+    upper = (file.upper_bounds or {}).get(FILE_PATH_ID)
+    if lower is None or upper is None or lower > upper:
+        return None
+    try:
+        return lower.decode(), upper.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _partition_mismatch(delete: ManifestEntry, data: ManifestEntry, rule: str) -> CorruptDeleteError:
+    return CorruptDeleteError(
+        f"Delete of spec {delete.file.spec_id} and partition {dict(delete.file.partition)} names data file"
+        f" {data.file.path} of spec {data.file.spec_id} and partition {dict(data.file.partition)}. Rewrite the delete,"
+        " or apply it by path with lenient_delete_partition=True",
+        cause="DeletePartitionMismatch",
+        file=delete.file.path,
+        rule=rule,
+        options=("lenient_delete_partition",),
+    )
+
+
+# The key columns of equality deletes, looked up in all schemas that the table ever had (iceberg 4.23).
+
+
+def key_columns(
+    ids: Iterable[int], schemas: Iterable[Schema], *, file: str
+) -> tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]:
+    """The keys of one delete file, in ascending order of field id.
+
+    Args:
+        ids: the file's `equality_ids`.
+        schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
+            still counts.
+        file: for messages.
+
+    Returns:
+        Per key its top-level column, pruned down to the key, and the path of field ids from that column to the key.
+
+    Raises:
+        InvalidTableError: an id is in no schema, lies below a list or map, or is not a single value.
+        UnsupportedError: a float key, which the format forbids: writers and engines disagree on -0.0 and 0.0.
+    """
+    known = tuple(schemas)
+    found = [_find(field_id, known, file) for field_id in sorted(set(ids))]
+    return tuple(root for root, _ in found), tuple(path for _, path in found)
+
+
+def read_schema_first(schemas: Mapping[int, Schema], read: Schema) -> tuple[Schema, ...]:
+    """The table's schemas, that of the read first, then by descending id.
+
+    Its meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of the same
+    name, whatever their types, and old snapshots stay.
+    """
+    others = sorted((schema for schema in schemas.values() if schema.id != read.id), key=lambda s: -s.id)
+    return (read, *others)
+
+
+def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field, tuple[int, ...]]:
+    for schema in schemas:
+        for root in schema.fields:
+            pruned = _prune(root, field_id)
+            if pruned is not None:
+                root, path = _checked(pruned, field_id, file)
+                return (root if schema is schemas[0] else _optional(root)), path
+    raise InvalidTableError(
+        f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}",
+        cause="UnknownEqualityField",
+        file=file,
+        field=str(field_id),
+        rule="iceberg 4.23",
+    )
+
+
+def _prune(field: Field, field_id: int) -> tuple[Field, tuple[int, ...]] | None:
+    """`field` reduced to the path that leads to `field_id`, with that path, or None if the id is not below it."""
+    if field.id == field_id:
+        return field, (field.id,)
+    for child in children(field.type):
+        below = _prune(child, field_id)
+        if below is not None:
+            pruned, path = below
+            type_: Type = StructType((pruned,)) if isinstance(field.type, StructType) else field.type
+            return replace(field, type=type_), (field.id, *path)
+    return None
+
+
+def _optional(field: Field) -> Field:
+    """A dropped column: files written since lack it, required or not."""
+    type_ = field.type
+    if isinstance(type_, StructType):
+        type_ = StructType(tuple(_optional(f) for f in type_.fields))
+    return replace(field, type=type_, required=False)
+
+
+def _checked(found: tuple[Field, tuple[int, ...]], field_id: int, file: str) -> tuple[Field, tuple[int, ...]]:
+    current, path = found
+    for step in path[1:]:
+        if not isinstance(current.type, StructType):
+            raise _refused(field_id, f"lies below {current.name!r}, a list or map", file)
+        current = next(f for f in current.type.fields if f.id == step)
+    if children(current.type):
+        raise _refused(field_id, f"is {current.type}, not a single value", file)
+    if isinstance(current.type, FloatType):
+        raise UnsupportedError(
+            f"Cannot apply an equality delete: its key {current.name!r} is {current.type}, which the format forbids",
+            cause="UnknownEqualityField",
+            file=file,
+            field=current.name,
+            rule="iceberg 4.23",
+        )
+    return found
+
+
+def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
+    return InvalidTableError(
+        f"Cannot apply an equality delete: its key field id {field_id} {why}",
+        cause="UnknownEqualityField",
+        file=file,
+        field=str(field_id),
+        rule="iceberg 4.23",
+    )
+
+
+# Whether an equality delete can hit a data file at all, from what their manifests say about the keys (iceberg 4.9).
+
+
+# Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.
+_ORDERED = (BinaryType, DateType, DecimalType, FixedType, FloatType, IntegerType, StringType, TimestampType, TimeType)
+
+
+def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[Field]) -> bool:
+    """False only if no row of the equality delete can equal a row of the data file, by counts and bounds of the keys.
+
+    Scope is not looked at; `DeleteIndex` has done that.
+
+    Args:
+        delete: the delete's entry, with statistics of the keys.
+        data: the data file's entry, likewise.
+        keys: the delete's top-level keys with their newest type. Keys inside structs must be left out: writers differ
+            on whether a null struct counts as null of its fields. Fewer keys only make the answer True more often.
+    """
+    return all(_may_share(key, delete.file, data.file) for key in keys)
+
+
+def _may_share(key: Field, delete: DataFile, data: DataFile) -> bool:
+    """Whether some value of `key`, or null, may be in both files."""
+    if _may_hold_null(key, delete) and _may_hold_null(key, data):
+        return True
+    if _only_null(key, delete) or _only_null(key, data):
+        return False
+    # Bounds leave NaN out, and NaN equals NaN (4.23).
+    if isinstance(key.type, FloatType) and _may_hold_nan(key, delete) and _may_hold_nan(key, data):
+        return True
+    return not (_below(key, delete, data) or _below(key, data, delete))
+
+
+def _may_hold_null(key: Field, file: DataFile) -> bool:
+    return _count(file.null_value_counts, key, file) != 0
+
+
+def _may_hold_nan(key: Field, file: DataFile) -> bool:
+    return _count(file.nan_value_counts, key, file) != 0
+
+
+def _only_null(key: Field, file: DataFile) -> bool:
+    values, nulls = (_count(counts, key, file) for counts in (file.value_counts, file.null_value_counts))
+    return values is not None and values == nulls
+
+
+def _count(counts: Mapping[int, int] | None, key: Field, file: DataFile) -> int | None:
+    """None: not known. A count of no values comes from writers that left the column out, and says nothing (3.19)."""
+    if counts is None or (file.value_counts or {}).get(key.id) == 0:
+        return None
+    return counts.get(key.id)
+
+
+def _below(key: Field, low: DataFile, high: DataFile) -> bool:
+    """Whether every value in `low` is known to be less than every value in `high`."""
+    if not isinstance(key.type, _ORDERED):
+        return False
+    low_bounds, high_bounds = _bounds(key, low), _bounds(key, high)
+    if low_bounds is None or high_bounds is None or not low_bounds[1] < high_bounds[0]:
+        return False
+    # An upper bound cut without rounding up is met on disk (3.9): values that it begins may be above it.
+    return not (isinstance(low_bounds[1], str | bytes) and high_bounds[0].startswith(low_bounds[1]))
+
+
+def _bounds(key: Field, file: DataFile) -> tuple[Any, Any] | None:
+    """Both bounds as internal values; None if one is unknown or they are inverted (iceberg 3.25)."""
+    lower, upper = (file.lower_bounds or {}).get(key.id), (file.upper_bounds or {}).get(key.id)
+    if lower is None or upper is None:
+        return None
+    decoded = decode_bound(key.type, lower), decode_bound(key.type, upper)
+    if decoded[0] is None or decoded[1] is None or decoded[0] > decoded[1]:
+        return None
+    return decoded
