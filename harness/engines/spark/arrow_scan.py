@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField
 
 from harness.engines.arrow_files import variants
 from harness.engines.spark import types
@@ -144,6 +144,6 @@ def arrow_frame(
         table_format=table_format,
     )
     shown = [*columns, *(StructField(f.name, from_arrow_type(f.type, True)) for f in constants.schema)]
-    shown += [StructField("pos", LongType()), StructField("deleted", BooleanType())]
+    shown += [StructField("pos", LongType()), StructField("deleted", spark.BooleanType())]
     tasks = max(1, min(len(files), _MAX_TASKS))
-    return session.range(0, len(files), 1, tasks).mapInArrow(reader.batches, StructType(shown))
+    return session.range(0, len(files), 1, tasks).mapInArrow(reader.batches, spark.StructType(shown))
