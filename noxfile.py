@@ -313,7 +313,7 @@ def tests_on_oracle(session: nox.Session) -> None:
 @nox.parametrize("format", ["iceberg", "delta"])
 def reference(session: nox.Session, format: str) -> None:
     """Both ways between harness and the reference implementations, whose jars come from Maven Central."""
-    pinned = json.loads(Path("harness/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
+    pinned = json.loads(Path("harness/testing/conformance/readers/reference.json").read_text(encoding="utf-8"))[format]
     _install(session)
     files = sorted(map(str, Path("tests/reference").glob(f"test_{format}_*.py")))
     path = _beside(session, f"pyspark=={pinned['pyspark']}")

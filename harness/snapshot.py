@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from harness.engines.batches import BATCH_ROWS, Batches
-from harness.engines.registry import duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import BATCH_ROWS, Batches, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.parsed import filter_for
 from harness.metadata.filters.predicate import Filter

@@ -11,11 +11,12 @@ import typer
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_batch import Many, QueryDialect, finish, namespace
 from harness.cli.diff_many import compare_files, compare_namespaces
-from harness.cli.diff_request import ENGINES, Request, Side, pair, pair_of_engines, pair_of_moments, start
+from harness.cli.diff_request import ENGINES, Request, Side, pair, pair_of_engines, pair_of_moments
 from harness.cli.name_lists import names
 from harness.cli.relaxing import Relaxing
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import Source
+from harness.engines.registry import start_engines
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -151,7 +152,7 @@ def diff(
         right = left if other is None else sources[1] or opening.open(other, trust, reading)
         sides = (_at(left, moments[0]), _at(right, moments[1]))
     with terminal.progress("comparing"):
-        start(tuple(engine for engine, source in zip(request.engines, sources, strict=True) if source is None))
+        start_engines(engine for engine, source in zip(request.engines, sources, strict=True) if source is None)
         found = request.compare(*sides) if queries is None else request.compare_queries(queries, *sides)
     for side in (found.left, found.right):
         if side.error is not None:

@@ -13,11 +13,12 @@ import typer
 import harness
 from harness.cli import options, terminal
 from harness.cli.diff_batch import Many, Namespace, Progress, bound_tables, compare_all
-from harness.cli.diff_request import ENGINES, Request, pair_of_engines, start
+from harness.cli.diff_request import ENGINES, Request, pair_of_engines
 from harness.cli.name_lists import names
 from harness.cli.relaxing import Relaxing
 from harness.differ.batch import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.differ.relaxations import Relaxations
+from harness.engines.registry import start_engines
 from harness.errors import HarnessError
 from harness.metadata.catalogs.catalog import Name, written
 
@@ -128,7 +129,7 @@ def compare_files(
     queries = read_queries(files, names(keys, "--keys") or (), relaxing)
     with terminal.progress("reading metadata"):
         tables = bound_tables(many.table or (), lambda text: open_(text).snapshot())
-    start(pair_)
+    start_engines(pair_)
     run = QueryRun(engines=pair_, tables=tables, dialect=many.dialect.value, max_rows=max_rows)
     entries = []
     for query in queries:
@@ -146,7 +147,7 @@ def compare_namespaces(
     Raises:
         RequestError: what is done cannot be kept.
     """
-    start(request.engines)
+    start_engines(request.engines)
 
     def compare(name: str, left: Name, right: Name) -> tuple[str, Callable[[], BatchEntry]]:
         try:

@@ -12,7 +12,6 @@ from harness.cli import options
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import Source
-from harness.engines.registry import find_engine
 from harness.snapshot import Snapshot, called
 
 ENGINES = "duckdb,spark"
@@ -116,16 +115,3 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             raise typer.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )
-
-
-def start(engines: tuple[str, ...]) -> None:
-    """Make sure that the engines are there, because one that is missing says nothing about the table.
-
-    Raises:
-        RequestError: there is no such engine, or it, or Java, is not installed.
-        EngineError: Spark does not start.
-    """
-    for name in dict.fromkeys(engines):
-        find_engine(name)
-    if "spark" in engines:
-        harness.spark_session()

@@ -33,7 +33,7 @@ def sql(
     output_file: row_options.OutputFile = None,
     max_rows: row_options.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
-    engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb or spark.")] = "duckdb",
+    engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
     *,
     context: typer.Context,
     selector: options.Selector,
@@ -83,15 +83,16 @@ def sql(
 
 
 def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> Rows:
-    """The rows of the query, which is planned now and run when they are asked for.
+    """The rows of the query, which is planned now and on DuckDB run when they are asked for.
 
     Raises:
-        RequestError: the engine is another than DuckDB.
+        RequestError: the engine takes no such queries.
         EngineError: DuckDB refuses the query; or, once rows are asked for, fails on one.
         MissingFileError: likewise, a file went since the query was planned.
         HarnessError: see `harness.sql`.
     """
     import duckdb
+    import pyarrow as pa
 
     from harness.engines.duckdb.instance import cursor
 
@@ -100,7 +101,9 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
         return gone or engine_error(error)
 
     try:
-        result = harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect, connection=cursor())
+        if engine != "duckdb":
+            return Rows.of(pa.table(harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect)))
+        result = harness.queries.sql.run_query(query, tables, dialect=dialect, connection=cursor())
         return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 
 from harness.cli.rows import Rows
 from harness.differ.spark_types import logical
+from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error
-from harness.engines.spark.frames import conform
 from harness.queries.sql import run_query
 
 

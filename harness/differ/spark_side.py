@@ -34,8 +34,8 @@ from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
 from harness.differ.sides import HASH_PREFIX, MOST_REPEATED, Buckets, Hashing, Some, Sums
 from harness.differ.storage_types import carried
+from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
-from harness.engines.spark.frames import conform
 from harness.engines.spark.gateway import Gateway, has_gateway
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from harness.engines import sqltext
 from harness.engines.data_files import FileName, check_file, columnless_rows, look_at
-from harness.engines.duckdb.files import DuckDBFiles, is_of_storage, said
-from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, connect, is_given_up
+from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.metadata.files.parquet_counts import Contradiction, check_counts, is_usual

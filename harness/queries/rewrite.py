@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Literal
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -98,7 +97,7 @@ def rewrite(
     tables: Mapping[str, Schema],
     dialect: str = "duckdb",
     *,
-    into: Literal["duckdb", "spark"] = "duckdb",
+    into: str = "duckdb",
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
     now: Callable[[], Now] | None = None,
@@ -141,7 +140,7 @@ def rewrite_statement(
     bound: Mapping[Name, str],
     tables: Mapping[str, Schema],
     *,
-    into: Literal["duckdb", "spark"] = "duckdb",
+    into: str = "duckdb",
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
     now: Callable[[], Now] | None = None,
@@ -171,7 +170,7 @@ def rewrite_statement(
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
     mentions = _Mentions.of(tree, text)
     made = []
-    quote = _QUOTES[into]
+    quote = _QUOTES.get(into, quoted)
     for reference, view, is_renamed in zip(found, views, renamed, strict=True):
         other = about.get(reference.name)
         schema = tables[bound[reference.name]] if other is None else other.schema
@@ -305,10 +304,8 @@ class _Mentions:
 # Putting views in their place.
 
 
-_QUOTES: dict[str, Callable[[str], str]] = {
-    "duckdb": quoted,
-    "spark": lambda name: "`" + name.replace("`", "``") + "`",
-}
+_QUOTES: dict[str, Callable[[str], str]] = {"spark": lambda name: "`" + name.replace("`", "``") + "`"}
+"""How dialects quote names, other than DuckDB does."""
 
 
 def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:

@@ -15,8 +15,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.file_groups import Pooled
-from harness.engines.key_sets import KeySet, key_roots
-from harness.engines.spark.equality import EqualityLowering, key_columns
+from harness.engines.spark.deletes import EqualityLowering, key_columns
+from harness.engines.union_arms import KeySet, key_roots
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType, Type
 from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, ScanPlan
 from harness.storage.stores import Storage

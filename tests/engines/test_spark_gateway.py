@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 import harness
-from harness.engines.spark import frames as engine
+from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import DiskFile, Gateway
 from harness.engines.spark.looks import Found, decode

@@ -28,8 +28,7 @@ from harness.engines.column_values import (
 from harness.engines.data_files import FileName
 from harness.engines.duckdb.columns import FileTable, Translation
 from harness.engines.file_groups import FileGroup, Pooled, ScanFile, Scope
-from harness.engines.key_sets import scopes
-from harness.engines.union_arms import PlannedFiles, UnionArm
+from harness.engines.union_arms import PlannedFiles, UnionArm, scopes
 from harness.errors import SchemaMismatchError
 from harness.metadata.model.file_schema import STORED_STRUCT
 from harness.metadata.model.schema import (

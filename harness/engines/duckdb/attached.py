@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from harness.engines import sqltext
 from harness.engines.duckdb.lowering import Use
-from harness.engines.duckdb.registrations import Registrations
-from harness.engines.duckdb.relations import about, lowered
+from harness.engines.duckdb.relations import Registrations, about, lowered
 from harness.errors import RequestError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass

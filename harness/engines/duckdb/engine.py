@@ -27,15 +27,22 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from harness.engines.batches import Batches, Context
-from harness.engines.duckdb import attached, registrations
+from harness.engines.column_values import conform_batch, conformed
+from harness.engines.duckdb import attached, relations
 from harness.engines.duckdb.attached import attach
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import connect, cursor, interruptions
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.queries import columns_of, filled, moment, query, query_text, syntax_trees
-from harness.engines.duckdb.registrations import registrar
-from harness.engines.duckdb.relations import about, conform_batch, conformed, register, relation, to_arrow, zoned
+from harness.engines.duckdb.relations import (
+    about,
+    register,
+    registrar,
+    relation,
+    to_arrow,
+    zoned,
+)
+from harness.engines.registry import Batches, Context
 from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
 
@@ -67,7 +74,7 @@ __all__ = [
 def release(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away views that were attached, and what other reads have left, but for what the user's own views need."""
     attached.detach(connection)
-    registrations.release(connection)
+    relations.release(connection)
 
 
 # A relation's rows as a stream that tells why it ended.

@@ -9,8 +9,7 @@ from pathlib import Path
 import duckdb
 
 from harness.engines.data_files import FileName, columnless_rows
-from harness.engines.duckdb.files import DuckDBFiles, is_of_storage, said
-from harness.engines.duckdb.instance import connect, is_given_up
+from harness.engines.duckdb.instance import DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.engines.duckdb.scans import read_parquet
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -37,10 +37,8 @@ from pyroaring import BitMap64
 
 from harness.engines import sqltext
 from harness.engines.duckdb.columns import FileTable, Translation
-from harness.engines.duckdb.equality import EqualityLowering, Match
-from harness.engines.duckdb.scans import GroupScan, Scanner
-from harness.engines.sqltext import columns_to_read
-from harness.engines.union_arms import DELETED, UnionArm, union_arms, with_enough
+from harness.engines.duckdb.scans import EqualityLowering, GroupScan, Match, Scanner
+from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, union_arms, with_enough
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -15,9 +15,8 @@ from harness.engines import sqltext
 from harness.engines.duckdb.failures import file_failure
 from harness.engines.duckdb.instance import cursor, is_given_up
 from harness.engines.duckdb.lowering import Use
-from harness.engines.duckdb.registrations import Registrations, registrar
-from harness.engines.duckdb.relations import about, lowered
-from harness.engines.sqltext import refuse_same_names
+from harness.engines.duckdb.relations import Registrations, about, lowered, registrar
+from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.rewritten import Now

@@ -26,7 +26,7 @@ import duckdb
 import fsspec
 
 from harness.engines import sqltext
-from harness.engines.duckdb.files import marked, physical
+from harness.engines.duckdb.instance import marked, physical
 from harness.errors import StorageError
 from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage

@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
-from harness.engines.data_files import FileName, check_file
+from harness.engines.data_files import FileName, check_file, load, load_parquet, with_canonical_geometries
 from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.model.arrow_values import child_types, children_of, with_children
 from harness.metadata.model.schema import Field

@@ -29,6 +29,7 @@ from harness.engines.column_values import (
     StoredColumn,
     StoredOr,
     Uniform,
+    as_arrow,
 )
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.engines.spark.types import natural, storage_type
@@ -55,7 +56,6 @@ from harness.metadata.model.schema import (
     Type,
     UuidType,
     VariantType,
-    arrow_type,
     children,
 )
 from harness.metadata.plan.projection import Stored, is_identity
@@ -144,13 +144,11 @@ def storable(values: Sequence[Any], type_: Type) -> tuple[pa.Array, Callable[[Co
         case IntegerType(bits=8 | 16):
             return pa.array(values, pa.int32()), lambda column: column.cast(storage_type(type_))
         case BooleanType() | IntegerType() | FloatType() | StringType() | DecimalType():
-            return pa.array(values, arrow_type(type_)), _unchanged
-        case DateType():
-            return pa.array(values, pa.int32()).cast(pa.date32()), _unchanged
+            return as_arrow(values, type_), _unchanged
         case TimeType() | TimestampType(unit="ns"):
             return pa.array(values, pa.int64()), _unchanged
-        case TimestampType(utc=utc):
-            return pa.array(values, pa.int64()).cast(pa.timestamp("us", "UTC" if utc else None)), _unchanged
+        case DateType() | TimestampType():
+            return as_arrow(values, type_), _unchanged
         case UuidType():
             return pa.array([None if v is None else _uuid_text(v) for v in values], pa.string()), _unchanged
         case FixedType() | BinaryType() | GeometryType() | GeographyType():

@@ -23,10 +23,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
+from harness.engines.spark.deletes import with_flags
 from harness.engines.spark.gateway import OPTIONS, FileFormat, Gateway, check_readable, has_gateway, location
 from harness.engines.spark.planned_source import PlannedSource
-from harness.engines.spark.positions import with_flags
-from harness.engines.spark.user_settings import are_distinct, check_nested, failure, levels, require
+from harness.engines.spark.session import are_distinct, check_nested, failure, levels, require
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import (

@@ -1,30 +1,33 @@
-"""What must be known of files before their rows are read, found out by executors: the driver opens none of them.
+"""Looks at files by executors, before their rows are read: the driver opens none of them.
 
-Footers of Parquet and ORC files are fetched by jobs of the JVM, which need nothing on the executors but Spark
-(`footer_job`); Avro files, and files that Hadoop cannot open by their names or stores, are looked at by a job in
-Python, as their rows are read. A file that cannot be read fails whoever reads its rows, and not who asks for a frame
-that it is a part of.
+Jobs of the JVM fetch the footers of Parquet and ORC files, and need nothing on the executors but Spark. A job in Python
+looks at Avro files, and at files that Hadoop cannot open by their names or stores. A file that cannot be read fails
+whoever reads its rows, and not who asks for a frame that the file is a part of.
+
+A fetched footer becomes an image, a file of this process that holds nothing else. DuckDB reads it, as every footer.
 """
 
 from __future__ import annotations
 
 import enum
 import pickle
+import shutil
 import struct
+import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 
 from harness.engines.data_files import FileName, check_magic, missing_file
-from harness.engines.direct_looks import DirectLooks
-from harness.engines.duckdb.files import DuckDBFiles
-from harness.engines.duckdb.instance import cursor
-from harness.engines.file_groups import Opened, ScanFile
-from harness.engines.footers import codecs
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.file_groups import DirectLooks, Opened, ScanFile, check_partition_values
+from harness.engines.footers import FOOTER, Footer, codecs, failing_on, is_dated, legacy_files, read_footers
 from harness.engines.spark.executor_python import unwrap
-from harness.engines.spark.footer_images import FooterImages, Image
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.heads import Ends, Head, HeadReader, read_head, read_orc_traits
@@ -34,6 +37,107 @@ from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
+
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The footer of a file, at `path`. is_part: whether row groups are left out, and places are not in it."""
+
+    file: FileName
+    path: str
+    is_part: bool
+
+    @property
+    def name(self) -> FileName:
+        """The image as a file to be read."""
+        return FileName(self.path, self.path)
+
+
+class _Scratch:
+    """A directory that goes when nobody holds this."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="harness-footers-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FooterImages:
+    """Images of footers, for as long as this is held."""
+
+    plan: ScanPlan
+    _scratch: _Scratch = field(default_factory=_Scratch)
+    _numbers: count[int] = field(default_factory=count)
+    _access: DuckDBFiles = field(default_factory=lambda: DuckDBFiles(cursor(), Storage()))
+
+    def of_footer(self, file: FileName, footer: bytes) -> Image:
+        """The image of a file by a part of its footer, whose counts were looked at."""
+        path = self._path()
+        path.write_bytes(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        return Image(file, str(path), is_part=True)
+
+    def of_ends(self, file: FileName, head: bytes, tail: bytes, size: int) -> Image:
+        """The image of a file of `size` bytes by how it begins and ends; between the two it has a hole."""
+        path = self._path()
+        with path.open("wb") as stream:
+            stream.write(head)
+            stream.seek(max(0, size - len(tail)))
+            stream.write(tail)
+        return Image(file, str(path), is_part=False)
+
+    def opened(self, images: Sequence[Image]) -> list[Opened]:
+        """What is known of the files, of each for itself."""
+        try:
+            return self._opened(images)
+        except HarnessError as error:
+            if len(images) == 1:
+                return [Opened((), None, fault=self._about(error, images[0]))]
+            return [found for image in images for found in self.opened([image])]
+
+    def is_brotli(self, image: Image) -> bool:
+        """Whether pages of the first row group are in that codec."""
+        return "BROTLI" in codecs(self._access, [image.path])
+
+    def check_partition_values(
+        self, image: Image, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]
+    ) -> None:
+        """As `file_groups.Looks` says. `image`: of that file."""
+        table = self.plan.table
+        try:
+            with failing_on([image.name], self._access.storage, table=table, doing=FOOTER):
+                check_partition_values(self._access, image.name, fields, sources, file.constants, table=table)
+        except HarnessError as error:
+            raise self._about(error, image) from error
+
+    def _opened(self, images: Sequence[Image]) -> list[Opened]:
+        footers = self._footers(images)
+        legacy: dict[str, frozenset[str]] = {}
+        if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            found = {image.path: footers[image.path] for image in images}
+            doubtful = [path for path, footer in found.items() if footer.may_be_legacy and is_dated(footer.schema)]
+            with failing_on([image.name for image in images], Storage(), table=self.plan.table, doing=FOOTER):
+                legacy = legacy_files(self._access, doubtful)
+        pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
+        return [Opened(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
+
+    def _footers(self, images: Sequence[Image]) -> dict[str, Footer]:
+        found: dict[str, Footer] = {}
+        for is_part in (True, False):
+            names = [image.name for image in images if image.is_part is is_part]
+            found |= read_footers(self._access, names, table=self.plan.table, are_images=is_part)
+        return found
+
+    def _about(self, error: HarnessError, image: Image) -> HarnessError:
+        """The error as one about the file, of which the image is not known to anybody."""
+        error.message = error.message.replace(image.path, image.file.physical)
+        error.file = str(image.file)
+        return error
+
+    def _path(self) -> Path:
+        return self._scratch.path / f"{next(self._numbers)}.parquet"
+
 
 # The ends of Parquet and ORC files, as executors found them: the result of a `java/FooterJob.java`, decoded.
 #
@@ -107,7 +211,7 @@ def _texts(result: bytes, at: int) -> tuple[list[Text], int]:
     return texts, at
 
 
-_MAGIC = 4
+_MAGIC_BYTES = 4
 _MAX_TASKS = 64
 _DENIED, _IRREGULAR, _FAILED = "D", "R", "S"
 _FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
@@ -223,7 +327,7 @@ class ExecutorLooks:
         data = look.text.data
         if look.found is Found.PARSED:
             return self.images.of_footer(file, data)
-        return self.images.of_ends(file, data[:_MAGIC], data[_MAGIC:], look.size)
+        return self.images.of_ends(file, data[:_MAGIC_BYTES], data[_MAGIC_BYTES:], look.size)
 
     def _look_at_orc(self, files: Sequence[ScanFile]) -> list[ScanFile]:
         """Looks at ORC files; gives back those that the JVM has no access to."""
@@ -247,7 +351,7 @@ class ExecutorLooks:
         assert look.text is not None
         path, named, ends = file.name.physical, str(file.name), look.text.data
         try:
-            check_magic(file.name, ends[:_MAGIC], table=self.plan.table)
+            check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
             # What lies between head and footer is not missed: all places in a footer count from the file's end.
             self._opened[path] = Opened(*schema_of_orc(BytesIO(ends), file=named))
             self._orc[path] = orc_traits(BytesIO(ends), file=named)
@@ -295,9 +399,8 @@ def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:
     return missing_file(file, _FAULTS.get(told), table=table)
 
 
-# What must be known of files before their rows are read, found out by this process: where it cannot reach the JVM.
-#
-# That is the client of Spark Connect, which has the files' paths and no way to run a job without harness on the server.
+# Looks by this process, where it cannot reach the JVM: the client of Spark Connect has the files' paths, and no way to
+# run a job without harness on the server.
 
 
 _MOST_FOOTERS = 64
@@ -314,7 +417,7 @@ def client_looks(plan: ScanPlan) -> DirectLooks:
 
 @dataclass(frozen=True, slots=True)
 class ClientTraits:
-    """What footers say beside the schema; see `harness.engines.spark.native_reads.FileTraits`."""
+    """What footers say beside the schema; see `harness.engines.spark.arrow_scan.FileTraits`."""
 
     storage: Storage
 

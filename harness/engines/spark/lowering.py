@@ -23,22 +23,27 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructField, StructType
 
 from harness.engines.column_values import constant
-from harness.engines.direct_looks import DirectLooks
-from harness.engines.file_groups import Inspector, ScanFile
-from harness.engines.key_sets import KeySet, delete_files, deleted_keys, key_roots
+from harness.engines.file_groups import DirectLooks, Inspector, ScanFile
 from harness.engines.spark.arrow_worker import told
 from harness.engines.spark.columns import FileConstants, Translation
 from harness.engines.spark.connect import PlainPaths, Reader, reader_for
-from harness.engines.spark.equality import EqualityLowering, key_columns
+from harness.engines.spark.deletes import EqualityLowering, key_columns
 from harness.engines.spark.file_bounds import FileBounds
-from harness.engines.spark.footer_images import FooterImages
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedReads
-from harness.engines.spark.looks import ExecutorLooks, client_looks
+from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
 from harness.engines.spark.scans import GroupScan
+from harness.engines.spark.session import check_session
 from harness.engines.spark.types import storage_type
-from harness.engines.spark.user_settings import check_session
-from harness.engines.sqltext import columns_to_read
-from harness.engines.union_arms import DELETED, UnionArm, union_arms
+from harness.engines.union_arms import (
+    DELETED,
+    KeySet,
+    UnionArm,
+    columns_to_read,
+    delete_files,
+    deleted_keys,
+    key_roots,
+    union_arms,
+)
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan

@@ -16,20 +16,18 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
-from harness.engines.direct_looks import DirectLooks
-from harness.engines.file_groups import FileGroup, ScanFile
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed
+from harness.engines.file_groups import DirectLooks, FileGroup, ScanFile
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
 from harness.engines.spark.columns import FileConstants, Translation
 from harness.engines.spark.connect import PlainPaths, Reader
+from harness.engines.spark.deletes import encode, is_marked, unmarked
 from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.gateway import FileFormat, Gateway, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.looks import ClientTraits, ExecutorLooks
-from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.planned_source import PlannedSource
-from harness.engines.spark.positions import encode, is_marked, unmarked
+from harness.engines.spark.session import tells_apart
 from harness.engines.spark.types import natural
-from harness.engines.spark.user_settings import tells_apart
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.plan.projection import PhysicalField
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -35,7 +35,7 @@ __all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
 #             return mine.scan(table.metadata_path).to_arrow()
 #
 # `harness run --engine my_module:Engine` runs it; a package that declares it as an entry point of the group
-# `harness.engines` makes it known by that entry point's name. Either way it runs in a process of its own (see
+# `harness.readers` makes it known by that entry point's name. Either way it runs in a process of its own (see
 # `harness.testing.conformance.workers`), so that it may crash or hang. An engine that cannot live beside harness's
 # own packages # is a script instead, which imports nothing of harness and runs in another interpreter, see
 # `harness.testing.conformance.worker`.
@@ -106,7 +106,6 @@ class ReaderUnderTest(Protocol):
 
 
 ORACLE = "oracle"
-NAMES = ("duckdb", "spark", ORACLE)
 
 
 @dataclass(frozen=True, slots=True)

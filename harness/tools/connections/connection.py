@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.files import said
 from harness.engines.duckdb.instance import connect as new_instance
-from harness.engines.duckdb.instance import tracked
+from harness.engines.duckdb.instance import said, tracked
 from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name
