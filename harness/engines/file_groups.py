@@ -12,10 +12,11 @@ from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
 import duckdb
+import pyarrow as pa
 
 from harness.engines import sqltext
-from harness.engines.data_files import FileName
-from harness.engines.duckdb.instance import DuckDBFiles
+from harness.engines.data_files import FileName, load, load_parquet, with_canonical_geometries
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, is_dated, legacy_files, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.model.schema import (
@@ -401,15 +402,17 @@ def _contradicts(
 
 @dataclass(frozen=True, slots=True)
 class DirectLooks:
-    """Opens the files of a plan, Parquet footers many in one call.
+    """Opens the files of a plan, Parquet footers many in one call; other files are read as a whole, and kept.
 
     access: opens the files for DuckDB, which reads footers; no rows are read.
-    open_other: opens a file that is not Parquet; raises HarnessError naming the file.
+    open_other: opens a file that is not Parquet without its rows; raises HarnessError naming the file. None: `rows` are
+        asked for.
     """
 
     access: DuckDBFiles
     plan: ScanPlan
-    open_other: Callable[[ScanFile], Opened]
+    open_other: Callable[[ScanFile], Opened] | None = None
+    _loaded: dict[str, pa.Table] = field(default_factory=dict)
     _footers: dict[str, Footer] = field(default_factory=dict)
     _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
     _converted: set[str] = field(default_factory=set)
@@ -434,12 +437,36 @@ class DirectLooks:
     def opened(self, file: ScanFile) -> Opened:
         """What is known of a file; a Parquet file was prefetched."""
         if file.format != "parquet":
-            return self.open_other(file)
+            return self._load(file) if self.open_other is None else self.open_other(file)
         path = file.name.physical
         footer = self._footers[path]
         legacy = self._legacy.get(path, frozenset())
         converted = path in self._converted
         return Opened(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
+
+    def _load(self, file: ScanFile) -> Opened:
+        schema, rows = load(file.name, file.format, self.plan.storage, table=self.plan.table)
+        self._loaded[file.name.physical] = rows
+        return Opened(schema, rows.num_rows)
+
+    def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[Field]) -> pa.Table:
+        """All rows of a file in physical order, its columns by place; variants are JSON text (iceberg 6.15).
+
+        Args:
+            file: one of the group.
+            fields: what the group's sources are the sources of.
+
+        Raises:
+            CorruptFileError: the file or a value cannot be decoded.
+            LimitError: it has more rows than are read at once.
+        """
+        if group.format == "parquet":
+            rows = load_parquet(
+                file.name, group.schema, fields, group.sources, self.plan.storage, table=self.plan.table
+            )
+        else:
+            rows = self._loaded[file.name.physical]
+        return with_canonical_geometries(rows, fields, group.sources, file=file.name, table=self.plan.table)
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
         """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
@@ -451,3 +478,8 @@ class DirectLooks:
         table = self.plan.table
         with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):
             check_partition_values(self.access, file.name, fields, sources, file.constants, table=table)
+
+
+def looks_here(plan: ScanPlan) -> DirectLooks:
+    """Looks at the files of a plan from this process, for an engine that reads them here."""
+    return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan)

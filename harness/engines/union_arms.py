@@ -24,7 +24,7 @@ from harness.engines.column_values import (
 )
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import FileGroup, Inspector, Looks, Pooled, ScanFile, Scope, Split
-from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError
+from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
 from harness.metadata.model.schema import (
     METADATA,
     Field,
@@ -463,9 +463,11 @@ def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
     for path, f in walk(columns):
         if isinstance(f.type, OpaqueType):
             raise UnsupportedError(
-                f"Cannot read a column of type {f.type.text!r}: harness does not know the type; leave the column out",
+                f"Cannot read column {'.'.join(path)}: its type {f.type.text!r} is not known; leave the column out",
                 cause="UnsupportedType",
-                rule="iceberg 1.22",
+                table=plan.table,
+                field=".".join(path),
+                rule=in_format("iceberg 1.22", plan.format),
             )
         if isinstance(f.type, StructType):
             names = [part.name.lower() for part in f.type.fields]

@@ -153,7 +153,7 @@ def lower(
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
         return Lowered(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
     scanner = Scanner.over(plan, connection, register)
-    plan = with_enough(plan, scanner.inspector.looks)
+    plan = with_enough(plan, scanner.looks)
     lowering = _Lowering(plan, connection, scanner.of(plan), use, columns)
     return Lowered("\nUNION ALL\n".join(lowering.arms()), columns)
 

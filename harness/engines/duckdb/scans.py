@@ -15,10 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from harness.engines import sqltext
-from harness.engines.data_files import geometries, load, load_parquet, variants, with_canonical_geometries
+from harness.engines.data_files import geometries, variants
 from harness.engines.duckdb.columns import Exposed, FileTable, Translation, exposed, guarded
 from harness.engines.duckdb.instance import DuckDBFiles
-from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Opened, Pooled, ScanFile, Scope
+from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Pooled, ScanFile, Scope
 from harness.engines.footers import failing_on
 from harness.engines.union_arms import KeySet, delete_files, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
@@ -55,29 +55,21 @@ class GroupScan:
 class Scanner:
     """Opens the files of a plan on one connection.
 
-    access: how SQL there calls them.
+    looks: knows how SQL there calls them.
     register: puts an Arrow table where SQL can read it, and returns its name there.
     """
 
-    access: DuckDBFiles
+    looks: DirectLooks
     plan: ScanPlan
     register: Callable[[pa.Table], str]
     inspector: Inspector
-    _tables: dict[str, pa.Table]
     _columns: dict[int, list[Exposed]] = field(default_factory=dict)
 
     @staticmethod
     def over(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]) -> Scanner:
         """A scanner of the plan's files; opens none yet."""
-        tables: dict[str, pa.Table] = {}
-
-        def open_other(file: ScanFile) -> Opened:
-            schema, rows = load(file.name, file.format, plan.storage, table=plan.table)
-            tables[file.name.physical] = rows
-            return Opened(schema, rows.num_rows)
-
-        access = DuckDBFiles(connection, plan.storage)
-        return Scanner(access, plan, register, Inspector(DirectLooks(access, plan, open_other), plan), tables)
+        looks = DirectLooks(DuckDBFiles(connection, plan.storage), plan)
+        return Scanner(looks, plan, register, Inspector(looks, plan))
 
     def of(self, plan: ScanPlan) -> Scanner:
         """The same for a plan of some of the files; what was looked at stays known."""
@@ -102,7 +94,7 @@ class Scanner:
             physical = tuple(file.name.physical for file in files)
             relation, sample = self.read_parquet(physical), self.read_parquet(physical[:1])
         else:
-            tables = [self._rows(file, group, fields) for file in files]
+            tables = [self.looks.rows(file, group, fields) for file in files]
             rows = tuple(table.num_rows for table in tables)
             relation = sample = _unfiltered(self.register(_stacked(tables)))
         if parquet and group.shown is not None:
@@ -118,15 +110,7 @@ class Scanner:
 
     def read_parquet(self, physical: Sequence[str]) -> str:
         """The FROM item that reads these files, in this order of `file_index`."""
-        return read_parquet(self.access.listed(physical))
-
-    def _rows(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> pa.Table:
-        plan, sources = self.plan, group.sources
-        if group.format != "parquet":
-            rows = self._tables[file.name.physical]
-        else:
-            rows = load_parquet(file.name, group.schema, fields, sources, plan.storage, table=plan.table)
-        return with_canonical_geometries(rows, fields, sources, file=file.name, table=plan.table)
+        return read_parquet(self.looks.access.listed(physical))
 
     def _cached(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         if id(schema) not in self._columns:
@@ -136,7 +120,7 @@ class Scanner:
     def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         """How DuckDB shows the columns: by position, because it renames the second of two names equal but for case."""
         with failing_on([file.name], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
-            bound = self.access.connection.sql(f"SELECT * FROM {relation}")
+            bound = self.looks.access.connection.sql(f"SELECT * FROM {relation}")
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
         shown = columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
         for physical, seen in zip(schema, shown, strict=True):
