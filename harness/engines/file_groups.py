@@ -104,7 +104,7 @@ class FileGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class KnownFile:
     """What is known of a file before its rows are read.
 
     rows: None, where only reading tells.
@@ -130,7 +130,7 @@ class Looks(Protocol):
             HarnessError: naming a file that cannot be read.
         """
 
-    def opened(self, file: ScanFile) -> Opened:
+    def opened(self, file: ScanFile) -> KnownFile:
         """What is known of a file that was prefetched. Raises as `prefetch`."""
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
@@ -184,7 +184,7 @@ class Inspector:
         if group.format == "parquet" and group.faults is None:
             self.looks.check_partition_values(file, fields, group.sources)
 
-    def _open(self, file: ScanFile) -> Opened:
+    def _open(self, file: ScanFile) -> KnownFile:
         found = self.looks.opened(file)
         schema = self._shared(found.schema)
         return found if schema is found.schema else replace(found, schema=schema)
@@ -198,7 +198,7 @@ class Inspector:
         return met[1]
 
     def _group(
-        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[Opened], fields: tuple[Field, ...]
+        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[KnownFile], fields: tuple[Field, ...]
     ) -> FileGroup:
         first, found = files[members[0]], opened[members[0]]
         schema = found.schema
@@ -243,7 +243,7 @@ class Inspector:
                 f"{self.plan.table} has no name mapping [iceberg 5.6]"
             )
 
-    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[Opened]) -> None:
+    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[KnownFile]) -> None:
         """Where rows do not depend on a recorded count, all are read; whoever made the plan trusts no count alone."""
         pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
         wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
@@ -256,7 +256,7 @@ class Inspector:
             )
 
     def _warn_of_strangers(
-        self, files: Sequence[ScanFile], opened: Sequence[Opened], groups: Iterable[Sequence[int]]
+        self, files: Sequence[ScanFile], opened: Sequence[KnownFile], groups: Iterable[Sequence[int]]
     ) -> None:
         """Tells of files that have no column of the table, once.
 
@@ -293,7 +293,7 @@ class Inspector:
             raise distrusted(sentence, self.plan.table)
         warn(sentence)
 
-    def _check_rows(self, file: ScanFile, found: Opened) -> None:
+    def _check_rows(self, file: ScanFile, found: KnownFile) -> None:
         expected = file.exact_rows if found.schema else file.recorded_rows
         if found.rows is not None and expected is not None and expected != found.rows:
             raise wrong_count(file, found.rows, expected, self.plan.table)
@@ -411,7 +411,7 @@ class DirectLooks:
 
     access: DuckDBFiles
     plan: ScanPlan
-    open_other: Callable[[ScanFile], Opened] | None = None
+    open_other: Callable[[ScanFile], KnownFile] | None = None
     _loaded: dict[str, pa.Table] = field(default_factory=dict)
     _footers: dict[str, Footer] = field(default_factory=dict)
     _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -434,7 +434,7 @@ class DirectLooks:
                 doubtful = [path for path, footer in dated.items() if footer.may_be_legacy and is_dated(footer.schema)]
                 self._legacy.update(legacy_files(self.access, doubtful))
 
-    def opened(self, file: ScanFile) -> Opened:
+    def opened(self, file: ScanFile) -> KnownFile:
         """What is known of a file; a Parquet file was prefetched."""
         if file.format != "parquet":
             return self._load(file) if self.open_other is None else self.open_other(file)
@@ -442,12 +442,12 @@ class DirectLooks:
         footer = self._footers[path]
         legacy = self._legacy.get(path, frozenset())
         converted = path in self._converted
-        return Opened(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
+        return KnownFile(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
 
-    def _load(self, file: ScanFile) -> Opened:
+    def _load(self, file: ScanFile) -> KnownFile:
         schema, rows = load(file.name, file.format, self.plan.storage, table=self.plan.table)
         self._loaded[file.name.physical] = rows
-        return Opened(schema, rows.num_rows)
+        return KnownFile(schema, rows.num_rows)
 
     def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[Field]) -> pa.Table:
         """All rows of a file in physical order, its columns by place; variants are JSON text (iceberg 6.15).

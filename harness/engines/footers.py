@@ -199,14 +199,14 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
 
 
 @dataclass(frozen=True, slots=True)
-class _Schema:
+class _KnownSchema:
     """What a footer's schema says: the columns, and `shown` of `Footer`."""
 
     columns: PhysicalSchema
     shown: tuple[str, ...] | None
 
 
-_schemas: dict[bytes, _Schema] = {}
+_schemas: dict[bytes, _KnownSchema] = {}
 """Schemas by the bytes that they were parsed from, in any file of this process."""
 _MOST_SCHEMAS = 1024
 
@@ -319,7 +319,7 @@ _MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 
-def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _Schema]:
+def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
     if not physical:
         return {}
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
@@ -330,7 +330,7 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _Schema]:
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: _Schema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
+    return {path: _KnownSchema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
 
 
 def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:

@@ -249,7 +249,7 @@ Context = Callable[[], AbstractContextManager[None]]
 """What is entered around each step of a read, to say more of its errors."""
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """Where batches come from."""
 
     def read(self) -> pa.RecordBatch | None:
@@ -273,9 +273,9 @@ class Batches(Iterator["pa.RecordBatch"]):
         schema: of every batch.
     """
 
-    def __init__(self, schema: pa.Schema, source: Source, context: Context) -> None:
+    def __init__(self, schema: pa.Schema, source: BatchSource, context: Context) -> None:
         self.schema = schema
-        self._source: Source | None = source
+        self._source: BatchSource | None = source
         self._context = context
 
     def __next__(self) -> pa.RecordBatch:

@@ -56,7 +56,7 @@ _METADATA_IDS = frozenset(f.id for f in METADATA.values())
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFiles:
+class FilesByOrdinal:
     """The columns of `ScanPlan.files` as Python values, by ordinal."""
 
     path: list[str]
@@ -72,10 +72,10 @@ class PlannedFiles:
     partitions: tuple[Partition, ...]
 
     @staticmethod
-    def of(plan: ScanPlan) -> PlannedFiles:
+    def of(plan: ScanPlan) -> FilesByOrdinal:
         """The files of a plan."""
         columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
-        return PlannedFiles(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
+        return FilesByOrdinal(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.path)))
@@ -113,7 +113,7 @@ class UnionArm:
     """
 
     plan: ScanPlan
-    planned: PlannedFiles
+    planned: FilesByOrdinal
     columns: tuple[Field, ...]
     roots: tuple[Field, ...]
     fields: tuple[Field, ...]
@@ -127,7 +127,7 @@ class UnionArm:
         return self.group.split[0]
 
     @property
-    def flags_deleted(self) -> bool:
+    def shows_deleted(self) -> bool:
         """Whether the arm yields all rows, and says of each whether it is deleted."""
         return any(f.id == DELETED for f in self.columns)
 
@@ -232,7 +232,7 @@ def union_arms(
         MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
             at fault.
     """
-    planned = PlannedFiles.of(plan)
+    planned = FilesByOrdinal.of(plan)
     loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
     deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
     shows_ids, by_set = any(f.id == METADATA["_row_id"].id for f in columns), scopes(plan)
@@ -289,7 +289,7 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
 def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
     """The rows that certainly are in the files of these ordinals."""
     part = plan.files.slice(start, end - start)
-    planned = PlannedFiles.of(replace(plan, files=part))
+    planned = FilesByOrdinal.of(replace(plan, files=part))
     counted = [i for i in planned if planned.format[i] == "parquet" and not plan.delete_sets[planned.delete_set[i]]]
     files = [planned.scan_file(i, (None, False), exact=False) for i in counted]
     looks.prefetch(files)

@@ -930,8 +930,8 @@ FAULTS = (
     Fault(
         "rows are numbered after the filter",
         "engines/duckdb/scans.py",
-        "        return read_parquet(self.access.listed(physical))\n",
-        "        read = read_parquet(self.access.listed(physical))\n"
+        "        return read_parquet(self.looks.access.listed(physical))\n",
+        "        read = read_parquet(self.looks.access.listed(physical))\n"
         "        if self.plan.filter is None:\n            return read\n"
         '        kept = f"(SELECT *, file_index, file_row_number AS n FROM {read}) WHERE {self.plan.filter.sql}"\n'
         '        number = "row_number() OVER (PARTITION BY file_index ORDER BY n) - 1 AS file_row_number"\n'

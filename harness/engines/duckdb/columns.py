@@ -133,7 +133,7 @@ class FileTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
+class SqlTranslation:
     """The expressions of values over one relation `f` and its file table `g`.
 
     shown: how DuckDB shows the top-level columns of the files, in their order.

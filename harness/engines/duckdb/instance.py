@@ -297,7 +297,7 @@ def physical(name: str) -> str:
 
 
 def is_of_storage(reason: str) -> bool:
-    """Whether what DuckDB says is a StorageError of `PlannedFiles`, of which it keeps the text alone."""
+    """Whether what DuckDB says is a StorageError of `StoreFiles`, of which it keeps the text alone."""
     return reason.startswith("StorageError: ")
 
 

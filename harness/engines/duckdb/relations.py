@@ -102,12 +102,12 @@ def _views(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 def _digest(table: pa.Table) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with pa.ipc.new_stream(_Sink(digest), table.schema) as writer:
+    with pa.ipc.new_stream(_DigestSink(digest), table.schema) as writer:
         writer.write_table(table)
     return digest.hexdigest()
 
 
-class _Sink:
+class _DigestSink:
     """What Arrow needs of an output."""
 
     closed = False

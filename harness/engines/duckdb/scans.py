@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from harness.engines import sqltext
 from harness.engines.data_files import geometries, variants
-from harness.engines.duckdb.columns import Exposed, FileTable, Translation, exposed, guarded
+from harness.engines.duckdb.columns import Exposed, FileTable, SqlTranslation, exposed, guarded
 from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Pooled, ScanFile, Scope
 from harness.engines.footers import failing_on
@@ -36,7 +36,7 @@ _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupScan:
+class RelationScan:
     """The relation that reads a file group, whose members are in the order of their `file_index`.
 
     rows: per member, the physical row count.
@@ -75,7 +75,7 @@ class Scanner:
         """The same for a plan of some of the files; what was looked at stays known."""
         return replace(self, plan=plan, inspector=replace(self.inspector, plan=plan))
 
-    def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> GroupScan:
+    def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> RelationScan:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
 
         Raises:
@@ -86,7 +86,7 @@ class Scanner:
         rows = tuple(count for count in group.rows if count is not None)
         if not schema:
             relation = counted(rows, self.register)
-            return GroupScan(rows=rows, relation=relation, parquet=False, shown=())
+            return RelationScan(rows=rows, relation=relation, parquet=False, shown=())
         # Of a stranger's delete file DuckDB would believe the footer's statistics, and miss keys (1.5, 2.0).
         doubted = self.plan.storage.untrusted and not files[0].is_data
         parquet = group.format == "parquet" and not doubted and not _needs_arrow(group, fields)
@@ -101,7 +101,7 @@ class Scanner:
             shown = [Exposed(column.name, type_) for column, type_ in zip(schema, group.shown, strict=True)]
         else:
             shown = self._cached(sample, schema, first) if parquet else self._shown(sample, schema, first)
-        return GroupScan(
+        return RelationScan(
             rows=rows,
             relation=relation,
             parquet=parquet,
@@ -321,7 +321,7 @@ def padded(relation: str, keys: int, probes: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class EqualityLowering:
+class AntiJoins:
     """The equality deletes of one plan, on one connection.
 
     files: every delete file.
@@ -333,9 +333,9 @@ class EqualityLowering:
     files: tuple[ScanFile, ...]
 
     @staticmethod
-    def of(plan: ScanPlan, scanner: Scanner, register: Callable[[pa.Table], str]) -> EqualityLowering:
+    def of(plan: ScanPlan, scanner: Scanner, register: Callable[[pa.Table], str]) -> AntiJoins:
         """What the plan's equality deletes need; reads nothing yet."""
-        return EqualityLowering(plan, scanner, register, delete_files(plan))
+        return AntiJoins(plan, scanner, register, delete_files(plan))
 
     def matches(self, scope: Scope, roots: Mapping[Field, str], rows: int) -> list[Match]:
         """The deletes that hit an arm, one match per anti join with its rows, `s`.
@@ -399,7 +399,7 @@ class EqualityLowering:
             found = deleted_keys(self.plan, key_set, group, members)
             scan = self.scanner.scan([files[i] for i in group.members], group, key_set.keys)
             rows += sum(scan.rows)
-            translation = Translation(scan.shown, FileTable(len(group.members)))
+            translation = SqlTranslation(scan.shown, FileTable(len(group.members)))
             keys = _keys(key_set, [translation.expression(root) for root in found.roots])
             facts = {"ks": found.sequence_number, "kp": found.partition}
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]

@@ -183,7 +183,7 @@ def _uuid_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
+class ColumnTranslation:
     """The expressions of values over the frame that reads some files.
 
     place: the files' top-level column at a place, typed as `types.natural` says; what the table reads as variant, at

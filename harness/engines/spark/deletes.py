@@ -173,7 +173,7 @@ def key_columns(key_set: KeySet, roots: Sequence[Column]) -> list[Column]:
 
 
 @dataclass(frozen=True, slots=True)
-class EqualityLowering:
+class DeleteJoins:
     """The equality deletes of one plan.
 
     read_keys: reads delete files; called when a arm needs them, once per set of files.

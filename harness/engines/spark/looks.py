@@ -25,7 +25,7 @@ import numpy as np
 
 from harness.engines.data_files import FileName, check_magic, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.file_groups import DirectLooks, Opened, ScanFile, check_partition_values
+from harness.engines.file_groups import DirectLooks, KnownFile, ScanFile, check_partition_values
 from harness.engines.footers import FOOTER, Footer, codecs, failing_on, is_dated, legacy_files, read_footers
 from harness.engines.spark.executor_python import unwrap
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
@@ -87,13 +87,13 @@ class FooterImages:
             stream.write(tail)
         return Image(file, str(path), is_part=False)
 
-    def opened(self, images: Sequence[Image]) -> list[Opened]:
+    def opened(self, images: Sequence[Image]) -> list[KnownFile]:
         """What is known of the files, of each for itself."""
         try:
             return self._opened(images)
         except HarnessError as error:
             if len(images) == 1:
-                return [Opened((), None, fault=self._about(error, images[0]))]
+                return [KnownFile((), None, fault=self._about(error, images[0]))]
             return [found for image in images for found in self.opened([image])]
 
     def is_brotli(self, image: Image) -> bool:
@@ -111,7 +111,7 @@ class FooterImages:
         except HarnessError as error:
             raise self._about(error, image) from error
 
-    def _opened(self, images: Sequence[Image]) -> list[Opened]:
+    def _opened(self, images: Sequence[Image]) -> list[KnownFile]:
         footers = self._footers(images)
         legacy: dict[str, frozenset[str]] = {}
         if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
@@ -120,7 +120,7 @@ class FooterImages:
             with failing_on([image.name for image in images], Storage(), table=self.plan.table, doing=FOOTER):
                 legacy = legacy_files(self._access, doubtful)
         pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
-        return [Opened(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
+        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
 
     def _footers(self, images: Sequence[Image]) -> dict[str, Footer]:
         found: dict[str, Footer] = {}
@@ -151,7 +151,7 @@ _COUNT = struct.Struct(">i")
 _TEXT = struct.Struct(">?i")
 
 
-class Found(enum.IntEnum):
+class Seen(enum.IntEnum):
     """What became of a look at a file."""
 
     PARSED = 0
@@ -176,7 +176,7 @@ class Text:
 class Look:
     """A look at one file. size: in bytes. modified: ms since 1970. rows: by the footer; 0 unless that was parsed."""
 
-    found: Found
+    found: Seen
     size: int
     modified: int
     rows: int
@@ -193,7 +193,7 @@ def decode(result: bytes) -> list[Look]:
         texts, at = _texts(result, at + _COUNT.size + records.nbytes)
         columns = [records[name].tolist() for name in ("kind", "text", "size", "modified", "rows")]
         looks += [
-            Look(Found(kind), size, modified, rows, None if text < 0 else texts[text])
+            Look(Seen(kind), size, modified, rows, None if text < 0 else texts[text])
             for kind, text, size, modified, rows in zip(*columns, strict=True)
         ]
     return looks
@@ -224,7 +224,7 @@ class ExecutorLooks:
     gateway: PlannedReads
     plan: ScanPlan
     images: FooterImages
-    _opened: dict[str, Opened] = field(default_factory=dict)
+    _opened: dict[str, KnownFile] = field(default_factory=dict)
     _disk: dict[str, DiskFile] = field(default_factory=dict)
     _imaged: dict[str, Image] = field(default_factory=dict)
     _brotli: set[str] = field(default_factory=set)
@@ -246,7 +246,7 @@ class ExecutorLooks:
             others += look([file for file in by_jvm if file.format == file_format])
         self._look_at_heads(others)
 
-    def opened(self, file: ScanFile) -> Opened:
+    def opened(self, file: ScanFile) -> KnownFile:
         """What is known of a file that was prefetched; its fault, if it cannot be read."""
         return self._opened[file.name.physical]
 
@@ -276,7 +276,7 @@ class ExecutorLooks:
         return fault is None
 
     def _refuse(self, file: ScanFile, fault: HarnessError) -> None:
-        self._opened[file.name.physical] = Opened((), None, fault=fault.within(table=self.plan.table))
+        self._opened[file.name.physical] = KnownFile((), None, fault=fault.within(table=self.plan.table))
 
     def _look_at_footers(self, files: Sequence[ScanFile]) -> list[ScanFile]:
         """Looks at Parquet files; gives back those that the JVM has no access to."""
@@ -287,9 +287,9 @@ class ExecutorLooks:
         physical = [file.name.physical for file in files]
         self.gateway.check_access(physical)
         looks = decode(self.gateway.look_at_footers(physical, numbers, hadoop_options(self.plan.storage, physical)))
-        known: dict[int, Opened] = {}  # by the identity of the text, which `looks` holds
+        known: dict[int, KnownFile] = {}  # by the identity of the text, which `looks` holds
         alike = {id(look.text): (file, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
-        firsts = [(file, look) for file, look in alike.values() if look.found in (Found.PARSED, Found.WHOLE)]
+        firsts = [(file, look) for file, look in alike.values() if look.found in (Seen.PARSED, Seen.WHOLE)]
         images = [self._image(file.name, look) for file, look in firsts]
         for (_, look), found in zip(firsts, self.images.opened(images), strict=True):
             known[id(look.text)] = found
@@ -304,28 +304,28 @@ class ExecutorLooks:
             self._keep(file, look, known.get(id(look.text)))
         return inaccessible
 
-    def _keep(self, file: ScanFile, look: Look, alike: Opened | None) -> None:
+    def _keep(self, file: ScanFile, look: Look, alike: KnownFile | None) -> None:
         path = file.name.physical
         match look.found:
-            case Found.COLUMNLESS:
-                self._opened[path] = Opened((), look.rows)
-            case Found.FAULTY:
+            case Seen.COLUMNLESS:
+                self._opened[path] = KnownFile((), look.rows)
+            case Seen.FAULTY:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
-            case Found.WHOLE | Found.PARSED:
+            case Seen.WHOLE | Seen.PARSED:
                 assert alike is not None
                 assert look.text is not None
                 if alike.fault is not None:
                     self._refuse(file, alike.fault)
                     return
-                rows = alike.rows if look.found is Found.WHOLE else look.rows
-                self._opened[path] = Opened(alike.schema, rows, legacy=alike.legacy)
-                if look.text.brotli or (look.found is Found.WHOLE and self.images.is_brotli(self._imaged[path])):
+                rows = alike.rows if look.found is Seen.WHOLE else look.rows
+                self._opened[path] = KnownFile(alike.schema, rows, legacy=alike.legacy)
+                if look.text.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
                     self._brotli.add(path)
 
     def _image(self, file: FileName, look: Look) -> Image:
         assert look.text is not None
         data = look.text.data
-        if look.found is Found.PARSED:
+        if look.found is Seen.PARSED:
             return self.images.of_footer(file, data)
         return self.images.of_ends(file, data[:_MAGIC_BYTES], data[_MAGIC_BYTES:], look.size)
 
@@ -341,7 +341,7 @@ class ExecutorLooks:
         looks = decode(self.gateway.fetch_orc_tails(physical, hadoop_options(self.plan.storage, physical)))
         for file, look in zip(files, looks, strict=True):
             self._disk[file.name.physical] = DiskFile(file.name.physical, look.size, look.modified)
-            if look.found is Found.FAULTY:
+            if look.found is Seen.FAULTY:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
             else:
                 self._keep_orc(file, look)
@@ -353,7 +353,7 @@ class ExecutorLooks:
         try:
             check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
             # What lies between head and footer is not missed: all places in a footer count from the file's end.
-            self._opened[path] = Opened(*schema_of_orc(BytesIO(ends), file=named))
+            self._opened[path] = KnownFile(*schema_of_orc(BytesIO(ends), file=named))
             self._orc[path] = orc_traits(BytesIO(ends), file=named)
         except HarnessError as error:
             self._refuse(file, error)
@@ -376,7 +376,7 @@ class ExecutorLooks:
                 self._refuse(file, fault)
             case Head():
                 self._disk[path] = DiskFile(path, look.size)
-                self._opened[path] = Opened(look.schema, look.rows)
+                self._opened[path] = KnownFile(look.schema, look.rows)
                 if look.orc is not None:
                     self._orc[path] = look.orc
             case Ends():
@@ -388,7 +388,7 @@ class ExecutorLooks:
 
 
 def _is_inaccessible(look: Look) -> bool:
-    return look.found is Found.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
+    return look.found is Seen.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
 
 
 def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:
@@ -409,8 +409,8 @@ _MOST_FOOTERS = 64
 def client_looks(plan: ScanPlan) -> DirectLooks:
     """Looks at the files of a plan."""
 
-    def open_other(file: ScanFile) -> Opened:
-        return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
+    def open_other(file: ScanFile) -> KnownFile:
+        return KnownFile(*read_head(file.name, file.format, plan.storage, table=plan.table))
 
     return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan, open_other)
 

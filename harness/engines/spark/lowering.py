@@ -25,13 +25,13 @@ from pyspark.sql.types import StructField, StructType
 from harness.engines.column_values import constant
 from harness.engines.file_groups import DirectLooks, Inspector, ScanFile
 from harness.engines.spark.arrow_worker import told
-from harness.engines.spark.columns import FileConstants, Translation
+from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader, reader_for
-from harness.engines.spark.deletes import EqualityLowering, key_columns
+from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedReads
 from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
-from harness.engines.spark.scans import GroupScan
+from harness.engines.spark.scans import FrameScan
 from harness.engines.spark.session import check_session
 from harness.engines.spark.types import storage_type
 from harness.engines.union_arms import (
@@ -140,7 +140,7 @@ def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
     """
     assert arm.group.faults is not None
     constants = FileConstants(len(arm.files))
-    translation = Translation(lambda place: functions.col(f"p{place}"), constants)
+    translation = ColumnTranslation(lambda place: functions.col(f"p{place}"), constants)
     expressions: list[Column] = []
     stored: list[StructField] = []
     for f in arm.columns:
@@ -220,7 +220,7 @@ def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
         nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
         frame = reader.session.range(0).select(*nulls)
     else:
-        frame = reduce(DataFrame.union, _Lowering.of(plan, reader, columns).arms())
+        frame = reduce(DataFrame.union, _FrameLowering.of(plan, reader, columns).arms())
     if condition is not None:
         frame = frame.where(condition)
     places = {f.id: i for i, f in enumerate(columns)}
@@ -228,7 +228,7 @@ def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lowering:
+class _FrameLowering:
     plan: ScanPlan
     reader: Reader
     looks: ExecutorLooks | DirectLooks
@@ -237,15 +237,15 @@ class _Lowering:
     deletes: tuple[ScanFile, ...]
 
     @staticmethod
-    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
+    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _FrameLowering:
         plan = with_merged_scopes(plan)
         looks = (
             client_looks(plan) if isinstance(reader, PlainPaths) else ExecutorLooks(reader, plan, FooterImages(plan))
         )
-        return _Lowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
+        return _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
 
     def arms(self) -> list[DataFrame]:
-        equality = EqualityLowering(self.plan, self._keys)
+        equality = DeleteJoins(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
         bounds = FileBounds.of(self.plan, self.columns)
         frames = []
@@ -254,7 +254,7 @@ class _Lowering:
                 assert not isinstance(self.reader, PlainPaths)
                 frames.append(refused_arm(self.reader, arm))
                 continue
-            scan = GroupScan(
+            scan = FrameScan(
                 reader=self.reader,
                 looks=self.looks,
                 plan=self.plan,
@@ -280,7 +280,7 @@ class _Lowering:
                 raise group.faults[0]
             found = deleted_keys(self.plan, key_set, group, members)
             roots = {f"e{i}": root for i, root in enumerate(found.roots)}
-            scan = GroupScan(
+            scan = FrameScan(
                 reader=self.reader,
                 looks=self.looks,
                 plan=self.plan,
@@ -295,18 +295,18 @@ class _Lowering:
         return reduce(DataFrame.union, frames)
 
 
-def _arm(arm: UnionArm, scan: GroupScan, equality: EqualityLowering) -> DataFrame:
+def _arm(arm: UnionArm, scan: FrameScan, equality: DeleteJoins) -> DataFrame:
     """The rows of the arm's files less the deleted ones, or all rows where `_deleted` is asked for."""
     selected = scan.expressions()
     deleted = functions.col("deleted") if arm.deleted is not None else functions.lit(False)
-    if arm.flags_deleted:
+    if arm.shows_deleted:
         selected["p"] = deleted
     frame = scan.frame()
-    if arm.deleted is not None and not arm.flags_deleted:
+    if arm.deleted is not None and not arm.shows_deleted:
         frame = frame.where(~deleted)
     frame = frame.select(*[expression.alias(label) for label, expression in selected.items()])
     dead = functions.col("p")
-    if arm.scope is not None and arm.flags_deleted:
+    if arm.scope is not None and arm.shows_deleted:
         frame, hit = equality.flagged(frame, arm.scope, arm.key_labels())
         dead = dead | hit
     elif arm.scope is not None:

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
 from harness.engines.file_groups import DirectLooks, FileGroup, ScanFile
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
-from harness.engines.spark.columns import FileConstants, Translation
+from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.deletes import encode, is_marked, unmarked
 from harness.engines.spark.file_bounds import FileBounds
@@ -34,7 +34,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupScan:
+class FrameScan:
     """A file group to be read.
 
     looks: what looked at the files, executors where the reader is a gateway.
@@ -76,7 +76,7 @@ class GroupScan:
 
     def expressions(self) -> dict[str, Column]:
         """The expression of each of `values`, by its label."""
-        translation = Translation(self._place, self.constants, self.group.legacy)
+        translation = ColumnTranslation(self._place, self.constants, self.group.legacy)
         return {label: translation.expression(value) for label, value in self.values.items()}
 
     def frame(self) -> DataFrame:

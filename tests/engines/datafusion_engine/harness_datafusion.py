@@ -144,7 +144,7 @@ def _arm(arm: UnionArm, files: _Files) -> pa.Table:
     for i, f in enumerate(arm.columns):
         if f.id == DELETED:
             rows = rows.append_column(f"c{i}", pa.array(dead))
-    return rows if arm.flags_deleted else rows.filter(pa.array(~dead))
+    return rows if arm.shows_deleted else rows.filter(pa.array(~dead))
 
 
 def _deleted(arm: UnionArm, number: int, count: int) -> Any:
