@@ -1,25 +1,8 @@
 """The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
 
-    cursor()                     a connection to the one instance that harness's own reads share
-    connect()                    an instance of the caller's own, with the same settings
-    relation(plan)               a lazy relation over the planned rows
-    register(plan, con, name)    the same as a temporary view in a user's own connection
-    to_arrow(plan)               the rows, in the plan's exact Arrow types
-    batches(plan)                the same as a stream
-    query(text, plans)           a query over several plans
-    filled(text, plans, con)     a statement over plans, as text
-    query_text(text, plans, con) a query over plans, as text
-    attach(plans, con)           plans as views of a user's database, by qualified name
-    moment(con)                  when a query on a user's connection is made
-    zoned(filter, con)           a filter as planning may use it for a user's connection
-    columns_of(text, plans)      the names of its columns, without reading
-    syntax_trees(*texts)         what its parser makes of queries
-    engine_error(error, plan)    what DuckDB's failure on the plan's files means
-    release(con)                 takes away what all of these have left on a user's connection
-    name, version()              as `harness.engines.registry.Engine` wants them
-
-`sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `arm` apply deletes,
-`lowering` puts the query together.
+This module is what `harness.engines.registry.DuckDBEngine` says, and has the streams of rows. `lowering` puts a query
+together out of `scans`, which open file groups and apply equality deletes, and `columns`, which translate values.
+`relations` and `queries` run queries on connections; `instance` makes these.
 """
 
 from __future__ import annotations
@@ -68,22 +51,14 @@ __all__ = [
 ]
 
 
-# What harness has left on a user's connection, taken away.
-
-
 def release(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away views that were attached, and what other reads have left, but for what the user's own views need."""
     attached.detach(connection)
     relations.release(connection)
 
 
-# A relation's rows as a stream that tells why it ended.
-#
 # If one thread of a query fails while others run, DuckDB 1.5 tells the reader of a stream at times that the query was
-# interrupted, and not what failed: 3 of 150 times on two threads. The same query without a stream always tells it,
-# and so # does 2.0.
-
-
+# interrupted, and not what failed: 3 of 150 times on two threads. The same query without a stream always tells it.
 _INTERRUPTED = "INTERRUPT Error"
 
 
@@ -123,9 +98,6 @@ class Streamed:
         """Raises what failed, if `error` hides it: nobody asked for an end. Ends with the row that fails, as before."""
         if _INTERRUPTED in str(error) and interruptions() == self._asked:
             self._relation.to_arrow_table()
-
-
-# A query's rows, batch by batch as DuckDB produces them.
 
 
 def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:

@@ -1,15 +1,12 @@
-"""Lowers a `ScanPlan` to one Spark frame over the planned files.
+"""Lowers a `ScanPlan` to one Spark frame over the planned files: a union of arms, each of files that are read alike.
 
-The frame is a union of arms, each over files that are read in the same way, and owes what
-`harness.metadata.plan.scan_plan`
-says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
-the projection. Spark's optimizer carries filters and projections through the arms down to the files. Inside, columns
-have made-up names.
+`harness.metadata.plan.scan_plan` says what the frame owes. Spark's optimizer carries filters and projections through
+the arms down to the files. Inside, columns have made-up names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -44,27 +41,10 @@ from harness.engines.union_arms import (
     key_roots,
     union_arms,
 )
-from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
 from harness.queries.transpile.filters import condition
 from harness.storage.threads import Lock
-
-# A plan's filter over a frame.
-
-
-def spark_condition(filter: Filter, columns: Mapping[str, str]) -> str:
-    """Spark SQL that is true exactly for the rows that the filter keeps; to be analysed under ANSI, in UTC.
-
-    Args:
-        columns: by name of each column of the filter, the name that it has in the frame. Its values are what
-            `Snapshot.to_spark` would show.
-
-    Raises:
-        UnsupportedError: a part of the filter may mean something else on Spark than on DuckDB; the message names it.
-    """
-    return condition(filter, columns)
-
 
 # Fewer delete sets: data files that the rules give the same equality deletes share one join.
 #
@@ -211,9 +191,9 @@ without_call_sites = _CallSites().off
 def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
     columns = columns_to_read(plan)
     labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
-    condition = None if plan.filter is None else spark_condition(plan.filter, labels)
+    where = None if plan.filter is None else condition(plan.filter, labels)
     if not isinstance(reader, Gateway):
-        check_session(reader.session, (*columns, *key_roots(plan)), condition)
+        check_session(reader.session, (*columns, *key_roots(plan)), where)
         reader = reader_for(plan, reader)
     if plan.files.num_rows == 0:
         # Not by createDataFrame, which would make harness's own session the active one.
@@ -221,8 +201,8 @@ def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
         frame = reader.session.range(0).select(*nulls)
     else:
         frame = reduce(DataFrame.union, _FrameLowering.of(plan, reader, columns).arms())
-    if condition is not None:
-        frame = frame.where(condition)
+    if where is not None:
+        frame = frame.where(where)
     places = {f.id: i for i, f in enumerate(columns)}
     return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
 
