@@ -114,7 +114,7 @@ def _head(file: FileName, storage: Storage) -> bytes:
 
 
 def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
-    """What a short look at each file gives, in order; remote files are looked at together, as each look waits.
+    """Looks at each file, in order; at remote files together, because each look waits.
 
     physical: the files' paths.
 

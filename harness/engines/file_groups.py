@@ -51,7 +51,7 @@ class Pooled(enum.Enum):
 Scope: TypeAlias = int | Pooled | None
 """The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
 Split: TypeAlias = tuple[Scope, bool]
-"""What decides the group of a file beside its schema: its equality deletes, and whether positions are deleted."""
+"""A file's equality deletes, and whether positions are deleted: files that differ in it share no group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """What is known of a file before its rows are read.
+    """A file as a look shows it, before its rows are read.
 
     rows: None, where only reading tells.
     legacy, converted, shown: as in `FileGroup`.
@@ -131,7 +131,7 @@ class Looks(Protocol):
         """
 
     def opened(self, file: ScanFile) -> KnownFile:
-        """What is known of a file that was prefetched. Raises as `prefetch`."""
+        """The file, which was prefetched. Raises as `prefetch`."""
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
         """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
@@ -244,7 +244,7 @@ class Inspector:
             )
 
     def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[KnownFile]) -> None:
-        """Where rows do not depend on a recorded count, all are read; whoever made the plan trusts no count alone."""
+        """Warns of recorded counts that are wrong. Rows do not depend on these: no plan trusts a count alone."""
         pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
         wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
         if wrong:
@@ -435,7 +435,7 @@ class DirectLooks:
                 self._legacy.update(legacy_files(self.access, doubtful))
 
     def opened(self, file: ScanFile) -> KnownFile:
-        """What is known of a file; a Parquet file was prefetched."""
+        """The file; a Parquet file was prefetched."""
         if file.format != "parquet":
             return self._load(file) if self.open_other is None else self.open_other(file)
         path = file.name.physical

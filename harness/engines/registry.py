@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What every engine does with a plan."""
+    """An engine that runs plans."""
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class QueryEngine(Protocol):
 
 
 class DuckDBEngine(Engine, Protocol):
-    """What DuckDB does besides: lazy relations, and streams."""
+    """DuckDB, which besides gives lazy relations and streams."""
 
     def relation(
         self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
@@ -117,7 +117,7 @@ class DuckDBEngine(Engine, Protocol):
         originals: Mapping[str, str] = ...,
         parameters: object = None,
     ) -> str:
-        """What `query` would run, as text for a connection to execute with these parameters."""
+        """The query that `query` runs, as text for a connection to execute with these parameters."""
 
     def attach(
         self, plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection
@@ -142,11 +142,11 @@ class DuckDBEngine(Engine, Protocol):
         """The trees of DuckDB's parser for queries, as JSON."""
 
     def engine_error(self, error: Exception, plan: ScanPlan) -> HarnessError:
-        """What DuckDB's failure on the plan's rows means: that a file is gone or damaged, or an EngineError."""
+        """The error for DuckDB's failure on the plan's rows: a file is gone or damaged, or an EngineError."""
 
 
 class SparkEngine(Engine, Protocol):
-    """What Spark does besides: lazy frames in the user's session."""
+    """Spark, which besides gives lazy frames in the user's session."""
 
     def dataframe(self, plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
         """The plan's rows."""
@@ -163,7 +163,7 @@ class SparkEngine(Engine, Protocol):
 
 
 GROUP = "harness.engines"
-"""Of the entry points by which packages register engines."""
+"""The group of the entry points by which packages register engines."""
 _REQUIRED = ("name", "version", "to_arrow")
 
 
@@ -236,7 +236,7 @@ _BUILT_IN = {
     "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),
     "oracle": ("harness.testing.oracle.engine.reading", "pyarrow", "pyarrow"),
 }
-"""By name of an engine: the module that keeps the protocol, the package that it runs on, and what to install."""
+"""Per engine: the module that keeps the protocol, the package that it runs on, and what to install."""
 
 
 # Rows as a stream of Arrow batches, for tables that are larger than memory.
@@ -246,11 +246,11 @@ BATCH_ROWS = 65_536
 """Rows of a batch where nobody asks for another number: a few megabytes of a common table."""
 
 Context = Callable[[], AbstractContextManager[None]]
-"""What is entered around each step of a read, to say more of its errors."""
+"""A context around each step of a read, which says more of its errors."""
 
 
 class BatchSource(Protocol):
-    """Where batches come from."""
+    """The source of batches."""
 
     def read(self) -> pa.RecordBatch | None:
         """The next batch; None: there are no more."""

@@ -123,12 +123,12 @@ class UnionArm:
 
     @property
     def scope(self) -> Scope:
-        """Which equality deletes hit the arm's rows."""
+        """The equality deletes that hit the arm's rows."""
         return self.group.split[0]
 
     @property
     def shows_deleted(self) -> bool:
-        """Whether the arm yields all rows, and says of each whether it is deleted."""
+        """Tells whether the arm yields all rows, and says of each whether it is deleted."""
         return any(f.id == DELETED for f in self.columns)
 
     def key_labels(self) -> dict[Field, str]:
@@ -136,7 +136,7 @@ class UnionArm:
         return {} if self.scope is None else {root: f"e{i}" for i, root in enumerate(self.roots)}
 
     def values(self) -> dict[str, ColumnValue]:
-        """What is read of the files, by label.
+        """The values that are read of the files, by label.
 
         `c0`, `c1`, …: `columns`, but for `_deleted`, which has its number and no value. `e0`, `e1`, …: `roots`. Where
         deletes are pooled, `sq` and `sp`: the data sequence number of the row's file, and the index of its partition.
@@ -164,7 +164,7 @@ class UnionArm:
         )
 
     def _metadata(self, column: Field) -> ColumnValue:
-        """Where the values of a metadata column come from (iceberg 5.17, 5.18; delta W2, W3)."""
+        """The values of a metadata column (iceberg 5.17, 5.18; delta W2, W3)."""
         match column.name:
             case "_file":
                 return self._constant(self.planned.path, StringType())
@@ -213,7 +213,7 @@ class UnionArm:
 
 
 def is_metadata(field: Field) -> bool:
-    """Whether a column describes the row's place instead of coming from the table's schema."""
+    """Tells whether a column describes the row's place instead of coming from the table's schema."""
     return field.id in _METADATA_IDS
 
 
@@ -313,7 +313,7 @@ def _first(plan: ScanPlan, count: int) -> ScanPlan:
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """One set of key ids.
+    """A set of key ids.
 
     keys: per key the root column that holds it. names: per key, from its root down. types: per key, its own.
     """
@@ -365,13 +365,13 @@ def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
 
 
 def scopes(plan: ScanPlan) -> list[Scope]:
-    """By delete set, the equality deletes that its data files are joined with."""
+    """The equality deletes that data files are joined with, by delete set."""
     by_set = joins_by_set(plan)
     return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
 
 
 def joins_by_set(plan: ScanPlan) -> bool:
-    """Whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
+    """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
 
     A join per set sees exactly the deletes that hit its files. With many sets (a stream that commits deletes every
     minute) it would read each delete file once per set.
@@ -394,7 +394,7 @@ class DeletedKeys:
 
 
 def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
-    """What delete files hold.
+    """The keys that delete files hold.
 
     Args:
         group: the files, with the key set's roots resolved.
@@ -414,7 +414,7 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
 
 
 def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
-    """What the delete file's partition tuple says about columns that the file lacks (iceberg 4.25, 5.2)."""
+    """The values of columns that the delete file lacks, by its partition tuple (iceberg 4.25, 5.2)."""
     return {} if delete.partition is None else plan.partitions[delete.partition].constants
 
 
@@ -433,7 +433,7 @@ def _check_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, delete: Equal
 
 
 def _has_value(wanted: Field, source: ColumnSource) -> bool:
-    """Whether something provides the single key below `wanted`."""
+    """Tells whether something provides the single key below `wanted`."""
     below = children(wanted.type)
     match source:
         case PartitionValue():

@@ -27,7 +27,7 @@ _MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """What views need on each connection that uses them: Arrow tables by name."""
+    """Arrow tables by name, which views need on each connection that uses them."""
 
     tables: Mapping[str, pa.Table] = field(repr=False)
 
@@ -99,7 +99,7 @@ def _refuse_other(schema: str, name: str, connection: duckdb.DuckDBPyConnection)
 
 
 def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether `attach` makes, or has made, the schema, which is there afterwards."""
+    """Makes a schema that is not there; tells whether `attach` makes it, or has made it."""
     known = connection.execute(
         "SELECT count(*) FROM duckdb_schemas() "
         "WHERE database_name = current_database() AND lower(schema_name) = lower(?)",

@@ -250,7 +250,7 @@ def _checked(access: str, shown: Exposed) -> str:
 
 
 def _same_shape(type_: Type, shown: Exposed) -> bool:
-    """Whether DuckDB shows a column with the very names and types of the table, at every level."""
+    """Tells whether DuckDB shows a column with the very names and types of the table, at every level."""
     parts = children(type_)
     if not parts:
         return shown.type == sqltext.type_name(type_) and shown.oldest is None

@@ -23,7 +23,7 @@ _DAMAGE = re.compile(
 )
 _NAMED = re.compile(r'(?:read file|Parquet file) "([^"]+)"')
 _MOST_BYTES = 1 << 30
-"""Of data files that are read again to find the one that is damaged, where DuckDB does not say which it is."""
+"""Data files of so many bytes at most are read again to find a damaged one that DuckDB does not name."""
 
 
 def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:

@@ -68,7 +68,7 @@ def interrupt_all() -> None:
 
 
 def interruptions() -> int:
-    """How often all queries were ended: of those that began at another number, somebody asked for the end."""
+    """The times that all queries were ended: a query that began at another number was ended by somebody."""
     return len(_asked)
 
 
@@ -109,7 +109,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
 
 
 _MOST_THREADS = 4
-"""In a confined process: each takes address space for its own."""
+"""The most threads of a confined process: each takes address space of its own."""
 
 
 def _confining() -> list[str]:
@@ -141,7 +141,7 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
 
 
 def is_own(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether `cursor` has made a connection, so that what harness sets on it is in nobody's way."""
+    """Tells whether `cursor` has made a connection, so that what harness sets on it is in nobody's way."""
     return connection in _own
 
 
@@ -170,7 +170,7 @@ class _Instances:
 
 
 def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the instance of a connection takes statements: this one is the quickest that is refused by one that is
+    """Tells whether the instance of a connection takes statements: this is the quickest that is refused by one that is
     given up (66 us, 1.5 and 2.0), as it is bound to fail before it is planned."""
     try:
         connection.execute("EXECUTE harness_sign_of_life")
@@ -181,7 +181,7 @@ def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
 
 @cache
 def _of_process(number: int) -> _Instances:
-    """Those of a parent stay where they are: a child can neither use nor end them, and their lock may be held."""
+    """A parent's instances stay where they are: a child can neither use nor end them, and their lock may be held."""
     return _Instances()
 
 
@@ -206,7 +206,7 @@ class DuckDBFiles:
     _items: dict[str, str] = field(default_factory=dict)
 
     def name(self, physical: str) -> str:
-        """How DuckDB calls a file. SQL of the connection may read it from now on.
+        """DuckDB's name of a file, which SQL of the connection may read from now on.
 
         Raises:
             MissingFileError: what has such a path cannot be a file (iceberg 7.6).
@@ -297,7 +297,7 @@ def physical(name: str) -> str:
 
 
 def is_of_storage(reason: str) -> bool:
-    """Whether what DuckDB says is a StorageError of `StoreFiles`, of which it keeps the text alone."""
+    """Tells whether DuckDB gives the text of a StorageError of `StoreFiles`."""
     return reason.startswith("StorageError: ")
 
 

@@ -54,16 +54,16 @@ Run: TypeAlias = tuple[int, ...]
 """Files of an arm, by their places among its files, ascending."""
 
 _LEAST_ROWS = 250_000
-"""Of a run. A join by position saves 7 ns a row (2 columns, DuckDB 2.0), so fewer rows do not earn what a run costs."""
+"""The least rows of a run: a join by position saves 7 ns a row (2 columns, DuckDB 2.0), and a run costs 1 to 2 ms."""
 _OF_A_THREAD = 2
 """Runs of a thread at least, so that one that is done early finds another. More cost planning: of 20 million rows in 10
 files on 2 threads, 10 runs took 14 ms, 4 runs 8 ms."""
 _RUN_ROWS = 10_000_000
-"""Of a run in a large table, where planning is a small part, and a thread that ends early would wait long."""
+"""The most rows of a run: in a large table planning is a small part, and a thread that ends early would wait long."""
 _MOST_ROWS = 200_000_000
-"""That are joined in one query, which holds a byte for each of them, where bitmaps need a bit."""
+"""Most rows joined by position in one query. It holds one byte a row; bitmaps hold one bit."""
 _LARGEST_SHARE = 1.5
-"""What a thread's fair share of the rows may be exceeded by: bitmaps take about so much more time for the same rows."""
+"""The most that a run may have of a thread's fair share: bitmaps take about so much more time for the same rows."""
 
 
 def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
@@ -118,7 +118,7 @@ _BITMAP_ROWS = 2**31 - 1
 
 
 class Use(enum.Enum):
-    """What the query is for, which decides how positions are deleted."""
+    """The use of a query, which decides how positions are deleted."""
 
     ONCE = "run once, as it is"
     VIEW = "a relation that others will filter"
@@ -241,7 +241,7 @@ class _QueryLowering:
 
 @dataclass(frozen=True, slots=True)
 class _ArmQuery:
-    """One arm of the query."""
+    """An arm as SQL."""
 
     arm: UnionArm
     scan: RelationScan
@@ -250,7 +250,7 @@ class _ArmQuery:
 
     @property
     def can_join(self) -> bool:
-        """Whether positions are deleted, of files that DuckDB reads itself."""
+        """Tells whether positions are deleted, of files that DuckDB reads itself."""
         return self.scan.parquet and self.arm.deleted is not None
 
     def part(self, places: Sequence[int]) -> list[_ArmQuery]:
@@ -290,7 +290,7 @@ class _ArmQuery:
         return self._query(arm, part.scan.relation, translation, deleted="m.deleted = 1", joined=joined)
 
     def _listed(self, deleted: Sequence[BitMap64]) -> str:
-        """Whether a row is deleted, looked up among the listed positions of all files."""
+        """Tells whether a row is deleted, looked up among the listed positions of all files."""
         listed = [np.array(positions, np.int64) for positions in deleted]
         places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
         name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))

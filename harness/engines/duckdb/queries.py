@@ -172,7 +172,7 @@ def _parts(stored: Any) -> list[tuple[str, Any]]:
 
 
 def _is_long(stored: Any) -> bool:
-    """Whether there are integers in it that DECIMAL(38,0) may not hold."""
+    """Tells whether there are integers in it that DECIMAL(38,0) may not hold."""
     return _LEAVES.get(stored.id) == _WHOLE or any(_is_long(part) for _, part in _parts(stored))
 
 
@@ -314,7 +314,7 @@ def syntax_trees(*texts: str) -> tuple[str, ...]:
 def _told(
     error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
 ) -> Exception:
-    """What to say of an error of the binder, which opens a file of each arm."""
+    """The error to raise for one of the binder, which opens a file of each arm."""
     scans = _scans(plans)
     if isinstance(error, duckdb.BinderException):
         return better_told(error, text, scans, connection)

@@ -1,4 +1,4 @@
-"""What harness puts on a DuckDB connection beside the query: Arrow tables, and a view where no subquery can stand.
+"""Relations of plans on a DuckDB connection, with the Arrow tables and views that their queries need there.
 
 Relations are lazy: they look such things up by name each time that they run, and so do relations that a user derives
 from them, which nobody can know of. So nothing is ever taken away but by `release`. What is on a user's connection has
@@ -31,7 +31,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 
 _counter = itertools.count()
 _PREFIX = f"harness_{secrets.token_hex(8)}_"
-"""Of this process alone: no text of a user holds it by chance."""
+"""The prefix of this process: no text of a user holds it by chance."""
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
@@ -49,7 +49,7 @@ def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str
 
 
 class Registrations:
-    """What is on a user's connection, as one read finds it and adds to it."""
+    """The things on a user's connection, as one read finds them and adds to them."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -70,7 +70,7 @@ class Registrations:
         return name
 
     def _is_new(self, name: str) -> bool:
-        """Whether it was not there; it is from now on. Asked anew by each read: a user may drop it, or roll back."""
+        """Notes a name; tells whether it is new. Each read asks anew: a user may drop the thing, or roll back."""
         if self._there is None:
             self._there = set(_views(self._connection))
         if name in self._there:
@@ -108,7 +108,7 @@ def _digest(table: pa.Table) -> str:
 
 
 class _DigestSink:
-    """What Arrow needs of an output."""
+    """An output for Arrow that only digests."""
 
     closed = False
 

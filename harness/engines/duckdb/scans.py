@@ -118,7 +118,7 @@ class Scanner:
         return self._columns[id(schema)]
 
     def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
-        """How DuckDB shows the columns: by position, because it renames the second of two names equal but for case."""
+        """The columns as DuckDB shows them, by position: it renames the second of two names equal but for case."""
         with failing_on([file.name], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
             bound = self.looks.access.connection.sql(f"SELECT * FROM {relation}")
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
@@ -161,7 +161,7 @@ def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
 
 
 def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
-    """Whether DuckDB's own Parquet reader would give something else than the file's rows.
+    """Tells whether DuckDB's own Parquet reader would give something else than the file's rows.
 
     - A column named like one of the reader's virtual columns hides it, and with it positions (delta E2).
     - A variant column is read as its encoded parts, and decoded by harness (iceberg 6.15).
@@ -220,7 +220,7 @@ def _used(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
 
 
 def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:
-    """Whether both have the same nested parts; a column that DuckDB shows flat (variant) has none to compare."""
+    """Tells whether both have the same nested parts; a column that DuckDB shows flat (variant) has none to compare."""
     if not shown.parts:
         return True
     return len(physical.children) == len(shown.parts) and all(map(_same_shape, physical.children, shown.parts))
@@ -289,11 +289,11 @@ _MOST_KEYS = 400_000
 """Beyond these a larger table costs as much as its emptiness saves."""
 _SMALLEST_TABLE = 2**14
 _PROBES = 16
-"""How many rows must be probed for each row of the padded keys; a copy costs as much as a few probes save."""
+"""The least probes for each row of the padded keys; a copy costs as much as a few probes save."""
 
 
 def padding(keys: int, probes: int) -> int:
-    """How many copies of one row to add.
+    """The number of copies of one row to add.
 
     Args:
         keys: how many rows hold keys.
@@ -334,7 +334,7 @@ class AntiJoins:
 
     @staticmethod
     def of(plan: ScanPlan, scanner: Scanner, register: Callable[[pa.Table], str]) -> AntiJoins:
-        """What the plan's equality deletes need; reads nothing yet."""
+        """The joins of a plan's equality deletes; reads nothing yet."""
         return AntiJoins(plan, scanner, register, delete_files(plan))
 
     def matches(self, scope: Scope, roots: Mapping[Field, str], rows: int) -> list[Match]:
@@ -423,7 +423,7 @@ class AntiJoins:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One anti join: the relation of deleted keys, and when a row of it, `d`, hits a data row."""
+    """An anti join: the relation of deleted keys, and when its row `d` hits a data row."""
 
     relation: str
     on: Sequence[str]

@@ -127,7 +127,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return name
 
     def isfile(self, path: str) -> bool:
-        """Whether it may be opened."""
+        """Tells whether it may be opened."""
         return path in self._files
 
     def isdir(self, path: str) -> bool:
@@ -174,12 +174,12 @@ class PlannedFile:
         self._offsets: dict[int, int] = {}
 
     def seek(self, offset: int) -> int:
-        """Where the thread reads next."""
+        """The place where the thread reads next."""
         self._offsets[_thread()] = offset
         return offset
 
     def tell(self) -> int:
-        """Where the thread reads next."""
+        """The place where the thread reads next."""
         return self._offsets[_thread()]
 
     @marked
@@ -211,4 +211,4 @@ def _thread() -> int:
 
 
 _registered: WeakValueDictionary[str, StoreFiles] = WeakValueDictionary()
-"""By protocol. A database keeps its file system alive; nothing else does."""
+"""File systems by protocol. A database keeps its own alive; nothing else does."""

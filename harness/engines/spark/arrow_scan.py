@@ -61,17 +61,17 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"
 """Spark fills a column of this name itself."""
 _POSITIONAL = "_col"
-"""Where all columns are called so, Spark takes them for the unnamed columns of old Hive, and goes by position."""
+"""The name of old Hive's unnamed columns: where all are called so, Spark goes by position."""
 
 
 class FileTraits(Protocol):
-    """What footers say beside the schema; raises HarnessError naming the file."""
+    """Facts of footers beside the schema; raises HarnessError naming the file."""
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Whether the pages of one of some Parquet files are in Brotli."""
+        """Tells whether the pages of one of some Parquet files are in Brotli."""
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """Of an ORC file."""
+        """The traits of an ORC file."""
 
 
 def reads_natively(
@@ -84,7 +84,7 @@ def reads_natively(
     files: Sequence[FileName] = (),
     traits: FileTraits | None = None,
 ) -> bool:
-    """Whether Spark's own reader gives the columns that `sources` read, exactly.
+    """Tells whether Spark's own reader gives the columns that `sources` read, exactly.
 
     Args:
         schema: the physical schema that all files have.
@@ -112,7 +112,7 @@ def reads_natively(
 
 
 def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
-    """Whether no column's path, joined by dots, can be another's: `a.b` beside a struct `a`, at any level.
+    """Tells whether no column's path, joined by dots, can be another's: `a.b` beside a struct `a`, at any level.
 
     Parquet's library for Java finds dictionaries by such texts: a filter on a column `a.b` beside a struct `a` with a
     field `b` skips row groups by the wrong dictionary, and so loses rows.
@@ -159,7 +159,7 @@ def _is_exact(stored: PhysicalField) -> bool:
 
 
 def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], traits: FileTraits | None) -> bool:
-    """Whether the footers have none of the traits that would change the values of `used`."""
+    """Tells whether the footers have none of the traits that would change the values of `used`."""
     if not any(isinstance(f.type, StringType) for f in walk_stored(used)):
         return True
     return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)

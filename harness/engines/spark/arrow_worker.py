@@ -1,4 +1,4 @@
-"""What runs in the Python workers of a cluster: whole files in, record batches of bounded size out.
+"""The Python workers of a cluster: whole files in, record batches of bounded size out.
 
 A worker imports this module and what it needs, and no engine: not Spark's Python classes, not DuckDB.
 """
@@ -28,11 +28,11 @@ from harness.storage.stores import Storage
 
 
 Use: TypeAlias = "Mapping[int, Use] | None"
-"""Which parts of a column are read, by place; None: all of it."""
+"""The parts of a column that are read, by place; None: all."""
 
 
 def uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
-    """Which parts of the columns of one level are read."""
+    """The parts of the columns of one level that are read."""
     found: dict[int, Use] = {}
     for source in sources:
         if isinstance(source, Stored):
@@ -96,7 +96,7 @@ _BATCH_BYTES = 16 << 20
 
 
 class WorkerError(Exception):
-    """What a worker raises in place of a HarnessError: its text, and the mark."""
+    """A HarnessError as a worker raises it: its text, and the mark."""
 
 
 def told(error: HarnessError) -> WorkerError:
@@ -130,7 +130,7 @@ def _unpacked(deleted: bytes) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """How the files of one physical schema are read; travels to the workers.
+    """Reads the files of one physical schema; travels to the workers.
 
     fields, sources: what is read, see `harness.metadata.plan.projection`.
     uses, types: by place, what is read of a column, and its Arrow type.

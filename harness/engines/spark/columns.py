@@ -65,7 +65,7 @@ from harness.metadata.plan.projection import Stored, is_identity
 
 @dataclass(frozen=True, slots=True)
 class FileConstants:
-    """What differs from file to file, as columns of the frame that reads the files.
+    """Values that differ from file to file, as columns of the frame that reads the files.
 
     size: how many files there are.
     """
@@ -84,7 +84,7 @@ class FileConstants:
         return label
 
     def table(self) -> pa.Table:
-        """One row per file, with the columns that the expressions need."""
+        """A row per file, with the columns that the expressions need."""
         return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
 
 
@@ -251,7 +251,7 @@ class ColumnTranslation:
                 raise AssertionError(f"{other} is not nested")
 
     def _is_unchanged(self, value: StoredColumn) -> bool:
-        """Whether Spark shows the stored column with the very names and types of the table, at every level."""
+        """Tells whether Spark shows the stored column with the very names and types of the table, at every level."""
         physical = value.source.physical
         if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
             return False
@@ -317,7 +317,7 @@ def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
 
 
 def _has_float_fields(stored: PhysicalField) -> bool:
-    """Whether Spark could push a filter on a float below a stored struct, which `converted` keeps it from."""
+    """Tells whether Spark could push a filter on a float below a stored struct, which `converted` keeps it from."""
     if not isinstance(stored.type, StructType):
         return False
     return any(isinstance(f.type, FloatType) or _has_float_fields(f) for f in stored.children)
@@ -417,7 +417,7 @@ def _uuid_of_bytes(access: Column) -> Column:
 
 
 _UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-"""Where the digits between the dashes are, as (first, count), counted from 1."""
+"""The digits between the dashes, as (first, count), counted from 1."""
 
 
 def _uuid_of_text(access: Column) -> Column:

@@ -61,7 +61,7 @@ def encode(deleted: BitMap64, rows: int) -> bytes:
 
 
 def is_marked(position: Column) -> Column:
-    """Whether the row of a position is deleted, as `Gateway.planned_frame` marks it; never null."""
+    """Tells whether the row of a position is deleted, as `Gateway.planned_frame` marks it; never null."""
     return position < 0
 
 
@@ -108,14 +108,14 @@ def _broadcast_bytes(spark: SparkSession) -> int:
 
 
 def _whole(deleted: Mapping[int, BitMap64]) -> pa.Table:
-    """One row per file: its words from position 0 to the last deleted one."""
+    """A row per file: its words from position 0 to the last deleted one."""
     hit = {number: bitmap for number, bitmap in deleted.items() if len(bitmap)}
     words = [_words(to_positions(bitmap), (int(bitmap.max()) >> _WORD_BITS) + 1) for bitmap in hit.values()]
     return _table([pa.array(list(hit), pa.int64())], ["#file"], words)
 
 
 def _chunks(deleted: Mapping[int, BitMap64]) -> pa.Table:
-    """One row per file and chunk that has deletes."""
+    """A row per file and chunk that has deletes."""
     files, chunks, words = [], [], []
     per_chunk = 1 << (_CHUNK_BITS - _WORD_BITS)
     for number, bitmap in deleted.items():
@@ -255,7 +255,7 @@ class DeleteJoins:
         return rows
 
     def _has_few_rows(self) -> bool:
-        """Whether the data files say so; what they say changes the join, not its result."""
+        """Tells whether the data files say so; what they say changes the join, not its result."""
         counts = self.plan.files.column("record_count")
         total = pc.sum(counts).as_py()
         return total is not None and counts.null_count == 0 and total <= _FEW_ROWS
@@ -277,7 +277,7 @@ class _Same(enum.Enum):
 
 
 class _Size(enum.Enum):
-    """How many deletes there are, by which Spark decides how to join."""
+    """The number of deletes, by which Spark decides how to join."""
 
     TINY = "so few, or of so little each, that they are always broadcast"
     LARGE = "too many to broadcast"
@@ -297,7 +297,7 @@ class _Size(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """One join of data rows with deletes.
+    """A join of data rows with deletes.
 
     prefix: of the labels of the deletes' columns in the joined frame.
     rows: the deletes: a column `k0`, `k1`, … for each of `keys`, and `ks` and `kp` where they are compared.

@@ -29,7 +29,7 @@ __all__ = ["dataframe", "name", "query", "to_arrow", "version"]
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """What `DataFrame.toArrow` gives for columns of `types.storage_type`, as `column_values.conform` has it.
+    """The rows that `DataFrame.toArrow` gives for columns of `types.storage_type`, as `column_values.conform` has them.
 
     Raises:
         EngineError: a value does not fit, or text is no UTF-8 (iceberg 6.11), which Spark does not check.

@@ -114,7 +114,7 @@ def _lacking_module(text: str) -> str | None:
 
 
 def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
-    """What ails a file that Spark's own reader failed on; an EngineError where that need not be the file."""
+    """The error for a file that Spark's own reader failed on; an EngineError where the file need not be at fault."""
     file = _path(location)
     if kind == "FILE_NOT_EXIST":
         return MissingFileError(

@@ -104,7 +104,7 @@ class PlannedRead:
 
 
 def hadoop_opens(physical: str) -> bool:
-    """Whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
+    """Tells whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
     return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
@@ -166,7 +166,7 @@ class PlannedReads(ABC):
         return self._planned(PlannedRead("refused", read_schema, files, told))
 
     def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
-        """What executors find at the ends of Parquet files, see `footer_job`; fails for no file.
+        """The ends of Parquet files, as executors find them, see `looks`; fails for no file.
 
         Args:
             physical: the files' paths.
@@ -181,7 +181,7 @@ class PlannedReads(ABC):
         return self._found("tails", [location(path) for path in physical], options)
 
     def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
-        """As `executor_python.run_in_python`, in `session`."""
+        """Runs `executor_python.run_in_python` in `session`."""
         return run_in_python(self.session, batches, count, tasks)
 
     @abstractmethod
@@ -309,7 +309,7 @@ _CACHE = _Cache(None, {})
 
 
 def has_gateway(spark: object) -> bool:
-    """Whether the session has a JVM that Python can reach; one of Spark Connect has not."""
+    """Tells whether the session has a JVM that Python can reach; one of Spark Connect has not."""
     return isinstance(spark, SparkSession) and hasattr(spark, "_jsparkSession")
 
 

@@ -1,4 +1,4 @@
-"""What the driver learns of an Avro or ORC file before its rows are read: its columns, and in ORC how many rows it has.
+"""Looks at Avro and ORC files before their rows are read: the columns, and in ORC the number of rows.
 
 Only an end of the file is read: the header of an Avro container, the footer of an ORC file.
 """
@@ -41,7 +41,7 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
 
 
 def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
-    """What the footer of an ORC file says beside its columns.
+    """Facts of the footer of an ORC file beside its columns.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError: naming the file.
@@ -72,7 +72,7 @@ _MOST = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is known of an Avro or ORC file. size: in bytes. rows, orc: of ORC files."""
+    """A look at an Avro or ORC file. size: in bytes. rows, orc: of ORC files."""
 
     size: int
     schema: PhysicalSchema
@@ -91,7 +91,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class HeadReader:
-    """Which files are looked at, each with its format; travels to the workers."""
+    """Looks at files, each with its format; travels to the workers."""
 
     files: tuple[tuple[FileName, str], ...]
     storage: Storage

@@ -88,7 +88,7 @@ class FooterImages:
         return Image(file, str(path), is_part=False)
 
     def opened(self, images: Sequence[Image]) -> list[KnownFile]:
-        """What is known of the files, of each for itself."""
+        """The files as their images show them, each for itself."""
         try:
             return self._opened(images)
         except HarnessError as error:
@@ -97,13 +97,13 @@ class FooterImages:
             return [found for image in images for found in self.opened([image])]
 
     def is_brotli(self, image: Image) -> bool:
-        """Whether pages of the first row group are in that codec."""
+        """Tells whether pages of the first row group are in that codec."""
         return "BROTLI" in codecs(self._access, [image.path])
 
     def check_partition_values(
         self, image: Image, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]
     ) -> None:
-        """As `file_groups.Looks` says. `image`: of that file."""
+        """Checks as `file_groups.Looks` says. `image`: of that file."""
         table = self.plan.table
         try:
             with failing_on([image.name], self._access.storage, table=table, doing=FOOTER):
@@ -152,7 +152,7 @@ _TEXT = struct.Struct(">?i")
 
 
 class Seen(enum.IntEnum):
-    """What became of a look at a file."""
+    """The outcome of a look at a file."""
 
     PARSED = 0
     """The text is an image of the footer: version, schema, row count, first row group, metadata about calendars."""
@@ -166,7 +166,7 @@ class Seen(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What one or more files have in common. brotli: whether pages of the first row group are in that codec."""
+    """A text that one or more files share. brotli: whether pages of the first row group are in that codec."""
 
     brotli: bool
     data: bytes
@@ -247,11 +247,11 @@ class ExecutorLooks:
         self._look_at_heads(others)
 
     def opened(self, file: ScanFile) -> KnownFile:
-        """What is known of a file that was prefetched; its fault, if it cannot be read."""
+        """The file, which was prefetched; its fault, if it cannot be read."""
         return self._opened[file.name.physical]
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
-        """As `file_groups.Looks` says, for the first file of a group."""
+        """Checks as `file_groups.Looks` says, for the first file of a group."""
         image = self._imaged.get(file.name.physical)
         if image is not None:  # else it has no columns
             self.images.check_partition_values(image, file, fields, sources)
@@ -261,15 +261,15 @@ class ExecutorLooks:
         return [self._disk[path] for path in physical]
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Whether pages of one of the files are in Brotli."""
+        """Tells whether pages of one of the files are in Brotli."""
         return any(file.physical in self._brotli for file in files)
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """What the footer of an ORC file says beside its columns."""
+        """Facts of the footer of an ORC file beside its columns."""
         return self._orc[file.physical]
 
     def _is_there(self, file: ScanFile) -> bool:
-        """Whether there may be a file to look at, by its name, and of a local one by its directory."""
+        """Tells whether there may be a file to look at, by its name, and of a local one by its directory."""
         fault = self.plan.storage.fault(file.name.physical)
         if fault is not None:
             self._refuse(file, missing_file(file.name, fault, table=self.plan.table))
@@ -392,7 +392,7 @@ def _is_inaccessible(look: Look) -> bool:
 
 
 def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:
-    """What ails a file that the JVM could not look at."""
+    """The error for a file that the JVM could not look at."""
     told = "" if text is None else text.data.decode(errors="replace")
     if told.startswith(_FAILED):
         return StorageError(f"Cannot read file: its storage failed: {told[1:][:300]}", table=table, file=str(file))
@@ -417,12 +417,12 @@ def client_looks(plan: ScanPlan) -> DirectLooks:
 
 @dataclass(frozen=True, slots=True)
 class ClientTraits:
-    """What footers say beside the schema; see `harness.engines.spark.arrow_scan.FileTraits`."""
+    """Facts of footers beside the schema; see `harness.engines.spark.arrow_scan.FileTraits`."""
 
     storage: Storage
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
+        """Tells whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
 
         Tables are written with one codec as a rule. Where that is not so, Spark fails on the file, and says which codec
         it does not have.
@@ -431,5 +431,5 @@ class ClientTraits:
         return "BROTLI" in codecs(DuckDBFiles(cursor(), self.storage), first)
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """What the footer of an ORC file says beside its columns."""
+        """Facts of the footer of an ORC file beside its columns."""
         return read_orc_traits(file, self.storage)

@@ -55,7 +55,7 @@ from harness.storage.threads import Lock
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 _MOST_ROWS = 1_000_000
-"""Of the deletes of a merged set: a hash table of more no longer pays for what its bounds spare."""
+"""Most rows of the deletes of a merged set: a hash table of more costs what its bounds spare."""
 _MOST_WORK = 1_000_000
 """Deletes over all sets of a plan that is looked at."""
 
@@ -103,7 +103,7 @@ def _sets_by_class(classes: Numbers, own: Numbers) -> dict[int, list[int]]:
 
 
 def _rows(deletes: Iterable[EqualityDelete]) -> float:
-    """Of all of them; more than any number where one does not say."""
+    """The rows of all of them; infinite where one does not say."""
     return sum(float("inf") if d.record_count is None else d.record_count for d in deletes)
 
 

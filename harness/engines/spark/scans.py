@@ -87,7 +87,7 @@ class FrameScan:
         return self._native_frame() if self.native else self._arrow_frame()
 
     def _is_readable(self) -> bool:
-        """Whether Spark can read files of these names, with these columns, in the reader's session.
+        """Tells whether Spark can read files of these names, with these columns, in the reader's session.
 
         Raises:
             RequestError: nothing can read them in that session.

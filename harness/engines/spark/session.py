@@ -166,7 +166,7 @@ class _Jobs:
 
 
 _started: list[_Jobs] = []
-"""Of the sessions that were started here, so that they stay known."""
+"""Jobs of the sessions that were started here, which stay known by this list."""
 
 
 def _settings(directory: Path, *, local: bool) -> dict[str, str]:
@@ -233,7 +233,7 @@ def _signal_handler() -> Iterator[None]:
 
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """What Spark takes from the environment alone, while it starts: its own address, and the Python of its workers."""
+    """Sets what Spark takes from the environment alone, while it starts: its address, and the Python of its workers."""
     # Without an address of its own it resolves the name of the host.
     wanted = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
     added = {name: settings[key] for name, key in wanted.items() if key in settings and name not in os.environ}
