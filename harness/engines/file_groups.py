@@ -61,7 +61,7 @@ class ScanFile:
     constants: by source field id, the partition values (internal values) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
     recorded_rows: the row count that the metadata says; None: unknown. Where it is wrong, that is a warning, and an
-        error for a file without columns (`engines.columnless`).
+        error for a file without columns (`data_files.columnless_rows`).
     is_data: whether it holds rows of the table, and so should have columns of the table; deletes hold their keys.
     split: files with different values never share a group.
     """

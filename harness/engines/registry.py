@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.engines.duckdb.attached import Attached
+    from harness.engines.duckdb.engine import Attached
     from harness.metadata.filters.predicate import Filter
     from harness.metadata.model.schema import Field
     from harness.metadata.plan.scan_plan import ScanPlan

@@ -24,9 +24,8 @@ from test_duckdb_formats import COLUMNS, EMPTY, FULL
 from harness import errors
 from harness.engines.data_files import FileName, load
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
-from harness.engines.spark.arrow_worker import reshaped, told
+from harness.engines.spark.arrow_worker import read_head, reshaped, told
 from harness.engines.spark.executor_python import unwrap
-from harness.engines.spark.heads import read_head
 from harness.engines.spark.types import natural
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas

@@ -20,8 +20,8 @@ from stored_on_spark import disk_files
 
 from harness.engines.data_files import FileName
 from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, reads_natively
+from harness.engines.spark.arrow_worker import read_head, read_orc_traits
 from harness.engines.spark.gateway import Gateway
-from harness.engines.spark.heads import read_head, read_orc_traits
 from harness.engines.spark.looks import ClientTraits
 from harness.engines.spark.types import natural
 from harness.metadata.model.schema import Field, UnknownType

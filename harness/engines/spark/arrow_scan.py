@@ -258,7 +258,7 @@ def arrow_frame(
 
     Raises:
         EngineError: executors have no Python that can read files.
-        Exception: while rows are read, Spark's own; `worker_errors.unwrap` finds MissingFileError, CorruptFileError,
+        Exception: while rows are read, Spark's own; `executor_python.unwrap` finds MissingFileError, CorruptFileError,
             EncryptedTableError, UnsupportedError in it, naming the file.
     """
     prepare(session)

@@ -73,7 +73,7 @@ class PlainPaths:
             used: those of them that are read.
 
         Raises:
-            RequestError: as `user_settings.check_nested`.
+            RequestError: as `session.check_nested`.
         """
         check_nested(self.session, used)
         settled = all(_is_settled(stored) for stored in walk_stored(used))

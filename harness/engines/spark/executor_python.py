@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from harness import errors
-from harness.engines.spark.heads import same
+from harness.engines.spark.arrow_worker import same
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.

@@ -186,7 +186,7 @@ class PlannedReads(ABC):
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that Spark has no file system for, see `store_access`."""
+        """Refuses files of stores that Spark has no file system for, see `hadoop_options`."""
 
     @abstractmethod
     def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
@@ -238,7 +238,7 @@ class Gateway(PlannedReads):
         return found
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that this session's Spark has no file system for, see `store_access`."""
+        """Refuses files of stores that this session's Spark has no file system for, see `hadoop_options`."""
         check_access(self._context, physical)
 
     def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:

@@ -27,10 +27,10 @@ from harness.engines.data_files import FileName, check_magic, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.file_groups import DirectLooks, KnownFile, ScanFile, check_partition_values
 from harness.engines.footers import FOOTER, Footer, codecs, failing_on, is_dated, legacy_files, read_footers
+from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import unwrap
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
-from harness.engines.spark.heads import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.metadata.model.schema import Field

@@ -74,7 +74,7 @@ class PlannedSource(PlannedReads):
         return True
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that the server has no file system for, see `store_access`."""
+        """Refuses files of stores that the server has no file system for, see `hadoop_options`."""
         check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
 
     def expose(self, frame: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from harness.tools.connections.tables import Source, Tables
 if TYPE_CHECKING:
     import duckdb
 
-    from harness.engines.duckdb.attached import Attached
+    from harness.engines.duckdb.engine import Attached
 
 
 def attach(
