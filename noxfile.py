@@ -433,6 +433,15 @@ def tests_tools(session: nox.Session, tool: str) -> None:
     _pytest(session, *_ONE, "-m", "tools", "tests/tools", "-k", tool, PYTHONPATH=path)
 
 
+@nox.session(name="tests-datafusion")
+def tests_datafusion(session: nox.Session) -> None:
+    """The scenarios on an engine of another package, which was made by docs/how-to/add-an-engine.md."""
+    _install(session)
+    package = "tests/engines/datafusion_engine"
+    path = _beside(session, "datafusion==55.*", f"./{package}", "--no-deps")
+    _pytest(session, *_ONE, "-m", "tools", package, PYTHONPATH=path)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """How fast reads are, beside other readers, into docs/bench; `-- --compare` with the last release.

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from harness.engines.batches import BATCH_ROWS, Batches
-from harness.engines.registry import duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import BATCH_ROWS, Batches, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.model import frames

@@ -10,10 +10,11 @@ import typer
 
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
-from harness.cli.diff_request import ENGINES, Relaxing, Request, Side, pair, pair_of_engines, pair_of_moments, start
+from harness.cli.diff_request import ENGINES, Relaxing, Request, Side, pair, pair_of_engines, pair_of_moments
 from harness.cli.option_texts import names
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import RowSource
+from harness.engines.registry import start_engines
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -149,7 +150,7 @@ def diff(
         right = left if other is None else sources[1] or opening.open(other, trust, reading)
         sides = (_at(left, moments[0]), _at(right, moments[1]))
     with terminal.progress("comparing"):
-        start(tuple(engine for engine, source in zip(request.engines, sources, strict=True) if source is None))
+        start_engines(engine for engine, source in zip(request.engines, sources, strict=True) if source is None)
         found = request.compare(*sides) if queries is None else request.compare_queries(queries, *sides)
     for side in (found.left, found.right):
         if side.error is not None:

@@ -17,10 +17,11 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal
-from harness.cli.diff_request import ENGINES, Relaxing, Request, pair_of_engines, start
+from harness.cli.diff_request import ENGINES, Relaxing, Request, pair_of_engines
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
+from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, open_catalog
@@ -312,7 +313,7 @@ def compare_files(
     queries = _read_queries(files, names(keys, "--keys") or (), relaxing)
     with terminal.progress("reading metadata"):
         tables = _bound_tables(many.table or (), lambda text: open_(text).snapshot())
-    start(pair_)
+    start_engines(pair_)
     run = QueryRun(engines=pair_, tables=tables, dialect=many.dialect.value, max_rows=max_rows)
     entries = []
     for query in queries:
@@ -330,7 +331,7 @@ def compare_namespaces(
     Raises:
         RequestError: what is done cannot be kept.
     """
-    start(request.engines)
+    start_engines(request.engines)
 
     def compare(name: str, left: Name, right: Name) -> tuple[str, Callable[[], BatchEntry]]:
         try:

@@ -14,7 +14,6 @@ from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import RowSource
-from harness.engines.registry import find_engine
 from harness.errors import RequestError
 from harness.snapshot import Snapshot, called
 
@@ -212,16 +211,3 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             raise typer.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )
-
-
-def start(engines: tuple[str, ...]) -> None:
-    """Starts the engines before the comparison: a missing engine says nothing about the table.
-
-    Raises:
-        RequestError: there is no such engine, or it, or Java, is not installed.
-        EngineError: Spark does not start.
-    """
-    for name in dict.fromkeys(engines):
-        find_engine(name)
-    if "spark" in engines:
-        harness.spark_session()

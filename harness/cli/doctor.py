@@ -16,6 +16,7 @@ import typer
 import harness
 from harness.cli import options, terminal
 from harness.cli.document import print_document
+from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
 from harness.errors import HarnessError, RequestError
 
@@ -70,6 +71,8 @@ def doctor(format_: options.Format = options.Document.TEXT) -> None:
 def _examine() -> dict[str, Any]:
     """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
     packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
+    packages += registered()
+    kinds = (*_READS, *(f"Engine {name}" for name in registered_engines()))
     java_path, java = installed_java()
     missing = [
         {"what": f"{p['package']}: {p['problem']}", "needed_for": p["needed_for"], "command": p["command"]}
@@ -88,9 +91,32 @@ def _examine() -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": [{key: p[key] for key in ("package", "version", "supported", "needed_for")} for p in packages],
         "java": {"path": java_path, "version": java},
-        "works": {kind: all(gap["needed_for"] != kind for gap in missing) for kind in _READS},
+        "works": {kind: all(gap["needed_for"] != kind for gap in missing) for kind in kinds},
         "missing": missing,
     }
+
+
+def registered() -> list[dict[str, Any]]:
+    """A row of the report for each engine of another package, as `check` has it."""
+    rows = []
+    for name, point in registered_engines().items():
+        problem = None
+        try:
+            find_engine(name)
+        except HarnessError as error:
+            problem = error.message
+        package = point.value if point.dist is None else point.dist.name
+        rows.append(
+            {
+                "package": package,
+                "version": None if point.dist is None else point.dist.version,
+                "supported": "",
+                "needed_for": f"Engine {name}",
+                "problem": problem,
+                "command": None if problem is None else f"pip install --force-reinstall {package}",
+            }
+        )
+    return rows
 
 
 def check(requirement: Requirement, version: str | None) -> dict[str, Any]:

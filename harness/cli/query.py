@@ -34,7 +34,7 @@ def sql(
     output_file: row_options.OutputFile = None,
     max_rows: row_options.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
-    engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb or spark.")] = "duckdb",
+    engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
     *,
     context: typer.Context,
     selector: options.Selector,
@@ -82,15 +82,16 @@ def sql(
 
 
 def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> Rows:
-    """The rows of the query, which is planned now and run when they are asked for.
+    """The rows of the query, which is planned now and on DuckDB run when they are asked for.
 
     Raises:
-        RequestError: the engine is another than DuckDB.
+        RequestError: the engine takes no such queries.
         EngineError: DuckDB refuses the query; or, once rows are asked for, fails on one.
         MissingFileError: likewise, a file went since the query was planned.
         HarnessError: see `harness.sql`.
     """
     import duckdb
+    import pyarrow as pa
 
     from harness.engines.duckdb.instance import cursor
 
@@ -99,7 +100,9 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
         return gone or engine_error(error)
 
     try:
-        result = harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect, connection=cursor())
+        if engine != "duckdb":
+            return Rows.of(pa.table(harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect)))
+        result = harness.queries.sql.run_query(query, tables, dialect=dialect, connection=cursor())
         return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error
@@ -113,8 +116,8 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
     from pyspark.sql import DataFrame
 
     from harness.differ.spark_side import logical
+    from harness.engines.spark.engine import conform
     from harness.engines.spark.executor_python import engine_error as spark_error
-    from harness.engines.spark.frames import conform
 
     frame = cast(DataFrame, harness.queries.sql.run_query(query, tables, engine="spark", dialect=dialect))
     schema = pa.schema([logical(column) for column in frame.schema.fields])

@@ -205,14 +205,14 @@ class Opened:
         Raises:
             RequestError: one that was asked for by name does not exist or is not installed; or none can run.
         """
+        from harness.engines.registry import engine_names
         from harness.testing.conformance.finding import check_names, known_engines, open_engine
-        from harness.testing.conformance.own import NAMES
         from harness.testing.conformance.runner import UnderTest
         from harness.testing.conformance.workers import NOT_INSTALLED
 
         check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
         asked = dict.fromkeys(names or ())
-        optional = NAMES if names is None else known_engines() if ALL in asked else ()
+        optional = engine_names() if names is None else known_engines() if ALL in asked else ()
         opened = cls([], {})
         for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
             try:

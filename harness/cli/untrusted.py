@@ -23,7 +23,7 @@ from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
 
 ENGINES = ("duckdb", "oracle")
-"""Engines that run in a worker: neither starts a process of its own."""
+"""Engines that run in a worker: neither starts a process of its own. Of engines of other packages nobody knows it."""
 
 _PART = 1 << 20
 

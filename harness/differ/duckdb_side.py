@@ -14,8 +14,8 @@ from harness.differ.hashing import DuckDBValue, child, row_hashes
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
 from harness.engines import sqltext
+from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.relations import conform
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
 

@@ -8,7 +8,7 @@ setting of it changes, and none has a say in what is compared.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,7 +28,7 @@ from harness.differ.source_reading import check_there, rows_of
 from harness.differ.sources import RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
-from harness.engines.duckdb.registrations import registrar
+from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
@@ -208,10 +208,8 @@ class SideOpening:
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
-                if self.engine == "duckdb":
-                    return _duckdb_table(plan, info)
-                if self.engine == "spark":
-                    return _spark_table(plan, info, self.spark)
+                if (side := _SIDES.get(self.engine)) is not None:
+                    return side(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
                 return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
             except HarnessError as error:
@@ -321,7 +319,7 @@ def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None, str]:
             return plan.table, plan.snapshot, plan.format
 
 
-def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:
+def _duckdb_table(plan: ScanPlan, info: SideInfo, _: SparkSession | None) -> Side:
     connection = cursor()
     query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
     with failing_duckdb(info, plan):
@@ -343,6 +341,13 @@ def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> 
         rows = lower_on_spark(plan, reader)
         frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
     return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
+
+
+_SIDES: dict[str, Callable[[ScanPlan, SideInfo, SparkSession | None], Side]] = {
+    "duckdb": _duckdb_table,
+    "spark": _spark_table,
+}
+"""By name of an engine: how it compares a table where it lies. The rows of every other engine are compared as Arrow."""
 
 
 def _check_running(session: Any) -> None:

@@ -21,11 +21,11 @@ from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows
 from harness.differ.exact import Difference
 from harness.differ.result import Origin, RowDifference
 from harness.differ.schemas import normal_type
+from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
-from harness.engines.duckdb.registrations import registrar
-from harness.engines.duckdb.relations import conform
+from harness.engines.duckdb.relations import registrar
 from harness.errors import HarnessWarning, UnknownColumnError
 from harness.metadata.model.schema import (
     METADATA,

@@ -35,8 +35,8 @@ from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane,
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
+from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
-from harness.engines.spark.frames import conform
 from harness.engines.spark.gateway import Gateway, has_gateway
 from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import EngineError

@@ -1,17 +1,34 @@
-"""Where the values of a column come from in files that are read together, settled once for every engine.
+"""Values: where those of a column come from in files that are read together, and values as Arrow arrays.
 
-`harness.metadata.plan.projection` says it for one file at a time. Here the files of one union arm are looked at
-together: partition values become constants, and metadata columns have their values too. What is left to an engine is
-to translate each member of `ColumnValue` into an expression of its own.
+`harness.metadata.plan.projection` says for one file where a column is. Here the files of one union arm are looked at
+together: partition values become constants, and metadata columns have values too. An engine translates each member of
+`ColumnValue` into an expression of its own, and gives its rows out by `conform`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import accumulate
 from typing import Any, TypeAlias, assert_never
 
-from harness.metadata.model.schema import Field, StructType, Type, children
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.metadata.model.arrow_values import child_types, children_of, is_rebuilt, nullable, with_children
+from harness.metadata.model.schema import (
+    DateType,
+    Field,
+    ListType,
+    MapType,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UuidType,
+    arrow_type,
+    children,
+)
 from harness.metadata.plan.projection import ColumnSource, PartitionValue, Stored, Value
 from harness.storage.records import dataclass
 
@@ -141,3 +158,110 @@ def _value(wanted: Field, source: ColumnSource, partitions: Sequence[Mapping[int
 def _same(left: Any, right: Any) -> bool:
     """Equality that keeps -0.0 and NaN apart from what they equal, or do not equal, in Python."""
     return left == right if not isinstance(left, float) else repr(left) == repr(right)
+
+
+def as_arrow(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Internal values (see `harness.metadata.model.schema`) as an array of the Arrow type of `type_`.
+
+    Raises:
+        pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
+    """
+    wanted = nullable(arrow_type(type_))
+    missing = pa.array([value is None for value in values], pa.bool_())
+    match type_:
+        case StructType(fields=fields):
+            parts = [as_arrow([None if v is None else v.get(f.id) for v in values], f.type) for f in fields]
+            return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=missing)
+        case ListType(element=element):
+            items = as_arrow([item for value in values for item in value or ()], element.type)
+            return pa.ListArray.from_arrays(_ends(values), items, type=wanted, mask=missing)
+        case MapType(key=key, value=item):
+            entries = [entry for value in values for entry in value or ()]
+            keys, items = as_arrow([k for k, _ in entries], key.type), as_arrow([v for _, v in entries], item.type)
+            return pa.MapArray.from_arrays(_ends(values), keys, items, type=wanted, mask=missing)
+        case DateType():
+            return pa.array(values, pa.int32()).view(wanted)
+        case TimeType(unit="us" | "ns") | TimestampType():
+            return pa.array(values, pa.int64()).view(wanted)
+        case UuidType():
+            return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
+        case _:
+            return pa.array(values, wanted)
+
+
+def _ends(values: Sequence[Any]) -> pa.Array:
+    return pa.array(accumulate((len(value or ()) for value in values), initial=0), pa.int32())
+
+
+# What engines give out, in exact types.
+
+
+def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`rows` with the names of `schema` and its types as `conformed` has them, column by column in order.
+
+    Carriers that engines use for types which they lack are taken off, at any level, see `exact`. Nothing is rounded.
+
+    Raises:
+        pa.ArrowException, ValueError: a value does not fit.
+    """
+    loose = conformed(schema)
+    columns = [
+        pa.chunked_array([exact(chunk, f.type) for chunk in column.chunks], f.type)
+        for column, f in zip(rows.columns, loose, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=loose)
+
+
+def conformed(schema: pa.Schema) -> pa.Schema:
+    """`schema` with fields that may all be null, at every level.
+
+    Tables hold nulls in required columns (iceberg 5.13), and Arrow wants a value even where a parent is null.
+    """
+    return pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch as `conform` gives its rows; `schema`: from `conformed`. Without fields, rows are still counted."""
+    if not len(schema):
+        return batch.select([])
+    columns = [exact(column, f.type) for column, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The same values as `wanted`.
+
+    Bytes become Booleans, integers times and timestamps, text UUIDs, bytes fixed ones; a zone is only a label.
+
+    Raises:
+        pa.ArrowException, ValueError: a value does not fit.
+    """
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_null(wanted) and array.null_count == len(array):
+        return pa.nulls(len(array))  # DuckDB 1.5 hands out nulls without a type as int32, which no cast undoes
+    if isinstance(array.type, pa.BaseExtensionType):
+        return exact(array.storage, wanted)
+    if isinstance(wanted, pa.UuidType) and not pa.types.is_fixed_size_binary(array.type):
+        return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
+    if isinstance(wanted, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(wanted, exact(array, wanted.storage_type))
+    if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
+        return array.cast(pa.bool_())
+    if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
+        zoned = array.view(pa.timestamp(array.type.unit, wanted.tz))
+        return zoned if zoned.type == wanted else zoned.cast(wanted)
+    if is_rebuilt(wanted):
+        pairs = zip(children_of(array), child_types(wanted), strict=True)
+        return with_children(array, [exact(child, type_) for child, type_ in pairs], wanted)
+    return array.cast(wanted)
+
+
+def _uuid_bytes(array: pa.Array) -> pa.Array:
+    """The 16 bytes of each canonical text."""
+    digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
+    if pc.any(pc.not_equal(pc.binary_length(digits), 32)).as_py():
+        raise ValueError("a UUID does not have 32 digits")
+    packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
+    validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+import struct
+from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import UnionType
 from typing import IO, TypeVar, cast
 
 import pyarrow as pa
 
-from harness.errors import EncryptedTableError, HarnessError, MissingFileError, StorageError, UnsupportedError
-from harness.metadata.files.parquet import row_count
+from harness.errors import (
+    CorruptFileError,
+    EncryptedTableError,
+    HarnessError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+)
+from harness.metadata.files.parquet import open_parquet, row_count, whole
+from harness.metadata.model.arrow_values import children_of, nested_type, with_children
+from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
+from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored
 from harness.storage.gate import ABSENT
+from harness.storage.limits import contained
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
@@ -101,7 +114,7 @@ def _head(file: FileName, storage: Storage) -> bytes:
 
 
 def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
-    """What a short look at each file gives, in order; remote files are looked at together, as each look waits.
+    """Looks at each file, in order; at remote files together, because each look waits.
 
     physical: the files' paths.
 
@@ -154,11 +167,10 @@ class _Stored(io.RawIOBase):
 
 # Files without a column, whose rows are only a number in the footer.
 #
-# Writers leave out the columns that they need not store (partition columns of Delta tables) or cannot store (void,
-# unknown), and a file may be left with none. DuckDB refuses such a Parquet file, and Spark's Parquet and ORC readers
-# refuse it or find no row in it. So engines read no such file: they count its rows up to the number in its footer.
-# What a table's metadata says of the number is held against it, because nothing else in the file could show that
-# rows are lost.
+# Writers leave out columns that they need not store (partition columns of Delta tables) or cannot store (void,
+# unknown), and a file may be left with none. DuckDB refuses such a Parquet file; Spark's Parquet and ORC readers refuse
+# it or find no row. So engines count its rows up to the number in its footer. The count in the table's metadata is held
+# against the number, because nothing else in the file could show that rows are lost.
 
 
 def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, int]:
@@ -183,3 +195,219 @@ def _rows(file: FileName, storage: Storage) -> int | None:
     if footer.num_columns:
         return None
     return row_count(footer, file=str(file))
+
+
+# Well-known binary, the bytes of a geometry, in one canonical form: little-endian, ISO codes, no SRID (frontier F1.6).
+#
+# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. DuckDB parses native geometries and writes
+# them anew in this form, so this is the form in which every engine gives them.
+
+
+_Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000
+_POINT, _LINE, _POLYGON = 1, 2, 3
+_PARTS = {4: (_POINT,), 5: (_LINE,), 6: (_POLYGON,), 7: range(1, 8)}
+"""The kinds of geometry that each kind of collection is of."""
+_KINDS = range(1, 8)
+_MAX_DEPTH = 100
+
+
+def canonical_wkb(data: bytes) -> bytes:
+    """The same geometry in the canonical form. Raises `ValueError` for bytes that are no WKB (frontier F1.5, F1.7)."""
+    out: list[bytes] = []
+    try:
+        position = _geometry(data, 0, out, kinds=_KINDS, dimensions=None, depth=0)
+    except (IndexError, struct.error) as error:
+        raise ValueError("it ends early") from error
+    if position != len(data):
+        raise ValueError(f"{len(data) - position} bytes follow the geometry")
+    return b"".join(out)
+
+
+def _geometry(
+    data: bytes, position: int, out: list[bytes], *, kinds: Container[int], dimensions: int | None, depth: int
+) -> int:
+    """Appends the geometry to `out`. kinds, dimensions: those that it may have; a part has those of its whole."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"it nests deeper than {_MAX_DEPTH} levels")
+    if data[position] > 1:
+        raise ValueError(f"{data[position]} is no byte order")
+    order = "<" if data[position] else ">"
+    (code,) = struct.unpack_from(f"{order}I", data, position + 1)
+    position += 9 if code & _SRID else 5
+    kind, found = _type(code)
+    if kind not in kinds or dimensions not in (None, found):
+        raise ValueError(f"type {code} is not one of its whole's")
+    out.append(struct.pack("<BI", 1, kind + 1000 * found))
+    width = 2 + found.bit_count()
+    if kind == _POINT:
+        return _numbers(data, position, order, width, out)
+    count, position = _count(data, position, order, out)
+    if kind == _LINE:
+        return _numbers(data, position, order, width * count, out)
+    for _ in range(count):
+        if kind == _POLYGON:
+            points, position = _count(data, position, order, out)
+            position = _numbers(data, position, order, width * points, out)
+        else:
+            position = _geometry(data, position, out, kinds=_PARTS[kind], dimensions=found, depth=depth + 1)
+    return position
+
+
+def _type(code: int) -> tuple[int, int]:
+    """Kind of geometry, and its dimensions beyond the plane: 1 for Z plus 2 for M."""
+    iso, kind = divmod(code & ~(_Z | _M | _SRID), 1000)
+    if iso > 3 or kind not in _KINDS:
+        raise ValueError(f"{code} is no type of geometry")
+    return kind, iso | bool(code & _Z) | bool(code & _M) << 1
+
+
+def _count(data: bytes, position: int, order: str, out: list[bytes]) -> tuple[int, int]:
+    (count,) = struct.unpack_from(f"{order}I", data, position)
+    out.append(struct.pack("<I", count))
+    return count, position + 4
+
+
+def _numbers(data: bytes, position: int, order: str, count: int, out: list[bytes]) -> int:
+    """Doubles, as the 64 bits that they are."""
+    end = position + 8 * count
+    if end > len(data):
+        raise IndexError(end)
+    numbers = data[position:end]
+    if order == ">":
+        numbers = struct.pack(f"<{count}Q", *struct.unpack(f">{count}Q", numbers))
+    out.append(numbers)
+    return end
+
+
+def variants(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> Iterable[tuple[int, ...]]:
+    """The stored columns, at any level, that the table reads as variant: their places from the top level down."""
+    return _stored_as(VariantType, fields, sources)
+
+
+def geometries(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> Iterable[tuple[int, ...]]:
+    """The stored columns, at any level, that the table reads as geometry or geography: their places."""
+    return _stored_as(GeometryType | GeographyType, fields, sources)
+
+
+def _stored_as(
+    kind: type | UnionType, fields: Sequence[Field], sources: Sequence[ColumnSource]
+) -> Iterable[tuple[int, ...]]:
+    for target, source in zip(fields, sources, strict=True):
+        if not isinstance(source, Stored):
+            continue
+        if isinstance(target.type, kind):
+            yield (source.place,)
+        else:
+            inner_places = _stored_as(kind, children(target.type), source.parts)
+            yield from ((source.place, *inner) for inner in inner_places)
+
+
+def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, pa.Table]:
+    """All rows of an Avro or ORC file in physical order, and its physical schema.
+
+    Raises:
+        UnsupportedError: another format (iceberg 7.5).
+        MissingFileError, EncryptedTableError, CorruptFileError, LimitError: naming the file.
+    """
+    check_format(file, file_format, table=table)
+    check_file(file, storage, table=table)
+    try:
+        data, name = storage.read(file.physical), str(file)
+        with contained(file=name):
+            if file_format == "orc":
+                from harness.metadata.files.orc import read_orc
+
+                return read_orc(data, file=name, limits=storage.limits)
+            from harness.metadata.files.avro import read_avro
+
+            return read_avro(data, file=name, limits=storage.limits)
+    except HarnessError as error:
+        raise error.within(table=table) from error.__cause__
+
+
+def load_parquet(
+    file: FileName,
+    schema: PhysicalSchema,
+    fields: Sequence[Field],
+    sources: Sequence[ColumnSource],
+    storage: Storage,
+    *,
+    table: str,
+) -> pa.Table:
+    """All rows of a Parquet file in physical order; variant columns become JSON text.
+
+    Raises:
+        CorruptFileError: the file or a variant value cannot be decoded.
+        LimitError: it has more rows than are read at once.
+    """
+    try:
+        with contained(file=str(file)):
+            return _load_parquet(file, schema, fields, sources, storage)
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        raise CorruptFileError(
+            f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=str(file)
+        ) from error
+    except HarnessError as error:
+        raise error.within(table=table, file=str(file)) from error.__cause__
+
+
+def _load_parquet(
+    file: FileName, schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[ColumnSource], storage: Storage
+) -> pa.Table:
+    from harness.metadata.files.variant import variant_to_json
+
+    data = storage.read(file.physical)
+    opened = open_parquet(pa.BufferReader(data), arrow_extensions_enabled=False)
+    count = row_count(opened.metadata, file=str(file))
+    storage.limits.check("rows", count, "rows", file=str(file))
+    rows = opened.read()
+    if not schema:
+        return rows  # a table that is made of no arrays has no rows
+    whole(rows, count, file=str(file))
+    encoded = set(variants(fields, sources))
+    columns = [_mapped(rows.column(i).combine_chunks(), (i,), encoded, variant_to_json) for i in range(len(schema))]
+    return pa.table(columns, names=[str(i) for i in range(len(columns))])
+
+
+def with_canonical_geometries(
+    rows: pa.Table, fields: Sequence[Field], sources: Sequence[ColumnSource], *, file: FileName, table: str
+) -> pa.Table:
+    """The rows with all geometries in one form, see `harness.engines.data_files` (frontier F1.6).
+
+    Raises:
+        CorruptFileError: a value is no WKB (frontier F1.7).
+    """
+    found = set(geometries(fields, sources))
+    for source in sources:
+        if not isinstance(source, Stored) or not any(path[0] == source.place for path in found):
+            continue
+        place = source.place
+        try:
+            column = _mapped(rows.column(place).combine_chunks(), (place,), found, _canonical)
+        except ValueError as error:
+            raise CorruptFileError(
+                f"Cannot read file: a geometry is no well-known binary: {error}; restore it",
+                cause="CorruptDataFile",
+                table=table,
+                file=str(file),
+                field=source.physical.name,
+                rule="frontier F1.7",
+            ) from error
+        rows = rows.set_column(place, rows.column_names[place], column)
+    return rows
+
+
+def _canonical(array: pa.Array) -> pa.Array:
+    return pa.array([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
+
+
+def _mapped(
+    array: pa.Array, place: tuple[int, ...], chosen: set[tuple[int, ...]], change: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """`array` with the chosen columns in it, at any level, changed."""
+    if place in chosen:
+        return change(array)
+    if not any(path[: len(place)] == place for path in chosen):
+        return array
+    parts = [_mapped(child, (*place, i), chosen, change) for i, child in enumerate(children_of(array))]
+    return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))

@@ -7,20 +7,43 @@ alike that have the same physical schema and the same kinds of constants: one gr
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
-from harness.engines.data_files import FileName
-from harness.errors import CorruptFileError, HarnessError, distrusted, in_format, warn
-from harness.metadata.model.schema import Field
-from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, is_positional, resolve, shares_columns
+import duckdb
+import pyarrow as pa
+
+from harness.engines import sqltext
+from harness.engines.data_files import FileName, load, load_parquet, with_canonical_geometries
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, is_dated, legacy_files, read_footers
+from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
+from harness.metadata.model.schema import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    Type,
+)
+from harness.metadata.plan.projection import (
+    ColumnSource,
+    PhysicalSchema,
+    Stored,
+    is_positional,
+    resolve,
+    shares_columns,
+)
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
 
 class Pooled(enum.Enum):
-    """Equality deletes that are not sorted out by data file, see `harness.engines.key_sets.scopes`."""
+    """Equality deletes that are not sorted out by data file, see `harness.engines.union_arms.scopes`."""
 
     ALL = "all deletes of the plan, each with its sequence number and partition"
 
@@ -28,7 +51,7 @@ class Pooled(enum.Enum):
 Scope: TypeAlias = int | Pooled | None
 """The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
 Split: TypeAlias = tuple[Scope, bool]
-"""What decides the group of a file beside its schema: its equality deletes, and whether positions are deleted."""
+"""A file's equality deletes, and whether positions are deleted: files that differ in it share no group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +61,7 @@ class ScanFile:
     constants: by source field id, the partition values (internal values) that stand in for columns that the file lacks.
     exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
     recorded_rows: the row count that the metadata says; None: unknown. Where it is wrong, that is a warning, and an
-        error for a file without columns (`engines.columnless`).
+        error for a file without columns (`data_files.columnless_rows`).
     is_data: whether it holds rows of the table, and so should have columns of the table; deletes hold their keys.
     split: files with different values never share a group.
     """
@@ -81,8 +104,8 @@ class FileGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """What is known of a file before its rows are read.
+class KnownFile:
+    """A file as a look shows it, before its rows are read.
 
     rows: None, where only reading tells.
     legacy, converted, shown: as in `FileGroup`.
@@ -107,8 +130,8 @@ class Looks(Protocol):
             HarnessError: naming a file that cannot be read.
         """
 
-    def opened(self, file: ScanFile) -> Opened:
-        """What is known of a file that was prefetched. Raises as `prefetch`."""
+    def opened(self, file: ScanFile) -> KnownFile:
+        """The file, which was prefetched. Raises as `prefetch`."""
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
         """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
@@ -161,7 +184,7 @@ class Inspector:
         if group.format == "parquet" and group.faults is None:
             self.looks.check_partition_values(file, fields, group.sources)
 
-    def _open(self, file: ScanFile) -> Opened:
+    def _open(self, file: ScanFile) -> KnownFile:
         found = self.looks.opened(file)
         schema = self._shared(found.schema)
         return found if schema is found.schema else replace(found, schema=schema)
@@ -175,7 +198,7 @@ class Inspector:
         return met[1]
 
     def _group(
-        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[Opened], fields: tuple[Field, ...]
+        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[KnownFile], fields: tuple[Field, ...]
     ) -> FileGroup:
         first, found = files[members[0]], opened[members[0]]
         schema = found.schema
@@ -220,8 +243,8 @@ class Inspector:
                 f"{self.plan.table} has no name mapping [iceberg 5.6]"
             )
 
-    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[Opened]) -> None:
-        """Where rows do not depend on a recorded count, all are read; whoever made the plan trusts no count alone."""
+    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[KnownFile]) -> None:
+        """Warns of recorded counts that are wrong. Rows do not depend on these: no plan trusts a count alone."""
         pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
         wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
         if wrong:
@@ -233,7 +256,7 @@ class Inspector:
             )
 
     def _warn_of_strangers(
-        self, files: Sequence[ScanFile], opened: Sequence[Opened], groups: Iterable[Sequence[int]]
+        self, files: Sequence[ScanFile], opened: Sequence[KnownFile], groups: Iterable[Sequence[int]]
     ) -> None:
         """Tells of files that have no column of the table, once.
 
@@ -270,7 +293,7 @@ class Inspector:
             raise distrusted(sentence, self.plan.table)
         warn(sentence)
 
-    def _check_rows(self, file: ScanFile, found: Opened) -> None:
+    def _check_rows(self, file: ScanFile, found: KnownFile) -> None:
         expected = file.exact_rows if found.schema else file.recorded_rows
         if found.rows is not None and expected is not None and expected != found.rows:
             raise wrong_count(file, found.rows, expected, self.plan.table)
@@ -286,3 +309,177 @@ def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> Corrupt
         field="record_count",
         rule="iceberg 7.2",
     )
+
+
+# Looks from this process, for engines that run here.
+#
+# A file imported from elsewhere may have field ids of its own that collide with the table's. Then the ids lead to
+# another column, and rows would be wrong without a sign. So the statistics of the first row group are held against the
+# partition tuple, in one file of each file group: collisions come from the writer, whose files are alike
+# (iceberg 5.3).
+
+
+# Types whose statistics DuckDB prints in a form that it also reads.
+_COMPARABLE = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
+
+
+def check_partition_values(
+    access: DuckDBFiles,
+    file: FileName,
+    fields: Sequence[Field],
+    sources: Sequence[ColumnSource],
+    constants: Mapping[int, Any],
+    *,
+    table: str,
+) -> None:
+    """Refuses a Parquet file whose stored columns cannot hold its own partition values.
+
+    Args:
+        access: reads the file's statistics; those that are missing or unreadable say nothing.
+        file: the file.
+        fields, sources: the wanted top-level columns, and where they come from in this file.
+        constants: the tuple's values by source field id, as internal values.
+        table: for messages.
+
+    Raises:
+        SchemaMismatchError: cause `PartitionValueConflict`.
+    """
+    checked = {
+        source.physical.name: f
+        for f, source in zip(fields, sources, strict=True)
+        if isinstance(source, Stored) and f.id in constants and _is_comparable(f.type, constants[f.id])
+    }
+    if not checked:
+        return
+    listed = ", ".join(map(sqltext.text, checked))
+    connection = access.connection
+    rows = connection.execute(
+        "SELECT path_in_schema, stats_min_value, stats_max_value, stats_null_count, num_values "
+        f"FROM parquet_metadata({access.listed((file.physical,))}) "
+        f"WHERE row_group_id = 0 AND path_in_schema IN ({listed})"
+    ).fetchall()
+    for name, low, high, nulls, values in rows:
+        wanted = checked[name]
+        value = constants[wanted.id]
+        if _contradicts(connection, wanted, value, low, high, nulls, values):
+            raise SchemaMismatchError(
+                f"Cannot read column {wanted.name!r}: the file's partition says {value!r}, its first rows hold "
+                f"{low!r} to {high!r}; its field ids may be those of another table",
+                cause="PartitionValueConflict",
+                table=table,
+                file=str(file),
+                field=wanted.name,
+                rule="iceberg 5.3",
+            )
+
+
+def _is_comparable(type_: Type, value: Any) -> bool:
+    if isinstance(type_, TimestampType) and type_.utc:  # the text depends on the session's zone
+        return False
+    return isinstance(type_, _COMPARABLE) and value == value  # statistics leave NaN out
+
+
+def _contradicts(
+    connection: duckdb.DuckDBPyConnection,
+    wanted: Field,
+    value: Any,
+    low: str | None,
+    high: str | None,
+    nulls: int | None,
+    values: int,
+) -> bool:
+    if nulls is not None and nulls == values:
+        return value is not None and values > 0
+    if value is None:
+        return nulls == 0 and values > 0
+    if low is None or high is None:
+        return False
+    kind, literal = sqltext.type_name(wanted.type), sqltext.literal(value, wanted.type)
+    bounds = [f"TRY_CAST({sqltext.text(text)} AS {kind})" for text in (low, high)]
+    ((outside,),) = connection.execute(f"SELECT {literal} < {bounds[0]} OR {literal} > {bounds[1]}").fetchall()
+    return bool(outside)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectLooks:
+    """Opens the files of a plan, Parquet footers many in one call; other files are read as a whole, and kept.
+
+    access: opens the files for DuckDB, which reads footers; no rows are read.
+    open_other: opens a file that is not Parquet without its rows; raises HarnessError naming the file. None: `rows` are
+        asked for.
+    """
+
+    access: DuckDBFiles
+    plan: ScanPlan
+    open_other: Callable[[ScanFile], KnownFile] | None = None
+    _loaded: dict[str, pa.Table] = field(default_factory=dict)
+    _footers: dict[str, Footer] = field(default_factory=dict)
+    _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
+    _converted: set[str] = field(default_factory=set)
+
+    def prefetch(self, files: Sequence[ScanFile]) -> None:
+        """Reads the footers of all Parquet files among `files` that were not looked at.
+
+        Raises:
+            MissingFileError, CorruptFileError, EncryptedTableError: naming the file at fault.
+        """
+        names = {file.name.physical: file.name for file in files if file.format == "parquet"}
+        missing = [name for path, name in names.items() if path not in self._footers]
+        footers = read_footers(self.access, missing, table=self.plan.table)
+        self._footers.update(footers)
+        dated = {path: footer for path, footer in footers.items() if footer.schema}
+        with failing_on([names[path] for path in dated], self.plan.storage, table=self.plan.table, doing=FOOTER):
+            self._converted.update(converted_files(self.access, dated))
+            if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+                doubtful = [path for path, footer in dated.items() if footer.may_be_legacy and is_dated(footer.schema)]
+                self._legacy.update(legacy_files(self.access, doubtful))
+
+    def opened(self, file: ScanFile) -> KnownFile:
+        """The file; a Parquet file was prefetched."""
+        if file.format != "parquet":
+            return self._load(file) if self.open_other is None else self.open_other(file)
+        path = file.name.physical
+        footer = self._footers[path]
+        legacy = self._legacy.get(path, frozenset())
+        converted = path in self._converted
+        return KnownFile(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
+
+    def _load(self, file: ScanFile) -> KnownFile:
+        schema, rows = load(file.name, file.format, self.plan.storage, table=self.plan.table)
+        self._loaded[file.name.physical] = rows
+        return KnownFile(schema, rows.num_rows)
+
+    def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[Field]) -> pa.Table:
+        """All rows of a file in physical order, its columns by place; variants are JSON text (iceberg 6.15).
+
+        Args:
+            file: one of the group.
+            fields: what the group's sources are the sources of.
+
+        Raises:
+            CorruptFileError: the file or a value cannot be decoded.
+            LimitError: it has more rows than are read at once.
+        """
+        if group.format == "parquet":
+            rows = load_parquet(
+                file.name, group.schema, fields, group.sources, self.plan.storage, table=self.plan.table
+            )
+        else:
+            rows = self._loaded[file.name.physical]
+        return with_canonical_geometries(rows, fields, group.sources, file=file.name, table=self.plan.table)
+
+    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
+
+        Raises:
+            SchemaMismatchError: they do.
+            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
+        """
+        table = self.plan.table
+        with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):
+            check_partition_values(self.access, file.name, fields, sources, file.constants, table=table)
+
+
+def looks_here(plan: ScanPlan) -> DirectLooks:
+    """Looks at the files of a plan from this process, for an engine that reads them here."""
+    return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan)

@@ -1,4 +1,4 @@
-"""What engines learn from Parquet files before they read them: schemas and row counts, each footer read once.
+"""Footers of Parquet files, each read once: schemas and row counts, before any row is read.
 
 Only the end of a file is read, and the schema known again by its bytes (`harness.metadata.files.parquet_footer`):
 10,000 local files take 0.1 s. Ends of files in an object store are asked for together, and the scan reuses their
@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from harness.engines import sqltext
 from harness.engines.data_files import FileName, check_file, columnless_rows, look_at
-from harness.engines.duckdb.files import DuckDBFiles, is_of_storage, said
-from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, connect, is_given_up
+from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.metadata.files.parquet_footer import (
@@ -55,7 +54,7 @@ _SHOWN = 300  # characters
 
 @contextmanager
 def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> Iterator[None]:
-    """To be entered around what DuckDB does with files: its failures become harness's.
+    """Turns DuckDB's failures on files into harness's.
 
     doing: how the message begins, such as "Cannot open file".
 
@@ -69,7 +68,7 @@ def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing
 
 
 def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> HarnessError:
-    """What a failure on files means. One that was there a moment ago may be gone, so all are looked at anew.
+    """The error for a failure on files. A file that was there a moment ago may be gone, so all are looked at anew.
 
     A MissingFileError or EncryptedTableError, as of `check_file`; a StorageError, if the storage failed while DuckDB
     read; else a CorruptFileError, which names the file if there is but one.
@@ -90,12 +89,12 @@ def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, ta
 
 
 FOOTER = "Cannot read the footer of a Parquet file"
-"""How the errors about one begin."""
+"""The beginning of errors about a footer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Of one Parquet file: its columns, and the rows that it really has.
+    """The columns of a Parquet file, and the rows that it really has.
 
     A schema without columns belongs to a file that DuckDB does not open.
 
@@ -209,14 +208,14 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
 
 
 @dataclass(frozen=True, slots=True)
-class _Schema:
-    """What a footer's schema says: the columns, and `shown` of `Footer`."""
+class _KnownSchema:
+    """A footer's schema: the columns, and `shown` of `Footer`."""
 
     columns: PhysicalSchema
     shown: tuple[str, ...] | None
 
 
-_schemas: dict[bytes, _Schema] = {}
+_schemas: dict[bytes, _KnownSchema] = {}
 """Schemas by the bytes that they were parsed from, in any file of this process."""
 _MOST_SCHEMAS = 1024
 
@@ -295,7 +294,7 @@ def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) 
 
 
 def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
-    """As `_check_counts`, of files in stores that do not tell a file's status with its end: those are not kept."""
+    """Checks the counts of files in stores that do not tell a file's status with its end; such ends are not kept."""
     storage = files.storage
 
     def end_of(path: str) -> bytes:
@@ -324,12 +323,12 @@ def _ends(files: DuckDBFiles, physical: Sequence[str]) -> Iterator[tuple[str, by
 
 
 _REMOTE_BYTES = 1 << 14
-"""What is asked for of the end of a file in a store: most footers are shorter."""
+"""Bytes asked for of the end of a file in a store: most footers are shorter."""
 _MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 
-def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _Schema]:
+def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
     if not physical:
         return {}
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
@@ -340,11 +339,11 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _Schema]:
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: _Schema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
+    return {path: _KnownSchema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
 
 
 def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
-    """As in `Footer`. types: of the elements, of which the first is the root.
+    """DuckDB's types of the columns, see `Footer`. types: of the elements, of which the first is the root.
 
     Not of nested columns, which are more elements; nor of binary ones, which a setting of the connection makes text;
     nor where DuckDB gives a column another name: the second of two that differ only by case, and one without.
@@ -390,7 +389,7 @@ _VERSION = "org.apache.spark.version"
 
 
 def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, frozenset[str]]:
-    """By physical path, what a file may hold in the old calendar; files that hold nothing so are left out.
+    """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent.
 
     files: opens them.
     """
@@ -416,7 +415,7 @@ def is_dated(schema: PhysicalSchema) -> bool:
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
-    """Whether old values of a stored column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
+    """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
     match stored.type:
         case DateType() | TimestampType(utc=True):
             return _DATES in legacy

@@ -1,35 +1,37 @@
-"""Engines as the rest of harness sees them: what each of them can do, and how one is found by name.
+"""Engines as the rest of harness sees them: their protocols, and how one is found by name.
 
-The protocols stand here, below `harness.table`, and not among the engines, because tables and queries hand plans to
-engines while engines are built upon tables' plans: whoever calls an engine must not import one. An engine is a module,
-`harness.engines.<name>`, imported when it is first asked for, so that opening a table loads neither DuckDB nor Spark.
+Harness's own engines are in a table here. Every other package registers one by an entry point of the group
+`harness.engines`, whose object keeps the protocol `Engine`. An engine is imported when it is first asked for, so that
+opening a table loads neither DuckDB nor Spark. Whoever calls an engine imports this module, and no engine.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from harness.errors import HarnessError, RequestError
 
 if TYPE_CHECKING:
     import datetime
+    from importlib.metadata import EntryPoint
 
     import duckdb
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.engines.batches import Batches, Context
-    from harness.engines.duckdb.attached import Attached
+    from harness.engines.duckdb.engine import Attached
     from harness.metadata.filters.predicate import Filter
     from harness.metadata.model.schema import Field
     from harness.metadata.plan.scan_plan import ScanPlan
 
 
 class Engine(Protocol):
-    """What every engine does with a plan."""
+    """An engine that runs plans."""
 
     @property
     def name(self) -> str:
@@ -47,8 +49,31 @@ class Engine(Protocol):
         """
 
 
+@runtime_checkable
+class Starting(Protocol):
+    """An engine that takes long to start, or may be unable to."""
+
+    def start(self) -> None:
+        """Starts the engine, unless it runs.
+
+        Raises:
+            HarnessError: it cannot start.
+        """
+
+
+@runtime_checkable
+class QueryEngine(Protocol):
+    """An engine that runs queries in a dialect of its own, for `harness.sql`."""
+
+    dialect: str
+    """sqlglot's name of the dialect."""
+
+    def query(self, text: str, plans: Mapping[str, ScanPlan]) -> Any:
+        """The result, an Arrow stream, of a query that reads plans by name."""
+
+
 class DuckDBEngine(Engine, Protocol):
-    """What DuckDB does besides: lazy relations, and streams."""
+    """DuckDB, which besides gives lazy relations and streams."""
 
     def relation(
         self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
@@ -92,7 +117,7 @@ class DuckDBEngine(Engine, Protocol):
         originals: Mapping[str, str] = ...,
         parameters: object = None,
     ) -> str:
-        """What `query` would run, as text for a connection to execute with these parameters."""
+        """The query that `query` runs, as text for a connection to execute with these parameters."""
 
     def attach(
         self, plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection
@@ -117,11 +142,11 @@ class DuckDBEngine(Engine, Protocol):
         """The trees of DuckDB's parser for queries, as JSON."""
 
     def engine_error(self, error: Exception, plan: ScanPlan) -> HarnessError:
-        """What DuckDB's failure on the plan's rows means: that a file is gone or damaged, or an EngineError."""
+        """The error for DuckDB's failure on the plan's rows: a file is gone or damaged, or an EngineError."""
 
 
 class SparkEngine(Engine, Protocol):
-    """What Spark does besides: lazy frames in the user's session."""
+    """Spark, which besides gives lazy frames in the user's session."""
 
     def dataframe(self, plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
         """The plan's rows."""
@@ -137,24 +162,63 @@ class SparkEngine(Engine, Protocol):
         """The result of a query in Spark's dialect that reads plans by name; `columns`: what it must look like."""
 
 
+GROUP = "harness.engines"
+"""The group of the entry points by which packages register engines."""
+_REQUIRED = ("name", "version", "to_arrow")
+
+
 def find_engine(name: str) -> Engine:
-    """The engine of that name: `duckdb`, `spark` or `oracle`.
+    """The engine of that name, harness's own or registered by a package.
 
     Raises:
         RequestError: there is no such engine, or what it needs is not installed.
     """
-    if name not in _NEEDS:
-        raise RequestError(f"Unknown engine {name!r}: there are {', '.join(_NEEDS)}")
-    package, install = _NEEDS[name]
+    if name not in _BUILT_IN:
+        return _loaded(name)
+    module, package, install = _BUILT_IN[name]
     if importlib.util.find_spec(package) is None:
         raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
     # `harness.engines` says to mypy that its modules keep the protocols.
-    return cast(Engine, importlib.import_module(_MODULES[name]))
+    return cast(Engine, importlib.import_module(module))
+
+
+def _loaded(name: str) -> Engine:
+    registered = registered_engines()
+    if name not in registered:
+        raise RequestError(f"Unknown engine {name!r}: there are {', '.join([*_BUILT_IN, *registered])}")
+    try:
+        engine = registered[name].load()
+    except (ImportError, AttributeError) as error:
+        raise RequestError(f"Cannot use the engine {name}: {error}") from error
+    missing = [member for member in _REQUIRED if not hasattr(engine, member)]
+    if missing:
+        raise RequestError(f"Cannot use the engine {name}: {registered[name].value} has no {' or '.join(missing)}")
+    return cast(Engine, engine)
+
+
+def start_engines(names: Iterable[str]) -> None:
+    """Finds and starts engines: one that is missing says nothing about a table.
+
+    Raises:
+        RequestError: as `find_engine`.
+        HarnessError: an engine cannot start.
+    """
+    for engine in map(find_engine, dict.fromkeys(names)):
+        if isinstance(engine, Starting):
+            engine.start()
 
 
 def engine_names() -> tuple[str, ...]:
     """The names that `find_engine` knows, whether or not what they need is installed. Loads none of them."""
-    return tuple(_NEEDS)
+    return (*_BUILT_IN, *registered_engines())
+
+
+def registered_engines() -> dict[str, EntryPoint]:
+    """The entry points of engines of other packages by name; none takes the name of an engine of harness's own."""
+    from importlib.metadata import entry_points  # 10 ms, which reads by harness's own engines need not
+
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    return {name: found[name] for name in sorted(found) if name not in _BUILT_IN}
 
 
 def duckdb_engine() -> DuckDBEngine:
@@ -167,16 +231,82 @@ def spark_engine() -> SparkEngine:
     return cast(SparkEngine, find_engine("spark"))
 
 
-_NEEDS = {
-    "duckdb": ("duckdb", "duckdb"),
-    "spark": ("pyspark", "'lakeharness[spark]'"),
-    "oracle": ("pyarrow", "pyarrow"),
+_BUILT_IN = {
+    "duckdb": ("harness.engines.duckdb.engine", "duckdb", "duckdb"),
+    "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),
+    "oracle": ("harness.testing.oracle.engine.reading", "pyarrow", "pyarrow"),
 }
-"""By name of an engine: the package that it runs on, and what to install."""
+"""Per engine: the module that keeps the protocol, the package that it runs on, and what to install."""
 
-_MODULES = {
-    "duckdb": "harness.engines.duckdb.engine",
-    "spark": "harness.engines.spark.engine",
-    "oracle": "harness.testing.oracle.engine.reading",
-}
-"""By name of an engine: the module that keeps the protocol."""
+
+# Rows as a stream of Arrow batches, for tables that are larger than memory.
+
+
+BATCH_ROWS = 65_536
+"""Rows of a batch where nobody asks for another number: a few megabytes of a common table."""
+
+Context = Callable[[], AbstractContextManager[None]]
+"""A context around each step of a read, which says more of its errors."""
+
+
+class BatchSource(Protocol):
+    """The source of batches."""
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next batch; None: there are no more."""
+
+    def close(self) -> None:
+        """End the query, and let go of all that it holds."""
+
+
+class Batches(Iterator["pa.RecordBatch"]):
+    """The rows of one read, batch by batch as the engine produces them. None is kept.
+
+        with snapshot.to_batches(columns=["id"]) as batches:
+            for batch in batches:
+                ...
+
+    Closing it ends the query, and so does dropping it; there are no more batches then. Anything that takes an Arrow
+    stream takes what is left of it, as `pyarrow.RecordBatchReader.from_stream(batches)` does.
+
+    Attributes:
+        schema: of every batch.
+    """
+
+    def __init__(self, schema: pa.Schema, source: BatchSource, context: Context) -> None:
+        self.schema = schema
+        self._source: BatchSource | None = source
+        self._context = context
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._source is None:
+            raise StopIteration
+        try:
+            with self._context():
+                batch = self._source.read()
+        except BaseException:
+            self.close()
+            raise
+        if batch is None:
+            self.close()
+            raise StopIteration
+        return batch
+
+    def close(self) -> None:
+        """End the query. Closing twice is no error."""
+        source, self._source = self._source, None
+        if source is not None:
+            source.close()
+
+    def __enter__(self) -> Batches:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, self).__arrow_c_stream__(requested_schema)

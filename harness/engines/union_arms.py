@@ -5,7 +5,7 @@ An engine reads the files of an arm with one scan, translates its values, drops 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +24,29 @@ from harness.engines.column_values import (
 )
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import FileGroup, Inspector, Looks, Pooled, ScanFile, Scope, Split
-from harness.engines.key_sets import key_roots, scopes
-from harness.metadata.model.schema import METADATA, Field, IntegerType, StringType, StructType, Type, UnknownType
-from harness.metadata.plan.projection import check_stored, find_named, find_stored
-from harness.metadata.plan.scan_plan import Partition, ScanPlan
+from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
+from harness.metadata.model.schema import (
+    METADATA,
+    Field,
+    IntegerType,
+    OpaqueType,
+    StringType,
+    StructType,
+    Type,
+    UnknownType,
+    children,
+    walk,
+)
+from harness.metadata.plan.projection import (
+    ColumnSource,
+    PartitionValue,
+    Stored,
+    Value,
+    check_stored,
+    find_named,
+    find_stored,
+)
+from harness.metadata.plan.scan_plan import EqualityDelete, Partition, ScanPlan
 from harness.storage.records import dataclass
 
 DELETED = METADATA["_deleted"].id
@@ -37,7 +56,7 @@ _METADATA_IDS = frozenset(f.id for f in METADATA.values())
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFiles:
+class FilesByOrdinal:
     """The columns of `ScanPlan.files` as Python values, by ordinal."""
 
     path: list[str]
@@ -53,10 +72,10 @@ class PlannedFiles:
     partitions: tuple[Partition, ...]
 
     @staticmethod
-    def of(plan: ScanPlan) -> PlannedFiles:
+    def of(plan: ScanPlan) -> FilesByOrdinal:
         """The files of a plan."""
         columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
-        return PlannedFiles(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
+        return FilesByOrdinal(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.path)))
@@ -94,7 +113,7 @@ class UnionArm:
     """
 
     plan: ScanPlan
-    planned: PlannedFiles
+    planned: FilesByOrdinal
     columns: tuple[Field, ...]
     roots: tuple[Field, ...]
     fields: tuple[Field, ...]
@@ -104,12 +123,12 @@ class UnionArm:
 
     @property
     def scope(self) -> Scope:
-        """Which equality deletes hit the arm's rows."""
+        """The equality deletes that hit the arm's rows."""
         return self.group.split[0]
 
     @property
-    def flags_deleted(self) -> bool:
-        """Whether the arm yields all rows, and says of each whether it is deleted."""
+    def shows_deleted(self) -> bool:
+        """Tells whether the arm yields all rows, and says of each whether it is deleted."""
         return any(f.id == DELETED for f in self.columns)
 
     def key_labels(self) -> dict[Field, str]:
@@ -117,7 +136,7 @@ class UnionArm:
         return {} if self.scope is None else {root: f"e{i}" for i, root in enumerate(self.roots)}
 
     def values(self) -> dict[str, ColumnValue]:
-        """What is read of the files, by label.
+        """The values that are read of the files, by label.
 
         `c0`, `c1`, …: `columns`, but for `_deleted`, which has its number and no value. `e0`, `e1`, …: `roots`. Where
         deletes are pooled, `sq` and `sp`: the data sequence number of the row's file, and the index of its partition.
@@ -145,7 +164,7 @@ class UnionArm:
         )
 
     def _metadata(self, column: Field) -> ColumnValue:
-        """Where the values of a metadata column come from (iceberg 5.17, 5.18; delta W2, W3)."""
+        """The values of a metadata column (iceberg 5.17, 5.18; delta W2, W3)."""
         match column.name:
             case "_file":
                 return self._constant(self.planned.path, StringType())
@@ -194,7 +213,7 @@ class UnionArm:
 
 
 def is_metadata(field: Field) -> bool:
-    """Whether a column describes the row's place instead of coming from the table's schema."""
+    """Tells whether a column describes the row's place instead of coming from the table's schema."""
     return field.id in _METADATA_IDS
 
 
@@ -213,7 +232,7 @@ def union_arms(
         MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
             at fault.
     """
-    planned = PlannedFiles.of(plan)
+    planned = FilesByOrdinal.of(plan)
     loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
     deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
     shows_ids, by_set = any(f.id == METADATA["_row_id"].id for f in columns), scopes(plan)
@@ -270,7 +289,7 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
 def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
     """The rows that certainly are in the files of these ordinals."""
     part = plan.files.slice(start, end - start)
-    planned = PlannedFiles.of(replace(plan, files=part))
+    planned = FilesByOrdinal.of(replace(plan, files=part))
     counted = [i for i in planned if planned.format[i] == "parquet" and not plan.delete_sets[planned.delete_set[i]]]
     files = [planned.scan_file(i, (None, False), exact=False) for i in counted]
     looks.prefetch(files)
@@ -287,3 +306,198 @@ def _first(plan: ScanPlan, count: int) -> ScanPlan:
         files=plan.files.slice(0, count),
         row_commit_versions=None if versions is None else versions.slice(0, count),
     )
+
+
+# What equality delete files compare, said once for every engine.
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """A set of key ids.
+
+    keys: per key the root column that holds it. names: per key, from its root down. types: per key, its own.
+    """
+
+    keys: tuple[Field, ...]
+    names: tuple[tuple[str, ...], ...]
+    types: tuple[Type, ...]
+
+    @staticmethod
+    def of(delete: EqualityDelete) -> KeySet:
+        """The key set of a delete file."""
+        names, types = [], []
+        for root, ids in zip(delete.keys, delete.key_paths, strict=True):
+            below, current = [], root
+            for field_id in ids[1:]:
+                current = next(f for f in children(current.type) if f.id == field_id)
+                below.append(current.name)
+            names.append(tuple(below))
+            types.append(current.type)
+        return KeySet(delete.keys, tuple(names), tuple(types))
+
+
+def key_roots(plan: ScanPlan) -> tuple[Field, ...]:
+    """Every column that holds a key of the plan's deletes, in the type in which keys are compared."""
+    return tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
+
+
+def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
+    """The delete files `members` (indexes into `plan.equality_deletes`) by what they compare."""
+    sets: dict[KeySet, list[int]] = {}
+    for member in members:
+        sets.setdefault(KeySet.of(plan.equality_deletes[member]), []).append(member)
+    return sets
+
+
+def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
+    """The plan's equality delete files, to be read."""
+    return tuple(
+        ScanFile(
+            name=FileName(d.path, d.physical),
+            format=d.format,
+            constants=_constants(plan, d),
+            # An Avro file cut between two blocks looks whole, and would lose deletes.
+            exact_rows=d.record_count if d.format != "parquet" else None,
+            recorded_rows=d.record_count,
+        )
+        for d in plan.equality_deletes
+    )
+
+
+def scopes(plan: ScanPlan) -> list[Scope]:
+    """The equality deletes that data files are joined with, by delete set."""
+    by_set = joins_by_set(plan)
+    return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
+
+
+def joins_by_set(plan: ScanPlan) -> bool:
+    """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
+
+    A join per set sees exactly the deletes that hit its files. With many sets (a stream that commits deletes every
+    minute) it would read each delete file once per set.
+    """
+    work = sum(map(len, plan.delete_sets))
+    return len(plan.delete_sets) <= 64 and work <= 2 * len(plan.equality_deletes) + 16
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedKeys:
+    """The rows of delete files that are read in one way.
+
+    roots: of each root column of the key set, where its values come from.
+    sequence_number: of the delete. partition: index of the partition that it hits; null: it hits all.
+    """
+
+    roots: tuple[ColumnValue, ...]
+    sequence_number: Constant
+    partition: Constant
+
+
+def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
+    """The keys that delete files hold.
+
+    Args:
+        group: the files, with the key set's roots resolved.
+        members: indexes into `plan.equality_deletes` of the files that were grouped.
+
+    Raises:
+        CorruptDeleteError: they have no value for a key; taking it for null could delete or keep any row
+            (iceberg 4.25).
+    """
+    deletes = [plan.equality_deletes[members[i]] for i in group.members]
+    _check_keys(plan, key_set, group, deletes[0])
+    return DeletedKeys(
+        roots=column_values(key_set.keys, group.sources, [_constants(plan, d) for d in deletes]),
+        sequence_number=constant([d.sequence_number for d in deletes], _LONG),
+        partition=constant([d.partition for d in deletes], _LONG),
+    )
+
+
+def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
+    """The values of columns that the delete file lacks, by its partition tuple (iceberg 4.25, 5.2)."""
+    return {} if delete.partition is None else plan.partitions[delete.partition].constants
+
+
+def _check_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, delete: EqualityDelete) -> None:
+    for root, path, source in zip(key_set.keys, delete.key_paths, group.sources, strict=True):
+        if not _has_value(root, source):
+            raise CorruptDeleteError(
+                f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
+                f" (field id {path[-1]}). Rewrite the delete",
+                cause="UnknownEqualityField",
+                table=plan.table,
+                file=delete.path,
+                field=str(path[-1]),
+                rule="iceberg 4.25",
+            )
+
+
+def _has_value(wanted: Field, source: ColumnSource) -> bool:
+    """Tells whether something provides the single key below `wanted`."""
+    below = children(wanted.type)
+    match source:
+        case PartitionValue():
+            return True
+        case Stored(parts=parts):
+            return not below or _has_value(below[0], parts[0])
+        case Value(value=value) if below and value is not None:
+            return _has_value(below[0], Value(value.get(below[0].id)))
+        case Value(value=value):
+            return value is not None or isinstance(wanted.type, UnknownType)
+
+
+# Names that an engine could confuse (iceberg 5.21): no engine may answer where another one cannot.
+
+
+def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
+    """The plan's columns, each once, and after them those that only its filter needs.
+
+    Raises:
+        UnsupportedError: nobody knows the type of a column (iceberg 1.22).
+        SchemaMismatchError: fields of a struct have names that differ only by case, which not every engine can show.
+    """
+    chosen = {f.id: f for f in plan.columns}
+    if plan.filter is not None:
+        chosen |= {f.id: f for f in plan.filter.columns if f.id not in chosen}
+    columns = tuple(chosen.values())
+    for path, f in walk(columns):
+        if isinstance(f.type, OpaqueType):
+            raise UnsupportedError(
+                f"Cannot read column {'.'.join(path)}: its type {f.type.text!r} is not known; leave the column out",
+                cause="UnsupportedType",
+                table=plan.table,
+                field=".".join(path),
+                rule=in_format("iceberg 1.22", plan.format),
+            )
+        if isinstance(f.type, StructType):
+            names = [part.name.lower() for part in f.type.fields]
+            if len(set(names)) < len(names):
+                raise SchemaMismatchError(
+                    "Cannot read a struct: names of its fields differ only by case; leave the column out",
+                    cause="AmbiguousColumn",
+                    table=plan.table,
+                    field=".".join(path),
+                    rule="iceberg 5.21",
+                )
+    return columns
+
+
+def refuse_same_names(columns: Sequence[Field], table: str) -> None:
+    """Refuses columns that a result with case-insensitive names cannot hold beside each other.
+
+    Raises:
+        SchemaMismatchError: two names differ only by case, or not at all.
+    """
+    seen: dict[str, Field] = {}
+    for column in columns:
+        other = seen.setdefault(column.name.lower(), column)
+        if other is not column:
+            raise SchemaMismatchError(
+                f"Cannot show columns {other.name!r} and {column.name!r} in one result: they differ only by case; "
+                "choose one with columns=, or read them with to_arrow() in Python",
+                cause="AmbiguousColumn",
+                table=table,
+                field=column.name,
+                rule="iceberg 5.21",
+                options=("columns",),
+            )

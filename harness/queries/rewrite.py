@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Literal
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -79,7 +78,7 @@ def rewrite(
     tables: Mapping[str, Schema],
     dialect: str = "duckdb",
     *,
-    into: Literal["duckdb", "spark"] = "duckdb",
+    into: str = "duckdb",
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
@@ -122,7 +121,7 @@ def rewrite_statement(
     bound: Mapping[Name, str],
     tables: Mapping[str, Schema],
     *,
-    into: Literal["duckdb", "spark"] = "duckdb",
+    into: str = "duckdb",
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
     now: Callable[[], datetime.datetime] | None = None,

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from harness.engines.registry import duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import Engine, QueryEngine, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.filters.predicate import is_decided
@@ -117,7 +117,8 @@ def sql(
 
     Args:
         query: one statement that only reads.
-        engine: `duckdb` or `spark`: who runs it.
+        engine: who runs it: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes
+            them in its own dialect, reads all files, and gives an Arrow stream.
         dialect: sqlglot's name of the dialect of `query`.
         connection: your DuckDB connection, so that its own tables can be named too, or None for a new one. What is
             put on it is temporary, stands there once however often the same plan is read, and goes with
@@ -178,6 +179,12 @@ def run_query(
         return duckdb_engine().query(rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals)
     from harness.queries.rewrite import rewrite
 
+    if name != "spark":
+        other = _in_its_dialect(find_engine(name), dialect)
+        rewritten = rewrite(query, schemas, dialect, into=dialect, prefix=prefix, metadata=metadata.columns)
+        unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
+        result: Any = other.query(rewritten.sql, _plans(unfiltered, snapshots))
+        return result  # type: ignore[no-any-return]
     if dialect == "spark":
         own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=_present)
         rewritten = _certain(own)
@@ -239,7 +246,7 @@ def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Harnes
 
 
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
-    if engine not in ("duckdb", "spark"):
+    if not hasattr(find_engine(engine), "query"):
         raise RequestError(
             f"Cannot run a query on {engine}: it only reads plans; say engine='duckdb' or 'spark'", options=("engine",)
         )
@@ -253,6 +260,20 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
             f"Cannot use a Spark session on {engine}: leave spark out, or say engine='spark'",
             options=("spark", "engine"),
         )
+
+
+def _in_its_dialect(engine: Engine, dialect: str) -> QueryEngine:
+    """An engine of another package. Nobody knows what its conditions mean elsewhere: it reads all files.
+
+    Raises:
+        RequestError: it takes no queries in this dialect.
+    """
+    if not isinstance(engine, QueryEngine) or engine.dialect != dialect:
+        takes = getattr(engine, "dialect", "none")
+        raise RequestError(
+            f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
+        )
+    return engine
 
 
 def _check_tables(tables: Mapping[str, object]) -> None:

@@ -119,6 +119,35 @@ def parse_limits(pairs: Iterable[tuple[str, str]]) -> Limits:
     return Limits(**given)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """The part of the machine that engines may use in this process; no SQL can change it.
+
+    directories: whose files may be read, absolute, links resolved.
+    memory_bytes: of buffers.
+    scratch, scratch_bytes: the directory in which they sort what does not fit in memory, and how much of it.
+    """
+
+    directories: tuple[str, ...]
+    memory_bytes: int
+    scratch: str
+    scratch_bytes: int
+
+
+_confined: list[Confinement] = []
+
+
+def confine(confinement: Confinement) -> None:
+    """Confines every engine that this process makes from now on; to be called once, before the first."""
+    assert not _confined
+    _confined.append(confinement)
+
+
+def confinement() -> Confinement | None:
+    """What engines of this process may use; None: all that the user may."""
+    return _confined[0] if _confined else None
+
+
 @contextmanager
 def contained(*, table: str | None = None, file: str | None = None) -> Iterator[None]:
     """Turns the end of memory, or of Python's stack, into an error that names what was read.

@@ -62,9 +62,9 @@ class MakeLakeTable(Protocol):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options `--harness-…` and settings `harness_…`; the command line wins."""
     group = parser.getgroup("harness", "harness: Iceberg and Delta tables")
-    group.addoption("--harness-engines", metavar="A,B", help="engines of the test run: duckdb, spark, oracle")
+    group.addoption("--harness-engines", metavar="A,B", help="engines of the test run, such as duckdb,spark")
     group.addoption("--harness-spark-master", metavar="URL", help="where Spark runs, such as local[2]")
-    parser.addini("harness_engines", "engines of the test run: duckdb, spark, oracle", default="duckdb")
+    parser.addini("harness_engines", "engines of the test run, such as duckdb,spark", default="duckdb")
     parser.addini("harness_spark_master", "where Spark runs; else here, on a worker's share of the cores", default="")
     parser.addini(
         "harness_allowed_roots",

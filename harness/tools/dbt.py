@@ -23,7 +23,7 @@ import pyarrow as pa
 from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt.adapters.duckdb.utils import SourceConfig
 
-from harness.engines.duckdb.attached import Attached
+from harness.engines.duckdb.engine import Attached
 from harness.errors import RequestError
 from harness.table import open_table
 from harness.tools.connections.connection import attached

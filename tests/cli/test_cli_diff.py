@@ -59,16 +59,19 @@ class Calls:
         self.compared.append((left, right, given))
         return self.found
 
-    def spark_session(self):
+    def find_engine(self, name):
+        return self if name == "spark" else None
+
+    def start(self):
         self.sessions += 1
 
 
 @pytest.fixture
 def calls(monkeypatch) -> Calls:
     made = Calls()
-    for name in ("open_table", "compare", "spark_session"):
+    for name in ("open_table", "compare"):
         monkeypatch.setitem(vars(harness), name, getattr(made, name))
-    monkeypatch.setattr("harness.cli.diff_request.find_engine", lambda name: None)
+    monkeypatch.setattr("harness.engines.registry.find_engine", made.find_engine)
     return made
 
 
@@ -212,9 +215,9 @@ def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch,
         raise RequestError(f"no {missing}")
 
     if missing == "engine":
-        monkeypatch.setattr("harness.cli.diff_request.find_engine", refuse)
+        monkeypatch.setattr("harness.engines.registry.find_engine", refuse)
     else:
-        monkeypatch.setitem(vars(harness), "spark_session", refuse)
+        monkeypatch.setattr(calls, "start", refuse)
     assert main(["diff", "t"]) == 2
     assert capfd.readouterr() == ("", f"error: no {missing} [Request]\n")
 

@@ -233,14 +233,13 @@ def test_only_scenarios_with_a_feature(suite, outcomes):
 def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
     from importlib.metadata import EntryPoint
 
-    points = [EntryPoint("mine", "fake_engines:Fake", "harness.engines")]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "harness.engines" else [])
+    points = [EntryPoint("mine", "fake_engines:Fake", "harness.readers")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "harness.readers" else [])
     assert outcomes(*suite(plain=PLAIN), "--engine", "mine") == (0, {"fake::plain": "PASS"})
 
 
 def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
-    monkeypatch.setattr("harness.testing.conformance.own.NAMES", ("duckdb",))
-    monkeypatch.setattr("harness.testing.conformance.finding.NAMES", ("duckdb",))
+    monkeypatch.setattr("harness.testing.conformance.finding.engine_names", lambda: ("duckdb",))
     monkeypatch.setattr("harness.testing.conformance.finding.READERS", {"absent": ABSENT})
     assert main(["run", *suite(plain=PLAIN), "--engine", "all"]) == 0
     text = capsys.readouterr().out

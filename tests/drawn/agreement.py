@@ -183,6 +183,6 @@ def _bound_on_spark(snapshot: harness.Snapshot, shape: Bound) -> pa.Table:
 def _exact(frame: DataFrame) -> pa.Table:
     """A frame's rows in the types that harness says of its columns."""
     from harness.differ.spark_side import logical
-    from harness.engines.spark.frames import conform
+    from harness.engines.spark.engine import conform
 
     return conform(frame.toArrow(), pa.schema([logical(field) for field in frame.schema.fields]))

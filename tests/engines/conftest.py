@@ -7,7 +7,7 @@ import on_oracle
 import on_spark
 import pytest
 
-from harness.engines import key_sets
+from harness.engines import union_arms
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
@@ -21,5 +21,5 @@ def _on_other_engines(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(params=["by scope", "by sequence number"])
 def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a table of a schema. Reads run under either lowering of equality deletes, whatever the table's size."""
-    monkeypatch.setattr(key_sets, "joins_by_set", lambda plan: request.param == "by scope")
+    monkeypatch.setattr(union_arms, "joins_by_set", lambda plan: request.param == "by scope")
     return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **more)

@@ -24,7 +24,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     """The plan's rows by DuckDB; asserts that Spark gives the same ones in the same types, or fails likewise."""
     if session is None:
         return duckdb_engine.to_arrow(plan)
-    from harness.engines.spark import frames as spark_engine
+    from harness.engines.spark import engine as spark_engine
 
     try:
         rows = duckdb_engine.to_arrow(plan)

@@ -11,8 +11,8 @@ import on_oracle
 import pyarrow as pa
 
 import harness
+from harness.engines.column_values import conform
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.relations import conform
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 

@@ -47,9 +47,9 @@ def answer(request: dict[str, Any], session: Any) -> dict[str, Any]:
     from on_spark import comparable
 
     import harness
-    from harness.engines.spark import frames as engine
+    from harness.engines.spark import engine
     from harness.engines.spark.connect import PlainPaths, reader_of
-    from harness.engines.spark.frames import conform
+    from harness.engines.spark.engine import conform
 
     how = {"columns": request.get("columns"), "where": request.get("where")}
     for name, value in request.get("settings", {}).items():

@@ -14,11 +14,10 @@ from pyspark.sql.types import StructType
 
 from harness.engines.column_values import column_values
 from harness.engines.data_files import FileName
-from harness.engines.duckdb.files import DuckDBFiles
-from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import read_footers
-from harness.engines.spark.columns import FileConstants, Translation
-from harness.engines.spark.frames import conform
+from harness.engines.spark.columns import ColumnTranslation, FileConstants
+from harness.engines.spark.engine import conform
 from harness.engines.spark.gateway import DiskFile, Gateway
 from harness.engines.spark.types import natural
 from harness.metadata.model.file_schema import PhysicalSchema
@@ -79,7 +78,7 @@ def wanted_rows(
         table="t",
         lookup=lookup,
     )
-    translation = Translation(lambda place: F.col(f"p{place}"), FileConstants(1), legacy)
+    translation = ColumnTranslation(lambda place: F.col(f"p{place}"), FileConstants(1), legacy)
     values = column_values(fields, sources, [constants])
     columns = [translation.expression(value).alias(f"c{i}") for i, value in enumerate(values)]
     frame = Gateway.of(spark).expose(stored_frame(spark, path).select(*columns))

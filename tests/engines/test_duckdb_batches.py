@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.engines.batches import Batches
 from harness.engines.duckdb import lowering
+from harness.engines.registry import Batches
 from harness.errors import CorruptFileError, MissingFileError, RequestError
 from harness.snapshot import Snapshot
 from harness.table import open_table

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.engines.duckdb import scans
-from harness.engines.duckdb.files import DuckDBFiles
-from harness.engines.duckdb.instance import connect
+from harness.engines.duckdb.instance import DuckDBFiles, connect
 from harness.storage.stores import Storage
 
 IS_2 = int(duckdb.__version__.split(".")[0]) >= 2

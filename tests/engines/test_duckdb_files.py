@@ -22,10 +22,9 @@ from fsspec.implementations.local import LocalFileSystem
 
 import harness
 from harness.engines.data_files import look_at
-from harness.engines.duckdb import files as duckdb_texts
+from harness.engines.duckdb import instance as duckdb_texts
 from harness.engines.duckdb import queries
-from harness.engines.duckdb.files import DuckDBFiles
-from harness.engines.duckdb.instance import connect, cursor
+from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, planned_files
 from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage

@@ -116,7 +116,7 @@ def annotated_table(directory, values):
 
 
 def test_annotated_geometries_are_alike_everywhere(annotated, connection, spark):
-    from harness.engines.spark import frames as spark_engine
+    from harness.engines.spark import engine as spark_engine
 
     found = snapshot(annotated([BIG, LITTLE, None]))
     expected = [LITTLE, LITTLE, None]
@@ -127,7 +127,7 @@ def test_annotated_geometries_are_alike_everywhere(annotated, connection, spark)
 
 def test_annotated_bytes_that_are_no_geometry(annotated, spark):
     from harness.engines.duckdb import engine as duckdb_engine
-    from harness.engines.spark import frames as spark_engine
+    from harness.engines.spark import engine as spark_engine
 
     plan = snapshot(annotated([LITTLE, LITTLE + b"\0"])).plan()
     for read in (lambda: duckdb_engine.to_arrow(plan), lambda: oracle_arrow(plan)):

@@ -16,10 +16,10 @@ from footer_edits import chunk, edit
 
 import harness
 from harness.engines import footers
-from harness.engines.batches import Batches
 from harness.engines.duckdb import instance as duckdb_instance
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import connect, cursor
+from harness.engines.registry import Batches
 from harness.errors import CorruptFileError, EngineError, HarnessError
 from harness.testing.writing.delta.builder import DeltaTable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.engines.duckdb.equality import padding
+from harness.engines.duckdb.scans import padding
 
 M = 1_000_000
 CASES = {

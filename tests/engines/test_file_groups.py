@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.engines.registry import find_engine
-from harness.engines.spark import frames as spark_engine
+from harness.engines.spark import engine as spark_engine
 from harness.errors import HarnessWarning, in_format
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

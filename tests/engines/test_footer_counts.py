@@ -149,7 +149,7 @@ def test_no_row_is_lost_by_a_count(name: str, make: Any, untrusted: bool, tmp_pa
 
 @pytest.mark.parametrize("name", LOST)
 def test_spark_loses_no_row_by_a_count(name: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark import frames as engine
+    from harness.engines.spark import engine
 
     location, file = iceberg(tmp_path)
     edit(file, LOST[name])

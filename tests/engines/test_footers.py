@@ -11,7 +11,7 @@ import pytest
 
 from harness.engines import footers
 from harness.engines.data_files import FileName
-from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.footers import Footer, read_footers
 from harness.errors import MissingFileError
 from harness.storage.stores import Storage

@@ -22,13 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from test_duckdb_formats import COLUMNS, EMPTY, FULL
 
 from harness import errors
-from harness.engines.arrow_files import load
-from harness.engines.data_files import FileName
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed
-from harness.engines.spark.arrow_worker import reshaped, told
+from harness.engines.data_files import FileName, load
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
+from harness.engines.spark.arrow_worker import read_head, reshaped, told
 from harness.engines.spark.executor_python import unwrap
-from harness.engines.spark.heads import read_head
-from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.types import natural
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas

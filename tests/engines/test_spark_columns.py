@@ -18,7 +18,7 @@ from stored_on_spark import plain, wanted_rows, write
 
 import harness
 from harness.engines.spark.columns import literal
-from harness.engines.spark.frames import to_arrow
+from harness.engines.spark.engine import to_arrow
 from harness.metadata.model.schema import (
     BinaryType,
     DateType,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.engines.spark.frames import conform
+from harness.engines.spark.engine import conform
 
 U = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 UUIDS = pa.array([str(U), None, str(UUID(int=0))])

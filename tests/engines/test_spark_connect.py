@@ -27,7 +27,7 @@ from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 
 import harness
-from harness.engines.spark import frames as spark_engine
+from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.compiled import _own_jars, jar_beside_a_client
 from harness.engines.spark.connect import PlainPaths, _spellings, reader_for, reader_of
 from harness.engines.spark.gateway import Gateway

@@ -14,7 +14,7 @@ from stored_on_spark import disk_files, plain, write
 
 import harness
 from harness.engines.spark.columns import literal, storable
-from harness.engines.spark.frames import conform
+from harness.engines.spark.engine import conform
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.types import storage_type
 from harness.metadata.model.schema import (

@@ -15,8 +15,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.file_groups import Pooled
-from harness.engines.key_sets import KeySet, key_roots
-from harness.engines.spark.equality import EqualityLowering, key_columns
+from harness.engines.spark.deletes import DeleteJoins, key_columns
+from harness.engines.union_arms import KeySet, key_roots
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType, Type
 from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, ScanPlan
 from harness.storage.stores import Storage
@@ -87,11 +87,11 @@ class Joins:
 @pytest.fixture(params=["dropped", "dropped from few rows", "flagged"])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param.endswith("few rows"):
-        monkeypatch.setattr(EqualityLowering, "_has_few_rows", lambda lowering: True)
+        monkeypatch.setattr(DeleteJoins, "_has_few_rows", lambda lowering: True)
     return str(request.param)
 
 
-def alive(lowering: EqualityLowering, frame: DataFrame, scope: int | Pooled, mode: str) -> list[int]:
+def alive(lowering: DeleteJoins, frame: DataFrame, scope: int | Pooled, mode: str) -> list[int]:
     """The column `i` of the rows that live, sorted; a row that came out twice is there twice."""
     labels = {f: f"e{i}" for i, f in enumerate(key_roots(lowering.plan))}
     if mode.startswith("dropped"):
@@ -153,7 +153,7 @@ def test_rows_that_equal_a_delete_in_all_keys_die(
         delete(*[root(i, StringType() if kind == "string" else LONG) for i, kind in enumerate(kinds)]) for _ in files
     ]
     keys = Joins(spark, types, files)
-    lowering = EqualityLowering(plan(deletes, [tuple(range(len(files)))]), keys.read_keys(deletes))
+    lowering = DeleteJoins(plan(deletes, [tuple(range(len(files)))]), keys.read_keys(deletes))
     labels = ", ".join(f"e{i} {kind}" for i, kind in enumerate(kinds))
     rows = [(i, *values, 1, 0) for i, values in enumerate(data)]
     frame = spark.createDataFrame(rows, f"i int, {labels}, sq bigint, sp bigint")
@@ -163,7 +163,7 @@ def test_rows_that_equal_a_delete_in_all_keys_die(
 def test_a_scope_sees_its_own_deletes_only(spark: SparkSession, mode: str) -> None:
     deletes = [delete(root(0)), delete(root(0))]
     joins = Joins(spark, "bigint", [[(1,)], [(2,)]])
-    lowering = EqualityLowering(plan(deletes, [(0,), (0, 1)]), joins.read_keys(deletes))
+    lowering = DeleteJoins(plan(deletes, [(0,), (0, 1)]), joins.read_keys(deletes))
     frame = spark.createDataFrame([(0, 1), (1, 2), (2, 3)], "i int, e0 bigint")
     assert alive(lowering, frame, 0, mode) == [1, 2]
     assert alive(lowering, frame, 1, mode) == [2]
@@ -172,7 +172,7 @@ def test_a_scope_sees_its_own_deletes_only(spark: SparkSession, mode: str) -> No
 def test_the_same_deletes_are_read_once_for_all_branches(spark: SparkSession) -> None:
     deletes = [delete(root(0))]
     joins = Joins(spark, "bigint", [[(1,)]])
-    lowering = EqualityLowering(plan(deletes, [(0,)]), joins.read_keys(deletes))
+    lowering = DeleteJoins(plan(deletes, [(0,)]), joins.read_keys(deletes))
     frame = spark.createDataFrame([(0, 1), (1, 2)], "i int, e0 bigint")
     assert [alive(lowering, frame, 0, "dropped") for _ in range(3)] == [[1]] * 3
     assert joins.reads == [(0,)]
@@ -188,7 +188,7 @@ def test_many_scopes_compare_sequence_numbers_and_partitions(spark: SparkSession
         delete(key, sequence_number=4),
     ]
     keys: list[list[Row]] = [[(1,), (None,)], [(1,), (2,)], [(1,), (2,), (None,)], [(7,), (None,)]]
-    lowering = EqualityLowering(plan(deletes, [(0, 1, 2, 3)]), Joins(spark, "bigint", keys).read_keys(deletes))
+    lowering = DeleteJoins(plan(deletes, [(0, 1, 2, 3)]), Joins(spark, "bigint", keys).read_keys(deletes))
     cases = [
         (0, 1, 2, 0, "dies"),  # key, sequence number, partition
         (1, 1, 3, 0, "lives"),
@@ -217,7 +217,7 @@ def test_each_key_set_deletes_for_itself(spark: SparkSession, mode: str, scope: 
         rows = [(*keys, 2, None) for m in members for keys in files[m]]
         return spark.createDataFrame(rows, f"{labels}, ks bigint, kp bigint")
 
-    lowering = EqualityLowering(plan(deletes, [(0, 1, 2)]), read)
+    lowering = DeleteJoins(plan(deletes, [(0, 1, 2)]), read)
     data = [(1, 30), (2, 20), (3, 30), (3, 31), (2, None), (None, 40), (None, 41)]
     rows = [(i, *keys, 1, 0) for i, keys in enumerate(data)]
     frame = spark.createDataFrame(rows, "i int, e0 bigint, e1 bigint, sq bigint, sp bigint")
@@ -244,7 +244,7 @@ def test_text_is_compared_by_bytes_under_any_collation(spark: SparkSession, mode
         collated = functions.collate(functions.col("t"), "UTF8_LCASE")
         return rows.select(key_columns(key_set, [collated])[0].alias("k0"), "ks", "kp")
 
-    lowering = EqualityLowering(plan(deletes, [(0,)]), read)
+    lowering = DeleteJoins(plan(deletes, [(0,)]), read)
     data = spark.createDataFrame([(0, "a"), (1, "A"), (2, None)], "i int, t string")
     frame = data.select("i", functions.collate(functions.col("t"), "UTF8_LCASE").alias("e0"))
     assert alive(lowering, frame, 0, mode) == [1, 2]
@@ -265,7 +265,7 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(
     deletes = [delete(root(0), record_count=record_count)]
     spark.createDataFrame([(1, 2, None)], "k0 bigint, ks bigint, kp bigint").write.parquet(f"{tmp_path}/d")
     spark.createDataFrame([(0, 1), (1, 2)], "i int, e0 bigint").write.parquet(f"{tmp_path}/r")
-    lowering = EqualityLowering(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
+    lowering = DeleteJoins(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
     kept = lowering.without_deleted(spark.read.parquet(f"{tmp_path}/r"), 0, {root(0): "e0"})
     assert f"{join}" in physical(kept)
     assert [row.i for row in kept.collect()] == [1]
@@ -282,7 +282,7 @@ def test_few_rows_are_joined_once(spark: SparkSession, rows: list[int | None], j
     files = pa.Table.from_pylist(listed, schema=FILES)
     deletes = [delete(root(0))]
     read_keys = Joins(spark, "bigint", [[(None,), (1,)]]).read_keys(deletes)
-    lowering = EqualityLowering(replace(plan(deletes, [(0,)]), files=files), read_keys)
+    lowering = DeleteJoins(replace(plan(deletes, [(0,)]), files=files), read_keys)
     frame = spark.createDataFrame([(0, 1), (1, None), (2, 0)], "i int, e0 bigint")
     kept = lowering.without_deleted(frame, 0, {root(0): "e0"})
     analysed = str(kept._jdf.queryExecution().analyzed().toString())
@@ -294,7 +294,7 @@ def test_a_filter_on_a_key_reaches_the_delete_files(spark: SparkSession, tmp_pat
     deletes = [delete(root(0))]
     spark.createDataFrame([(7, 2, None)], "k0 bigint, ks bigint, kp bigint").write.parquet(f"{tmp_path}/d")
     spark.createDataFrame([(0, 7), (1, 8)], "i int, e0 bigint").write.parquet(f"{tmp_path}/r")
-    lowering = EqualityLowering(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
+    lowering = DeleteJoins(plan(deletes, [(0,)]), lambda key_set, members: spark.read.parquet(f"{tmp_path}/d"))
     kept = lowering.without_deleted(spark.read.parquet(f"{tmp_path}/r"), 0, {root(0): "e0"}).where("e0 = 7")
     assert "EqualTo(e0,7)" in physical(kept)
     assert "EqualTo(k0,7)" in physical(kept)

@@ -39,7 +39,7 @@ from harness.metadata.model.schema import (
 )
 
 pytest.importorskip("pyspark")
-from harness.engines.spark.lowering import spark_condition
+from harness.queries.transpile.filters import condition as spark_condition
 
 DAY = 86_400_000_000
 NAN, INF = math.nan, math.inf

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 import harness
-from harness.engines.spark import frames as engine
+from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import DiskFile, Gateway
-from harness.engines.spark.looks import Found, decode
+from harness.engines.spark.looks import Seen, decode
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -137,7 +137,7 @@ def test_jobs_that_look_at_footers_have_tasks_by_files(gateway: Gateway, spark: 
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup(None))
     found = gateway.look_at_footers([f"/missing/{i}.parquet" for i in range(files)], [0] * files, {})
-    assert [look.found for look in decode(found)] == [Found.FAULTY] * files
+    assert [look.found for look in decode(found)] == [Seen.FAULTY] * files
     (job,) = set(tracker.getJobIdsForGroup(None)) - before
     (stage,) = tracker.getJobInfo(job).stageIds
     assert tracker.getStageInfo(stage).numTasks == tasks

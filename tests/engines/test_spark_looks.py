@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 import harness
-from harness.engines.duckdb.files import DuckDBFiles
+from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.registry import find_engine
-from harness.engines.spark import frames as engine
+from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage import gate

@@ -19,11 +19,10 @@ from pyspark.sql.types import StructType as SparkStruct
 from stored_on_spark import disk_files
 
 from harness.engines.data_files import FileName
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, reads_natively
+from harness.engines.spark.arrow_worker import read_head, read_orc_traits
 from harness.engines.spark.gateway import Gateway
-from harness.engines.spark.heads import read_head, read_orc_traits
 from harness.engines.spark.looks import ClientTraits
-from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.types import natural
 from harness.metadata.model.schema import Field, UnknownType
 from harness.metadata.plan.projection import Stored

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import LongType, StructField, StructType
 from stored_on_spark import disk_files
 
+from harness.engines.spark.deletes import encode, is_marked, unmarked, with_flags
 from harness.engines.spark.gateway import Gateway
-from harness.engines.spark.positions import encode, is_marked, unmarked, with_flags
 
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 VECTORISED = "spark.sql.parquet.enableVectorizedReader"

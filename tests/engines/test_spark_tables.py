@@ -14,7 +14,7 @@ import pytest
 from on_spark import comparable
 
 import harness
-from harness.engines.spark import frames as spark_engine
+from harness.engines.spark import engine as spark_engine
 from harness.testing.demo import build_demo_tables
 from harness.testing.writing.iceberg.builder import IcebergTable
 

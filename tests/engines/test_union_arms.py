@@ -26,10 +26,9 @@ from harness.engines.column_values import (
     stored_columns,
 )
 from harness.engines.data_files import FileName
-from harness.engines.duckdb.columns import FileTable, Translation
+from harness.engines.duckdb.columns import FileTable, SqlTranslation
 from harness.engines.file_groups import FileGroup, Pooled, ScanFile, Scope
-from harness.engines.key_sets import scopes
-from harness.engines.union_arms import PlannedFiles, UnionArm
+from harness.engines.union_arms import FilesByOrdinal, UnionArm, scopes
 from harness.errors import SchemaMismatchError
 from harness.metadata.model.file_schema import STORED_STRUCT
 from harness.metadata.model.schema import (
@@ -109,7 +108,7 @@ def test_columns_of_a_file_group() -> None:
     assert [found.source.place for found in stored_columns(values)] == [4]
 
 
-def planned(**columns: list[Any]) -> PlannedFiles:
+def planned(**columns: list[Any]) -> FilesByOrdinal:
     """Two files."""
     given: dict[str, list[Any]] = {
         "path": ["one", "two"],
@@ -124,7 +123,7 @@ def planned(**columns: list[Any]) -> PlannedFiles:
         "has_positions": [False, False],
     }
     partitions = tuple(Partition(spec_id=0, values={1: v}, constants={1: v}) for v in (7, 8))
-    return PlannedFiles(**(given | columns), partitions=partitions)
+    return FilesByOrdinal(**(given | columns), partitions=partitions)
 
 
 def arm(
@@ -271,7 +270,7 @@ def test_an_arm_of_some_files() -> None:
 
 def test_a_value_is_one_column_of_the_file_table_however_often_it_is_used() -> None:
     table = FileTable(2)
-    translation = Translation((), table)
+    translation = SqlTranslation((), table)
     [value] = arm(ROW_ID).values().values()
     assert translation.expression(value) == "CASE WHEN g.v0 IS NULL THEN NULL ELSE g.v0 + f.file_row_number END"
     tables: list[pa.Table] = []

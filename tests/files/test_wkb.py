@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.arrow_files import canonical_wkb
+from harness.engines.data_files import canonical_wkb
 from harness.errors import CorruptFileError
 from harness.testing.oracle.engine.conversions import canonical
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from harness.engines.arrow_files import canonical_wkb
+from harness.engines.data_files import canonical_wkb
 from harness.errors import HarnessError
 from harness.metadata.delta.action_lines import parse_actions
 from harness.metadata.delta.actions import DeletionVectorDescriptor

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from harness.differ.canonical import canonical_values
 from harness.differ.forms import carried
-from harness.engines.duckdb.relations import conform as duckdb_conform
+from harness.engines.column_values import conform as duckdb_conform
 from harness.engines.spark.arrow_worker import reshaped
-from harness.engines.spark.frames import conform as spark_conform
+from harness.engines.spark.engine import conform as spark_conform
 from harness.metadata.model.arrow_values import (
     child_types,
     children_of,

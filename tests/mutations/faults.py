@@ -181,25 +181,25 @@ FAULTS = (
     # Lowering to DuckDB.
     Fault(
         "null keys match nothing",
-        "engines/duckdb/equality.py",
+        "engines/duckdb/scans.py",
         'return f"{data} IS NOT DISTINCT FROM d.{key}"',
         'return f"{data} = d.{key}"',
     ),
     Fault(
         "a branch shares the deletes of the first scope",
-        "engines/duckdb/equality.py",
+        "engines/duckdb/scans.py",
         "return self._by_scope(self.plan.delete_sets[scope], roots, rows)",
         "return self._by_scope(self.plan.delete_sets[-1], roots, rows)",
     ),
     Fault(
         "one join of many scopes takes deletes of all partitions",
-        "engines/duckdb/equality.py",
+        "engines/duckdb/scans.py",
         'on.append("s.sp = d.kp")',
         'on.append("(s.sp = d.kp OR true)")',
     ),
     Fault(
         "one join of many scopes takes deletes of the same commit",
-        "engines/duckdb/equality.py",
+        "engines/duckdb/scans.py",
         'on.append("s.sq < d.ks")',
         'on.append("s.sq <= d.ks")',
     ),
@@ -745,7 +745,7 @@ FAULTS = (
     ),
     Fault(
         "SQL in a worker may open all files",
-        "engines/duckdb/confinement.py",
+        "engines/duckdb/instance.py",
         '        "enable_external_access = false",\n',
         "",
         test="tests/contained",
@@ -898,7 +898,7 @@ FAULTS = (
     ),
     Fault(
         "deletes of rows without a key are left out where there is a filter",
-        "engines/duckdb/equality.py",
+        "engines/duckdb/scans.py",
         '        return f" WHERE {\' AND \'.join(conditions)}" if conditions else ""',
         '        return " WHERE " + " AND ".join([*conditions, *(f"{key} IS NOT NULL" for key in keys)])',
         test=f"{HISTORIES}[iceberg-2]",
@@ -930,8 +930,8 @@ FAULTS = (
     Fault(
         "rows are numbered after the filter",
         "engines/duckdb/scans.py",
-        "        return read_parquet(self.access.listed(physical))\n",
-        "        read = read_parquet(self.access.listed(physical))\n"
+        "        return read_parquet(self.looks.access.listed(physical))\n",
+        "        read = read_parquet(self.looks.access.listed(physical))\n"
         "        if self.plan.filter is None:\n            return read\n"
         '        kept = f"(SELECT *, file_index, file_row_number AS n FROM {read}) WHERE {self.plan.filter.sql}"\n'
         '        number = "row_number() OVER (PARTITION BY file_index ORDER BY n) - 1 AS file_row_number"\n'

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from harness import open_table
 from harness.differ.compare import compare
-from harness.engines import key_sets
-from harness.engines.duckdb import equality as sparse
+from harness.engines import union_arms
 from harness.engines.duckdb import lowering
+from harness.engines.duckdb import scans as sparse
 from harness.engines.duckdb.instance import connect
 from harness.engines.registry import duckdb_engine, find_engine
 from harness.testing.oracle.planner.plan import plan_unpruned
@@ -72,7 +72,7 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
         expected = find_engine("oracle").to_arrow(plan_unpruned(address_of(history), columns=columns, where=where))
         plan = open_table(address_of(history)).snapshot().plan(columns, where)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
-        patch.setattr(key_sets, "joins_by_set", lambda plan: False)
+        patch.setattr(union_arms, "joins_by_set", lambda plan: False)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
         patch.setattr(sparse, "padding", lambda keys, probes: 3)
         patch.setattr(lowering, "runs", three_runs)

@@ -95,8 +95,8 @@ def tables(tmp_path_factory) -> dict[str, harness.Table]:
 
 def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.Table, pa.Table]:
     """The results of DuckDB and of Spark, in the types that Spark's columns say they are."""
-    from harness.engines.duckdb.relations import conform
-    from harness.engines.spark.frames import conform as conform_spark
+    from harness.engines.column_values import conform
+    from harness.engines.spark.engine import conform as conform_spark
 
     frame = harness.sql(query, engine="spark", spark=spark, **tables)
     told = [

@@ -305,7 +305,7 @@ def test_older_versions_need_no_newer_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["data", "avro", "equality deletes"])
 def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark.frames import to_arrow
+    from harness.engines.spark.engine import to_arrow
 
     with_nul(tmp_path / "t", kind)
     with pytest.raises(MissingFileError, match="NUL"):
@@ -314,7 +314,7 @@ def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", ["t/data/00001.parquet", "t/data/00002-deletes.parquet"], ids=["data", "deletes"])
 def test_a_directory_in_the_place_of_a_file_is_an_error_on_spark(name: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark.frames import to_arrow
+    from harness.engines.spark.engine import to_arrow
 
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}, {"id": 2}]))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import key_sets
+from harness.engines import union_arms
 from harness.engines.registry import find_engine
 from harness.testing.conformance.results import first_match, read_list
 from harness.testing.oracle.planner.plan import plan_unpruned
@@ -56,7 +56,7 @@ def test_scenario(engine, made, request, monkeypatch):
     assert disagreements(engine, made) == []
     if engine != "oracle" and any(plan.equality_deletes for plan in made.plans):
         # Files are joined with deletes set by set or all at once, whichever costs less. Here the other of the two.
-        monkeypatch.setattr(key_sets, "joins_by_set", lambda plan, chosen=key_sets.joins_by_set: not chosen(plan))
+        monkeypatch.setattr(union_arms, "joins_by_set", lambda plan, chosen=union_arms.joins_by_set: not chosen(plan))
         assert disagreements(engine, made) == []
 
 

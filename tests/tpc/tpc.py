@@ -27,7 +27,7 @@ from tpc_compare import Verdict, judge
 
 import harness
 from harness.engines.duckdb.queries import given_out
-from harness.engines.spark.frames import conform
+from harness.engines.spark.engine import conform
 from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import HarnessError
 from harness.queries.allowances import allowances

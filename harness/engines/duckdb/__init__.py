@@ -1,1 +1,1 @@
-"""harness.engines.duckdb.engine."""
+"""DuckDB as an engine: a plan becomes one SQL query. Read `engine` first, then `lowering`."""

@@ -133,7 +133,7 @@ class FileTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
+class SqlTranslation:
     """The expressions of values over one relation `f` and its file table `g`.
 
     shown: how DuckDB shows the top-level columns of the files, in their order.
@@ -250,7 +250,7 @@ def _checked(access: str, shown: Exposed) -> str:
 
 
 def _same_shape(type_: Type, shown: Exposed) -> bool:
-    """Whether DuckDB shows a column with the very names and types of the table, at every level."""
+    """Tells whether DuckDB shows a column with the very names and types of the table, at every level."""
     parts = children(type_)
     if not parts:
         return shown.type == sqltext.type_name(type_) and shown.oldest is None

@@ -1,57 +1,50 @@
 """The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
 
-    cursor()                     a connection to the one instance that harness's own reads share
-    connect()                    an instance of the caller's own, with the same settings
-    relation(plan)               a lazy relation over the planned rows
-    register(plan, con, name)    the same as a temporary view in a user's own connection
-    to_arrow(plan)               the rows, in the plan's exact Arrow types
-    batches(plan)                the same as a stream
-    query(text, plans)           a query over several plans
-    filled(text, plans, con)     a statement over plans, as text
-    query_text(text, plans, con) a query over plans, as text
-    attach(plans, con)           plans as views of a user's database, by qualified name
-    moment(con)                  when a query on a user's connection is made
-    zoned(filter, con)           a filter as planning may use it for a user's connection
-    columns_of(text, plans)      the names of its columns, without reading
-    syntax_trees(*texts)         what its parser makes of queries
-    engine_error(error, plan)    what DuckDB's failure on the plan's files means
-    release(con)                 takes away what all of these have left on a user's connection
-    name, version()              as `harness.engines.registry.Engine` wants them
-
-`sqltext` quotes, `columns` lowers one column, `scans` groups and opens files, `equality` and `arm` apply deletes,
-`lowering` puts the query together.
+This module is what `harness.engines.registry.DuckDBEngine` says, and has the streams of rows. `lowering` puts a query
+together out of `scans`, which open file groups and apply equality deletes, and `columns`, which translate values.
+`relations` and `queries` run queries on connections; `instance` makes these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
+
 import duckdb
 import pyarrow as pa
 
-from harness.engines.batches import Batches, Context
-from harness.engines.duckdb import attached, registrations
-from harness.engines.duckdb.attached import attach
+from harness.engines import sqltext
+from harness.engines.column_values import conform_batch, conformed
+from harness.engines.duckdb import relations
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.instance import connect, cursor, interruptions
+from harness.engines.duckdb.instance import cursor, interruptions
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.queries import columns_of, filled, moment, query, query_text, syntax_trees
-from harness.engines.duckdb.registrations import registrar
-from harness.engines.duckdb.relations import about, conform_batch, conformed, register, relation, to_arrow, zoned
+from harness.engines.duckdb.relations import (
+    Registrations,
+    about,
+    lowered,
+    registrar,
+    relation,
+    to_arrow,
+    zoned,
+)
+from harness.engines.registry import Batches, Context
+from harness.errors import RequestError
 from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
 
 __all__ = [
     "attach",
     "batches",
     "columns_of",
-    "connect",
-    "cursor",
     "engine_error",
     "filled",
     "moment",
     "name",
     "query",
     "query_text",
-    "register",
     "relation",
     "release",
     "syntax_trees",
@@ -61,22 +54,134 @@ __all__ = [
 ]
 
 
-# What harness has left on a user's connection, taken away.
+# Plans as views of a user's DuckDB, by qualified name, for tools that know nothing of plans.
+#
+# The views belong to the database, the Arrow tables of deletes and constants that they read to one connection. Another
+# connection to the instance, such as a cursor, needs these registered too: `Attached.bind`. A comment marks the views,
+# so that `detach` finds them and replaces nothing of the user's.
+
+
+_MARK = "made by harness.attach"
+_MARK_WITH_SCHEMA = f"{_MARK}, as was its schema"
+_MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Arrow tables by name, which views need on each connection that uses them."""
+
+    tables: Mapping[str, pa.Table] = field(repr=False)
+
+    def bind(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Lets another connection to the same instance, such as a cursor, use the views."""
+        for name, table in self.tables.items():
+            connection.register(name, table)
+
+
+def attach(plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection) -> Attached:
+    """Makes plans views of a connection's current database.
+
+    Args:
+        plans: by schema and name of the view; no schema is `main`. Schemas are made where they are missing; views that
+            `attach` has made are replaced.
+
+    Raises:
+        RequestError: something else is there by that name, or the database cannot be written.
+        HarnessError: as for `harness.engines.duckdb.relations.relation`.
+    """
+    registered: dict[str, pa.Table] = {}
+    add = Registrations(connection).table
+
+    def keep(table: pa.Table) -> str:
+        name = add(table)
+        registered[name] = table
+        return name
+
+    for (schema, name), plan in plans.items():
+        place = f"{sqltext.name(schema or _MAIN)}.{sqltext.name(name)}"
+        _refuse_other(schema or _MAIN, name, connection)
+        with about(plan):
+            query = lowered(plan, connection, keep, Use.VIEW)
+        try:
+            mark = _MARK_WITH_SCHEMA if _made_schema(schema or _MAIN, connection) else _MARK
+            connection.execute(f"CREATE OR REPLACE VIEW {place} AS {query}")
+            connection.execute(f"COMMENT ON VIEW {place} IS {sqltext.text(mark)}")
+        except duckdb.Error as error:
+            raise RequestError(f"Cannot make the view {schema or _MAIN}.{name}: {error}", table=plan.table) from error
+    return Attached(registered)
+
+
+def detach(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drops the views that `attach` has made, and the schemas that it made for them and that are empty then."""
+    found = connection.execute(
+        "SELECT schema_name, view_name, comment FROM duckdb_views() "
+        "WHERE database_name = current_database() AND starts_with(comment, ?)",
+        [_MARK],
+    ).fetchall()
+    for schema, name, _ in found:
+        connection.execute(f"DROP VIEW {sqltext.name(schema)}.{sqltext.name(name)}")
+    for schema in {schema for schema, _, comment in found if comment == _MARK_WITH_SCHEMA}:
+        if not _holds_anything(schema, connection):
+            connection.execute(f"DROP SCHEMA {sqltext.name(schema)}")
+
+
+def _refuse_other(schema: str, name: str, connection: duckdb.DuckDBPyConnection) -> None:
+    comments = connection.execute(
+        """
+        SELECT comment FROM (
+            FROM duckdb_views() SELECT database_name, schema_name, view_name AS name, comment
+            UNION ALL FROM duckdb_tables() SELECT database_name, schema_name, table_name, NULL)
+        WHERE database_name = current_database() AND lower(schema_name) = lower(?) AND lower(name) = lower(?)
+        """,
+        [schema, name],
+    ).fetchall()
+    if any(comment is None or not comment.startswith(_MARK) for (comment,) in comments):
+        raise RequestError(f"Cannot make the view {schema}.{name}: the connection has something of that name; drop it")
+
+
+def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Makes a schema that is not there; tells whether `attach` makes it, or has made it."""
+    known = connection.execute(
+        "SELECT count(*) FROM duckdb_schemas() "
+        "WHERE database_name = current_database() AND lower(schema_name) = lower(?)",
+        [schema],
+    ).fetchall()
+    if known == [(0,)]:
+        connection.execute(f"CREATE SCHEMA {sqltext.name(schema)}")
+        return True
+    ours = connection.execute(
+        "SELECT count(*) FROM duckdb_views() "
+        "WHERE database_name = current_database() AND lower(schema_name) = lower(?) AND comment = ?",
+        [schema, _MARK_WITH_SCHEMA],
+    ).fetchall()
+    return ours != [(0,)]
+
+
+def _holds_anything(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
+    return bool(
+        connection.execute(
+            """
+            SELECT 1 FROM (
+                FROM duckdb_views() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_tables() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_functions() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_sequences() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_types() SELECT database_name, schema_name)
+            WHERE database_name = current_database() AND schema_name = ? LIMIT 1
+            """,
+            [schema],
+        ).fetchall()
+    )
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away views that were attached, and what other reads have left, but for what the user's own views need."""
-    attached.detach(connection)
-    registrations.release(connection)
+    detach(connection)
+    relations.release(connection)
 
 
-# A relation's rows as a stream that tells why it ended.
-#
 # If one thread of a query fails while others run, DuckDB 1.5 tells the reader of a stream at times that the query was
-# interrupted, and not what failed: 3 of 150 times on two threads. The same query without a stream always tells it,
-# and so does 2.0.
-
-
+# interrupted, and not what failed: 3 of 150 times on two threads. The same query without a stream always tells it.
 _INTERRUPTED = "INTERRUPT Error"
 
 
@@ -116,9 +221,6 @@ class Streamed:
         """Raises what failed, if `error` hides it: nobody asked for an end. Ends with the row that fails, as before."""
         if _INTERRUPTED in str(error) and interruptions() == self._asked:
             self._relation.to_arrow_table()
-
-
-# A query's rows, batch by batch as DuckDB produces them.
 
 
 def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:

@@ -9,8 +9,7 @@ from pathlib import Path
 import duckdb
 
 from harness.engines.data_files import FileName, columnless_rows
-from harness.engines.duckdb.files import DuckDBFiles, is_of_storage, said
-from harness.engines.duckdb.instance import connect, is_given_up
+from harness.engines.duckdb.instance import DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.engines.duckdb.scans import read_parquet
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -24,7 +23,7 @@ _DAMAGE = re.compile(
 )
 _NAMED = re.compile(r'(?:read file|Parquet file) "([^"]+)"')
 _MOST_BYTES = 1 << 30
-"""Of data files that are read again to find the one that is damaged, where DuckDB does not say which it is."""
+"""Data files of so many bytes at most are read again to find a damaged one that DuckDB does not name."""
 
 
 def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:

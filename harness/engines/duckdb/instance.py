@@ -10,15 +10,24 @@ an instance is asked for a sign of life before a cursor of it is handed out, and
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import threading
-from functools import cache
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import cache, wraps
+from typing import ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
 import duckdb
 
-from harness.engines.duckdb import confinement
+from harness.engines import sqltext
+from harness.errors import MissingFileError
+from harness.storage.limits import confinement
+from harness.storage.paths import is_local, local_path
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
 from harness.storage.threads import Lock
 
 # The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.
@@ -59,7 +68,7 @@ def interrupt_all() -> None:
 
 
 def interruptions() -> int:
-    """How often all queries were ended: of those that began at another number, somebody asked for the end."""
+    """The times that all queries were ended: a query that began at another number was ended by somebody."""
     return len(_asked)
 
 
@@ -91,12 +100,33 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
     connection = tracked(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
-    confined = confinement.settings()
+    confined = _confining()
     for setting in confined:
         connection.execute(f"SET GLOBAL {setting}")
     if locked or confined:
         connection.execute("SET GLOBAL lock_configuration = true")
     return connection
+
+
+_MOST_THREADS = 4
+"""The most threads of a confined process: each takes address space of its own."""
+
+
+def _confining() -> list[str]:
+    """The settings of a confined process, in the order in which they are set; none elsewhere."""
+    confined = confinement()
+    if confined is None:
+        return []
+    # DuckDB holds a list of files against the directories before it takes them for patterns, and after.
+    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.glob_free(path)))
+    return [
+        f"memory_limit = '{confined.memory_bytes} B'",
+        f"temp_directory = {sqltext.text(confined.scratch)}",
+        f"max_temp_directory_size = '{confined.scratch_bytes} B'",
+        f"threads = {min(_MOST_THREADS, os.cpu_count() or 1)}",
+        f"allowed_directories = [{', '.join(map(sqltext.text, allowed))}]",
+        "enable_external_access = false",
+    ]
 
 
 def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
@@ -111,7 +141,7 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
 
 
 def is_own(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether `cursor` has made a connection, so that what harness sets on it is in nobody's way."""
+    """Tells whether `cursor` has made a connection, so that what harness sets on it is in nobody's way."""
     return connection in _own
 
 
@@ -140,7 +170,7 @@ class _Instances:
 
 
 def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the instance of a connection takes statements: this one is the quickest that is refused by one that is
+    """Tells whether the instance of a connection takes statements: this is the quickest that is refused by one that is
     given up (66 us, 1.5 and 2.0), as it is bound to fail before it is planned."""
     try:
         connection.execute("EXECUTE harness_sign_of_life")
@@ -151,5 +181,128 @@ def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
 
 @cache
 def _of_process(number: int) -> _Instances:
-    """Those of a parent stay where they are: a child can neither use nor end them, and their lock may be held."""
+    """A parent's instances stay where they are: a child can neither use nor end them, and their lock may be held."""
     return _Instances()
+
+
+# Files as DuckDB gets them: local ones by their paths, all others through `harness.engines.duckdb.store_files`.
+#
+# DuckDB parses the text of a lazy query three times. For 10,000 files the text is a megabyte, and parsing it takes as
+# long as reading a quarter of them. So long lists are variables of a connection of harness's own. On a user's
+# connection they are text: a view there needs nothing but the files.
+
+
+_MANY = 100
+"""Files from which on a variable is faster than text: it takes 0.2 ms, and saves some 15 µs a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDBFiles:
+    """The files of one storage, as SQL on one connection calls them."""
+
+    connection: duckdb.DuckDBPyConnection
+    storage: Storage
+    _names: dict[str, str] = field(default_factory=dict)
+    _items: dict[str, str] = field(default_factory=dict)
+
+    def name(self, physical: str) -> str:
+        """DuckDB's name of a file, which SQL of the connection may read from now on.
+
+        Raises:
+            MissingFileError: what has such a path cannot be a file (iceberg 7.6).
+            RequestError: no installed file system serves its scheme.
+        """
+        if physical not in self._names:
+            self._names[physical] = self._admitted(physical)
+        return self._names[physical]
+
+    def listed(self, physical: Sequence[str]) -> str:
+        """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
+        items = self._items
+        for path in physical:
+            if path not in items:
+                items[path] = sqltext.glob_free(self.name(path))
+        named = [items[path] for path in physical]
+        if len(named) < _MANY or not is_own(self.connection):
+            return f"[{', '.join(map(sqltext.text, named))}]"
+        return f"getvariable('{self._variable(named)}')"
+
+    def _variable(self, named: Sequence[str]) -> str:
+        """The variable that holds a list; it is named by its content, so that the same list is the same text."""
+        content = "\0".join(named).encode("utf-8", "surrogatepass")
+        variable = f"harness_{hashlib.blake2b(content, digest_size=16).hexdigest()}"
+        self.connection.execute(f"SET VARIABLE {variable} = $1", [named])
+        return variable
+
+    def end(self, physical: str, length: int) -> bytes:
+        """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says.
+
+        Who opened a file needs not look once more whether it can be opened, which takes as long as to read its end.
+        """
+        found = self.storage.end(physical, length)
+        self._names[physical] = local_path(physical)
+        return found
+
+    def _admitted(self, physical: str) -> str:
+        fault = self.storage.fault(physical)
+        if fault is not None:
+            raise MissingFileError(f"Cannot read file: {fault}", file=physical, rule="iceberg 7.6")
+        if is_local(physical):
+            return local_path(physical)
+        from harness.engines.duckdb.store_files import planned_files  # fsspec, which local files need not
+
+        return planned_files(self.connection).admit(physical, self.storage, self.connection)
+
+
+def forget(connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
+    """Let SQL of a connection read no more the files that it was let read, and that no other connection was.
+
+    unless: whether something still needs a file, by the text that stands for it in SQL.
+    """
+    if connection.list_filesystems():
+        from harness.engines.duckdb import store_files
+
+        store_files.forget(connection, unless=unless)
+
+
+# DuckDB's words about files, in a caller's words: physical paths for its names, and its errors as one line.
+#
+# DuckDB keeps of an exception that Python raises under it a text alone: with a traceback and all that led to it, in a
+# form that changes with Python and with DuckDB (3.11 and 3.13, 1.5 and 2.0 differ). So what is to be read in it stands
+# between two marks.
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_NAME = re.compile(r"harness-[0-9a-f]{32}://\d+/")
+_BEGIN, _END = "harness says: ", " (as harness says)"
+
+
+def marked(call: Callable[P, R]) -> Callable[P, R]:
+    """A function that DuckDB calls, whose failures `said` finds again; nothing of what led to one is told with it."""
+
+    @wraps(call)
+    def run(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return call(*arguments, **named)
+        except Exception as error:
+            raise OSError(f"{_BEGIN}{type(error).__name__}: {error}{_END}") from None
+
+    return run
+
+
+def physical(name: str) -> str:
+    """The physical path of a file, by the name under which DuckDB has it."""
+    return _NAME.sub("", name)
+
+
+def is_of_storage(reason: str) -> bool:
+    """Tells whether DuckDB gives the text of a StorageError of `StoreFiles`."""
+    return reason.startswith("StorageError: ")
+
+
+def said(error: BaseException) -> str:
+    """The text of an error of DuckDB, as one line, with physical paths; of one that began in Python, what that said."""
+    text = str(error)
+    told = text.partition(_BEGIN)[2].partition(_END)[0]
+    return " ".join(physical(told or text).split())

@@ -36,11 +36,9 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.engines import sqltext
-from harness.engines.duckdb.columns import FileTable, Translation
-from harness.engines.duckdb.equality import EqualityLowering, Match
-from harness.engines.duckdb.scans import GroupScan, Scanner
-from harness.engines.sqltext import columns_to_read
-from harness.engines.union_arms import DELETED, UnionArm, union_arms, with_enough
+from harness.engines.duckdb.columns import FileTable, SqlTranslation
+from harness.engines.duckdb.scans import AntiJoins, Match, RelationScan, Scanner
+from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, union_arms, with_enough
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -56,16 +54,16 @@ Run: TypeAlias = tuple[int, ...]
 """Files of an arm, by their places among its files, ascending."""
 
 _LEAST_ROWS = 250_000
-"""Of a run. A join by position saves 7 ns a row (2 columns, DuckDB 2.0), so fewer rows do not earn what a run costs."""
+"""The least rows of a run: a join by position saves 7 ns a row (2 columns, DuckDB 2.0), and a run costs 1 to 2 ms."""
 _OF_A_THREAD = 2
 """Runs of a thread at least, so that one that is done early finds another. More cost planning: of 20 million rows in 10
 files on 2 threads, 10 runs took 14 ms, 4 runs 8 ms."""
 _RUN_ROWS = 10_000_000
-"""Of a run in a large table, where planning is a small part, and a thread that ends early would wait long."""
+"""The most rows of a run: in a large table planning is a small part, and a thread that ends early would wait long."""
 _MOST_ROWS = 200_000_000
-"""That are joined in one query, which holds a byte for each of them, where bitmaps need a bit."""
+"""Most rows joined by position in one query. It holds one byte a row; bitmaps hold one bit."""
 _LARGEST_SHARE = 1.5
-"""What a thread's fair share of the rows may be exceeded by: bitmaps take about so much more time for the same rows."""
+"""The most that a run may have of a thread's fair share: bitmaps take about so much more time for the same rows."""
 
 
 def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
@@ -120,7 +118,7 @@ _BITMAP_ROWS = 2**31 - 1
 
 
 class Use(enum.Enum):
-    """What the query is for, which decides how positions are deleted."""
+    """The use of a query, which decides how positions are deleted."""
 
     ONCE = "run once, as it is"
     VIEW = "a relation that others will filter"
@@ -128,7 +126,7 @@ class Use(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredQuery:
     """A query without a filter or names applied: `sql` yields the columns `c0`, `c1`, … of `columns`."""
 
     sql: str
@@ -137,7 +135,7 @@ class Lowered:
 
 def lower(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
-) -> Lowered:
+) -> LoweredQuery:
     """The query of a plan.
 
     Args:
@@ -153,24 +151,24 @@ def lower(
     columns = columns_to_read(plan)
     if plan.files.num_rows == 0:
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
-        return Lowered(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
+        return LoweredQuery(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
     scanner = Scanner.over(plan, connection, register)
-    plan = with_enough(plan, scanner.inspector.looks)
-    lowering = _Lowering(plan, connection, scanner.of(plan), use, columns)
-    return Lowered("\nUNION ALL\n".join(lowering.arms()), columns)
+    plan = with_enough(plan, scanner.looks)
+    lowering = _QueryLowering(plan, connection, scanner.of(plan), use, columns)
+    return LoweredQuery("\nUNION ALL\n".join(lowering.arms()), columns)
 
 
-def named(lowered: Lowered, plan: ScanPlan) -> str:
+def named(lowered: LoweredQuery, plan: ScanPlan) -> str:
     """`lowered` with the filter applied, and the plan's columns under their own names."""
     return _finished(lowered, plan, [sqltext.name(f.name) for f in plan.columns])
 
 
-def numbered(lowered: Lowered, plan: ScanPlan) -> str:
+def numbered(lowered: LoweredQuery, plan: ScanPlan) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under the names `r0`, `r1`, …"""
     return _finished(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
 
 
-def _finished(lowered: Lowered, plan: ScanPlan, labels: Sequence[str]) -> str:
+def _finished(lowered: LoweredQuery, plan: ScanPlan, labels: Sequence[str]) -> str:
     places = {f.id: i for i, f in enumerate(lowered.columns)}
     if plan.filter is None:
         outputs = [f"c{places[f.id]} AS {label}" for f, label in zip(plan.columns, labels, strict=True)]
@@ -187,7 +185,7 @@ def _finished(lowered: Lowered, plan: ScanPlan, labels: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lowering:
+class _QueryLowering:
     plan: ScanPlan
     connection: duckdb.DuckDBPyConnection
     scanner: Scanner
@@ -196,19 +194,19 @@ class _Lowering:
 
     def arms(self) -> list[str]:
         scanner = self.scanner
-        equality = EqualityLowering.of(self.plan, scanner, scanner.register)
+        equality = AntiJoins.of(self.plan, scanner, scanner.register)
         arms = union_arms(self.plan, self.columns, scanner.inspector, equality.files)
         scans = [scanner.scan(arm.files, arm.group, arm.fields) for arm in arms]
-        lowered = [_Arm(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]
+        lowered = [_ArmQuery(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]
         queries: list[str] = []
         for arm, cut in self._cut(lowered):
             queries += [arm.by_bitmap()] if cut is None else map(arm.by_position, cut)
         return queries
 
-    def _cut(self, arms: Sequence[_Arm]) -> list[tuple[_Arm, list[Run] | None]]:
+    def _cut(self, arms: Sequence[_ArmQuery]) -> list[tuple[_ArmQuery, list[Run] | None]]:
         """The arms, and the runs of their files that are joined by position; None: bitmaps are looked up."""
-        by_bitmap: list[tuple[_Arm, list[Run] | None]] = [(arm, None) for arm in arms]
-        if self.use is not Use.ONCE or any(arm.arm.flags_deleted for arm in arms):
+        by_bitmap: list[tuple[_ArmQuery, list[Run] | None]] = [(arm, None) for arm in arms]
+        if self.use is not Use.ONCE or any(lowered.arm.shows_deleted for lowered in arms):
             return by_bitmap
         if duckdb.__version__ not in _POSITIONAL_JOIN_VERSIONS:
             return by_bitmap
@@ -223,39 +221,39 @@ class _Lowering:
             cut = self._runs(joined, others, threads)
         return by_bitmap if cut is None else [*zip(joined, cut, strict=True), *((arm, None) for arm in others)]
 
-    def _runs(self, joined: Sequence[_Arm], others: Sequence[_Arm], threads: int) -> list[list[Run]] | None:
+    def _runs(self, joined: Sequence[_ArmQuery], others: Sequence[_ArmQuery], threads: int) -> list[list[Run]] | None:
         counted = [arm.scan.rows for arm in joined]
         return runs(counted, sum(sum(arm.scan.rows) for arm in others), threads) if joined else None
 
-    def _apart(self, arms: Sequence[_Arm]) -> tuple[list[_Arm], list[_Arm]]:
+    def _apart(self, arms: Sequence[_ArmQuery]) -> tuple[list[_ArmQuery], list[_ArmQuery]]:
         """The arms of those files that the filter keeps whole, where nothing could be skipped, and of the others."""
         if self.plan.kept_whole is None:
             return [], list(arms)
         whole = self.plan.kept_whole().tolist()
-        kept: list[_Arm] = []
-        others: list[_Arm] = []
-        for arm in arms:
-            is_kept = [whole[ordinal] for ordinal in arm.arm.group.members]
-            kept += arm.part([i for i, is_whole in enumerate(is_kept) if is_whole])
-            others += arm.part([i for i, is_whole in enumerate(is_kept) if not is_whole])
+        kept: list[_ArmQuery] = []
+        others: list[_ArmQuery] = []
+        for lowered in arms:
+            is_kept = [whole[ordinal] for ordinal in lowered.arm.group.members]
+            kept += lowered.part([i for i, is_whole in enumerate(is_kept) if is_whole])
+            others += lowered.part([i for i, is_whole in enumerate(is_kept) if not is_whole])
         return kept, others
 
 
 @dataclass(frozen=True, slots=True)
-class _Arm:
-    """One arm of the query."""
+class _ArmQuery:
+    """An arm as SQL."""
 
     arm: UnionArm
-    scan: GroupScan
+    scan: RelationScan
     scanner: Scanner
-    equality: EqualityLowering
+    equality: AntiJoins
 
     @property
     def can_join(self) -> bool:
-        """Whether positions are deleted, of files that DuckDB reads itself."""
+        """Tells whether positions are deleted, of files that DuckDB reads itself."""
         return self.scan.parquet and self.arm.deleted is not None
 
-    def part(self, places: Sequence[int]) -> list[_Arm]:
+    def part(self, places: Sequence[int]) -> list[_ArmQuery]:
         """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
         if not places or len(places) == len(self.arm.files):
             return [self] if places else []
@@ -266,7 +264,7 @@ class _Arm:
     def by_bitmap(self) -> str:
         """The arm with deleted positions looked up in bitmaps."""
         arm, rows = self.arm, self.scan.rows
-        translation = Translation(self.scan.shown, FileTable(len(rows)))
+        translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
         if arm.deleted is None:
             return self._query(arm, self.scan.relation, translation, deleted=None)
         if max(rows) > _BITMAP_ROWS:
@@ -287,33 +285,33 @@ class _Arm:
         arm, rows = part.arm, part.scan.rows
         masks = [deleted_mask(positions, count) for positions, count in zip(arm.deleted or (), rows, strict=True)]
         flags = self.scanner.register(pa.table({"deleted": pa.chunked_array(masks, pa.int8())}))
-        translation = Translation(self.scan.shown, FileTable(len(rows)))
+        translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
         joined = f" POSITIONAL JOIN {flags} AS m"
         return self._query(arm, part.scan.relation, translation, deleted="m.deleted = 1", joined=joined)
 
     def _listed(self, deleted: Sequence[BitMap64]) -> str:
-        """Whether a row is deleted, looked up among the listed positions of all files."""
+        """Tells whether a row is deleted, looked up among the listed positions of all files."""
         listed = [np.array(positions, np.int64) for positions in deleted]
         places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
         name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
         return f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
 
     def _query(
-        self, arm: UnionArm, relation: str, translation: Translation, *, deleted: str | None, joined: str = ""
+        self, arm: UnionArm, relation: str, translation: SqlTranslation, *, deleted: str | None, joined: str = ""
     ) -> str:
         """The rows of the files less the deleted ones, or all rows where `_deleted` is asked for.
 
         deleted: when a row, `f`, is deleted by position; None: never. joined: a clause that this speaks of.
         """
         inner = {label: translation.expression(value) for label, value in arm.values().items()}
-        if arm.flags_deleted:
+        if arm.shows_deleted:
             inner["p"] = deleted or "false"
         scan = f"SELECT {_labelled(inner)} FROM {relation} AS f{joined}{translation.table.join(self.scanner.register)}"
-        if deleted is not None and not arm.flags_deleted:
+        if deleted is not None and not arm.shows_deleted:
             scan += f" WHERE NOT ({deleted})"
         roots = {root: f"s.{label}" for root, label in arm.key_labels().items()}
         matches = self.equality.matches(arm.scope, roots, sum(self.scan.rows))
-        if arm.flags_deleted:
+        if arm.shows_deleted:
             return _flagged(arm, scan, matches)
         for match in matches:
             scan = f"SELECT s.* FROM ({scan}) AS s ANTI JOIN {match.relation} AS d ON {' AND '.join(match.on)}"

@@ -15,9 +15,8 @@ from harness.engines import sqltext
 from harness.engines.duckdb.failures import file_failure
 from harness.engines.duckdb.instance import cursor, is_given_up
 from harness.engines.duckdb.lowering import Use
-from harness.engines.duckdb.registrations import Registrations, registrar
-from harness.engines.duckdb.relations import about, lowered
-from harness.engines.sqltext import refuse_same_names
+from harness.engines.duckdb.relations import Registrations, about, lowered, registrar
+from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
 
@@ -172,7 +171,7 @@ def _parts(stored: Any) -> list[tuple[str, Any]]:
 
 
 def _is_long(stored: Any) -> bool:
-    """Whether there are integers in it that DECIMAL(38,0) may not hold."""
+    """Tells whether there are integers in it that DECIMAL(38,0) may not hold."""
     return _LEAVES.get(stored.id) == _WHOLE or any(_is_long(part) for _, part in _parts(stored))
 
 
@@ -315,7 +314,7 @@ def syntax_trees(*texts: str) -> tuple[str, ...]:
 def _told(
     error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
 ) -> Exception:
-    """What to say of an error of the binder, which opens a file of each arm."""
+    """The error to raise for one of the binder, which opens a file of each arm."""
     scans = _scans(plans)
     if isinstance(error, duckdb.BinderException):
         return better_told(error, text, scans, connection)

@@ -1,77 +1,130 @@
-"""Runs lowered plans on a DuckDB connection, the user's or one of harness's own."""
+"""Relations of plans on a DuckDB connection, with the Arrow tables and views that their queries need there.
+
+Relations are lazy: they look such things up by name each time that they run, and so do relations that a user derives
+from them, which nobody can know of. So nothing is ever taken away but by `release`. What is on a user's connection has
+a name that follows from its content, so that the same plan, read again, finds it there and leaves nothing new.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from harness.engines import sqltext
+from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.instance import cursor, forget
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
-from harness.engines.duckdb.registrations import Registrations, registrar
-from harness.engines.sqltext import refuse_same_names
+from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError
 from harness.metadata.filters.predicate import Filter, depends_on_zone, in_any_zone
-from harness.metadata.model.arrow_values import child_types, children_of, is_rebuilt, nullable, with_children
 from harness.metadata.model.schema import StringType, arrow_field, walk
 from harness.metadata.plan.scan_plan import ScanPlan
 
-# DuckDB's Arrow output in the plan's exact types.
+_counter = itertools.count()
+_PREFIX = f"harness_{secrets.token_hex(8)}_"
+"""The prefix of this process: no text of a user holds it by chance."""
 
 
-def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`rows` with the names of `schema` and its types as `conformed` has them, column by column in order.
+def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
+    """A function that registers Arrow tables on a connection of harness's own under new names, and returns each name.
 
-    DuckDB's lossless Arrow output has its own booleans (bytes) and UUIDs (an extension type); both are unwrapped at any
-    level. Nothing is rounded: a value that does not fit raises pyarrow.ArrowInvalid.
+    Registered tables live as long as the connection: relations and views made from a plan need them.
     """
-    loose = conformed(schema)
-    columns = [
-        pa.chunked_array([_conform(chunk, f.type) for chunk in column.chunks], f.type)
-        for column, f in zip(rows.columns, loose, strict=True)
+
+    def add(table: pa.Table) -> str:
+        name = f"{_PREFIX}{next(_counter)}"
+        connection.register(name, table)
+        return name
+
+    return add
+
+
+class Registrations:
+    """The things on a user's connection, as one read finds them and adds to them."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._there: set[str] | None = None
+
+    def table(self, table: pa.Table) -> str:
+        """The name of an Arrow table of this content, which is registered if it is not."""
+        name = f"{_PREFIX}t{_digest(table)}"
+        if self._is_new(name):
+            self._connection.register(name, table)
+        return name
+
+    def view(self, query: str) -> str:
+        """The name of a temporary view of a query, which is made if it is not there."""
+        name = f"{_PREFIX}v{hashlib.blake2b(query.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+        if self._is_new(name):
+            self._connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
+        return name
+
+    def _is_new(self, name: str) -> bool:
+        """Notes a name; tells whether it is new. Each read asks anew: a user may drop the thing, or roll back."""
+        if self._there is None:
+            self._there = set(_views(self._connection))
+        if name in self._there:
+            return False
+        self._there.add(name)
+        return True
+
+
+def release(connection: duckdb.DuckDBPyConnection) -> None:
+    """Take away what harness has put on a connection, but for what the user's own views on it need."""
+    texts = [
+        text
+        for name, text in connection.execute("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal").fetchall()
+        if not name.startswith(_PREFIX)
     ]
-    return pa.Table.from_arrays(columns, schema=loose)
+    for name in _views(connection):
+        if not any(name in text for text in texts):
+            connection.unregister(name)
+            connection.execute(f"DROP VIEW IF EXISTS {sqltext.name(name)}")
+    forget(connection, unless=lambda literal: any(literal in text for text in texts))
 
 
-def conformed(schema: pa.Schema) -> pa.Schema:
-    """`schema` with fields that may all be null, at every level.
-
-    Tables hold nulls in required columns (iceberg 5.13), and Arrow wants a value even where a parent is null.
-    """
-    return pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
-
-
-def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch as `conform` gives its rows; `schema`: from `conformed`. Without fields, rows are still counted."""
-    if not len(schema):
-        return batch.select([])
-    columns = [_conform(column, f.type) for column, f in zip(batch.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def _views(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    found = connection.execute(
+        f"SELECT view_name FROM duckdb_views() WHERE temporary AND starts_with(view_name, '{_PREFIX}')"
+    )
+    return [name for (name,) in found.fetchall()]
 
 
-def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if array.type.equals(wanted):
-        return array
-    if pa.types.is_null(wanted) and array.null_count == len(array):
-        return pa.nulls(len(array))  # DuckDB 1.5 hands out nulls without a type as int32, which no cast undoes
-    if isinstance(array.type, pa.BaseExtensionType):
-        return _conform(array.storage, wanted)
-    if isinstance(wanted, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(wanted, _conform(array, wanted.storage_type))
-    if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
-        return array.cast(pa.bool_())
-    if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
-        if array.type.tz is not None and wanted.tz is not None:
-            return array.cast(wanted)
-        return array.cast(pa.timestamp(array.type.unit)).cast(pa.timestamp(wanted.unit)).cast(wanted)
-    if is_rebuilt(wanted):
-        pairs = zip(children_of(array), child_types(wanted), strict=True)
-        return with_children(array, [_conform(child, type_) for child, type_ in pairs], wanted)
-    return array.cast(wanted)
+def _digest(table: pa.Table) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with pa.ipc.new_stream(_DigestSink(digest), table.schema) as writer:
+        writer.write_table(table)
+    return digest.hexdigest()
+
+
+class _DigestSink:
+    """An output for Arrow that only digests."""
+
+    closed = False
+
+    def __init__(self, digest: hashlib.blake2b) -> None:
+        self._digest = digest
+
+    def write(self, data: Any) -> None:
+        self._digest.update(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+# Plans run on a connection, the user's or one of harness's own.
 
 
 def relation(

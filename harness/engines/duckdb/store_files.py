@@ -4,7 +4,7 @@ DuckDB reads one Python file handle from several threads, by `seek` and then `re
 thread). Where either gives up the interpreter, another thread moves the position in between, and rows come out wrong
 without an error (docs/reports/duckdb-python-file-handles.md). And it finds a file system by the protocol of a path
 alone, so that one of two stores would be read with the credentials of the other, and any later SQL of the connection
-with them. So no file system of fsspec is ever registered. DuckDB gets `PlannedFiles`, once per database, under a name
+with them. So no file system of fsspec is ever registered. DuckDB gets `StoreFiles`, once per database, under a name
 that nobody can guess. It opens nothing but the files that a plan named, each through the storage of its own table, and
 reads by offset.
 
@@ -26,7 +26,7 @@ import duckdb
 import fsspec
 
 from harness.engines import sqltext
-from harness.engines.duckdb.files import marked, physical
+from harness.engines.duckdb.instance import marked, physical
 from harness.errors import StorageError
 from harness.storage.listings import FileStatus
 from harness.storage.stores import Storage
@@ -35,13 +35,13 @@ from harness.storage.threads import Lock
 _ESCAPED = re.compile(r"\[([\[*?])\]")
 
 
-def planned_files(connection: duckdb.DuckDBPyConnection) -> PlannedFiles:
+def planned_files(connection: duckdb.DuckDBPyConnection) -> StoreFiles:
     """The file system of a connection's database: one for all its cursors, for as long as the database is open."""
     for name in connection.list_filesystems():
         found = _registered.get(name)
         if found is not None:
             return found
-    files = PlannedFiles()
+    files = StoreFiles()
     connection.register_filesystem(files)
     _registered[files.protocol] = files
     return files
@@ -68,7 +68,7 @@ class _Planned:
     status: FileStatus | None = None
 
 
-class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
+class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """Reads files that harness planned, under `<protocol>://<number of the store>/<physical path>`; writes none.
 
     It has just the methods that DuckDB calls (1.5.5, 2.0.0), which gives them such names. A file of which no end was
@@ -127,7 +127,7 @@ class PlannedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return name
 
     def isfile(self, path: str) -> bool:
-        """Whether it may be opened."""
+        """Tells whether it may be opened."""
         return path in self._files
 
     def isdir(self, path: str) -> bool:
@@ -174,12 +174,12 @@ class PlannedFile:
         self._offsets: dict[int, int] = {}
 
     def seek(self, offset: int) -> int:
-        """Where the thread reads next."""
+        """The place where the thread reads next."""
         self._offsets[_thread()] = offset
         return offset
 
     def tell(self) -> int:
-        """Where the thread reads next."""
+        """The place where the thread reads next."""
         return self._offsets[_thread()]
 
     @marked
@@ -210,5 +210,5 @@ def _thread() -> int:
     return threading.get_ident()
 
 
-_registered: WeakValueDictionary[str, PlannedFiles] = WeakValueDictionary()
-"""By protocol. A database keeps its file system alive; nothing else does."""
+_registered: WeakValueDictionary[str, StoreFiles] = WeakValueDictionary()
+"""File systems by protocol. A database keeps its own alive; nothing else does."""

@@ -1,32 +1,168 @@
 """Files that Spark's own readers would not read right: executors read them through Arrow, with harness's own readers.
 
-These are Avro files, and what `native_reads.reads_natively` refuses of ORC and Parquet. A task reads one file after
-another, each as a whole, and hands its rows to Spark in batches of bounded size. The executors' Python needs harness
-(`executor_python` sends it) with pyarrow, and neither DuckDB nor a JVM gateway.
+Those are Avro files, and the ORC and Parquet files that `reads_natively` refuses. A task reads one file after another,
+each as a whole, and hands its rows to Spark in batches of bounded size. The executors' Python needs harness
+(`executor_python` sends it) with pyarrow, and neither DuckDB nor a JVM gateway. An error on an executor reaches the
+driver as text: `executor_python.unwrap` gives back the error raised there.
 
-What goes wrong on an executor reaches the driver as text: `worker_errors.unwrap` gives back the error raised there.
+ORC goes by a list of types that were tried on Spark 4.3 against harness's reader, vectorised and not. Not among them:
+
+- timestamps: Spark cuts nanoseconds, and turns `timestamp` by the zones of writer and JVM;
+- dates: Spark shifts those before 1582, and in a file in the proleptic calendar still those from 1582-10-05 to -14;
+- text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
+- fixed: only harness checks their length.
+
+Geometries come in one form (frontier F1.6): Spark's binary would be the stored bytes, and its own types are encoded
+anew. Spark reads no file without columns: its readers refuse the file, or find no rows. Spark has no Brotli codec. In
+some files the dotted path of a column may also be that of another, see `_has_plain_paths`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField
 
-from harness.engines.arrow_files import variants
+from harness.engines.data_files import FileName, geometries, variants
 from harness.engines.spark import types
 from harness.engines.spark.arrow_worker import ArrowFile, FileReader, packed, uses
 from harness.engines.spark.executor_python import prepare
-from harness.metadata.model.schema import Field, ListType, MapType
-from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema
+from harness.metadata.files.orc import OrcTraits
+from harness.metadata.model.file_schema import walk_stored
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DecimalType,
+    Field,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StringType,
+    StructType,
+    TimeType,
+)
+from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
 from harness.storage.stores import Storage
 
 __all__ = ["ArrowFile", "arrow_frame", "packed"]
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+_ROW_INDEX = "_tmp_metadata_row_index"
+"""Spark fills a column of this name itself."""
+_POSITIONAL = "_col"
+"""The name of old Hive's unnamed columns: where all are called so, Spark goes by position."""
+
+
+class FileTraits(Protocol):
+    """Facts of footers beside the schema; raises HarnessError naming the file."""
+
+    def needs_brotli(self, files: Sequence[FileName]) -> bool:
+        """Tells whether the pages of one of some Parquet files are in Brotli."""
+
+    def orc_traits(self, file: FileName) -> OrcTraits:
+        """The traits of an ORC file."""
+
+
+def reads_natively(
+    file_format: str,
+    schema: PhysicalSchema,
+    fields: Sequence[Field],
+    sources: Sequence[ColumnSource],
+    *,
+    positions: bool,
+    files: Sequence[FileName] = (),
+    traits: FileTraits | None = None,
+) -> bool:
+    """Tells whether Spark's own reader gives the columns that `sources` read, exactly.
+
+    Args:
+        schema: the physical schema that all files have.
+        positions: whether the rows' positions are needed; Spark has them of Parquet files only.
+        files, traits: the files, and what their footers say beside the schema (of ORC about text; the codec of
+            Parquet); of ORC files the answer is the careful one without traits.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
+    """
+    if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
+        return False
+    places = {source.place for source in sources if isinstance(source, Stored)}
+    used = [schema[place] for place in sorted(places)]
+    match file_format:
+        case "parquet":
+            is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
+            distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
+            plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
+            return plain and _has_plain_paths(schema) and not (traits is not None and traits.needs_brotli(files))
+        case "orc":
+            return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, traits)
+        case _:
+            return False
+
+
+def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
+    """Tells whether no column's path, joined by dots, can be another's: `a.b` beside a struct `a`, at any level.
+
+    Parquet's library for Java finds dictionaries by such texts: a filter on a column `a.b` beside a struct `a` with a
+    field `b` skips row groups by the wrong dictionary, and so loses rows.
+    """
+    dotted = [f.name for f in level if "." in f.name]
+    apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
+    return apart and all(_has_plain_paths(f.children) for f in level)
+
+
+def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
+    """Spark finds columns by name, lists and maps by their parts.
+
+    Names that are told apart by case alone are found in the private session. But rules of the optimizer, and Spark's
+    row reader within structs, go by the session that executes, which may be the user's: an error, or nulls.
+    """
+    names = [folded(f.name) for f in level]
+    return len(set(names)) == len(names) and all(
+        not isinstance(f.type, StructType) or _has_distinct_names(f.children, folded) for f in walk_stored(level)
+    )
+
+
+def _is_plain_orc(schema: PhysicalSchema, used: Sequence[PhysicalField]) -> bool:
+    if schema and all(f.name.startswith(_POSITIONAL) for f in schema):
+        return False
+    return all(_is_exact(f) for f in walk_stored(used)) and all(map(_is_plainly_named, used))
+
+
+def _is_plainly_named(stored: PhysicalField) -> bool:
+    """Spark tells ORC the columns in a text of its own grammar."""
+    inner = all(map(_is_plainly_named, stored.children))
+    return inner and _PLAIN_NAME.fullmatch(stored.name) is not None
+
+
+def _is_exact(stored: PhysicalField) -> bool:
+    match stored.type:
+        case BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType() | BinaryType():
+            return True
+        case TimeType() | GeometryType() | GeographyType():
+            return True  # stored as long and binary
+        case StructType() | ListType() | MapType():
+            return True
+        case _:
+            return False
+
+
+def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], traits: FileTraits | None) -> bool:
+    """Tells whether the footers have none of the traits that would change the values of `used`."""
+    if not any(isinstance(f.type, StringType) for f in walk_stored(used)):
+        return True
+    return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)
 
 
 # The Spark types in which files that are read through Arrow show their columns, and the Arrow types for these.
@@ -122,7 +258,7 @@ def arrow_frame(
 
     Raises:
         EngineError: executors have no Python that can read files.
-        Exception: while rows are read, Spark's own; `worker_errors.unwrap` finds MissingFileError, CorruptFileError,
+        Exception: while rows are read, Spark's own; `executor_python.unwrap` finds MissingFileError, CorruptFileError,
             EncryptedTableError, UnsupportedError in it, naming the file.
     """
     prepare(session)
@@ -144,6 +280,6 @@ def arrow_frame(
         table_format=table_format,
     )
     shown = [*columns, *(StructField(f.name, from_arrow_type(f.type, True)) for f in constants.schema)]
-    shown += [StructField("pos", LongType()), StructField("deleted", BooleanType())]
+    shown += [StructField("pos", LongType()), StructField("deleted", spark.BooleanType())]
     tasks = max(1, min(len(files), _MAX_TASKS))
-    return session.range(0, len(files), 1, tasks).mapInArrow(reader.batches, StructType(shown))
+    return session.range(0, len(files), 1, tasks).mapInArrow(reader.batches, spark.StructType(shown))

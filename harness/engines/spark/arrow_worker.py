@@ -1,4 +1,4 @@
-"""What runs in the Python workers of a cluster: whole files in, record batches of bounded size out.
+"""The Python workers of a cluster: whole files in, record batches of bounded size out.
 
 A worker imports this module and what it needs, and no engine: not Spark's Python classes, not DuckDB.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.engines.arrow_files import load, load_parquet, with_canonical_geometries
-from harness.engines.data_files import FileName, check_file
+from harness.engines.data_files import (
+    FileName,
+    check_file,
+    check_format,
+    load,
+    load_parquet,
+    opened,
+    with_canonical_geometries,
+)
 from harness.errors import CorruptFileError, HarnessError
+from harness.metadata.files.avro import schema_of_avro
+from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
+from harness.metadata.files.parquet_footer import TAIL_BYTES
 from harness.metadata.model.arrow_values import child_types, children_of, with_children
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored
@@ -29,11 +40,11 @@ from harness.storage.stores import Storage
 
 
 Use: TypeAlias = "Mapping[int, Use] | None"
-"""Which parts of a column are read, by place; None: all of it."""
+"""The parts of a column that are read, by place; None: all."""
 
 
 def uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
-    """Which parts of the columns of one level are read."""
+    """The parts of the columns of one level that are read."""
     found: dict[int, Use] = {}
     for source in sources:
         if isinstance(source, Stored):
@@ -97,7 +108,7 @@ _BATCH_BYTES = 16 << 20
 
 
 class WorkerError(Exception):
-    """What a worker raises in place of a HarnessError: its text, and the mark."""
+    """A HarnessError as a worker raises it: its text, and the mark."""
 
 
 def told(error: HarnessError) -> WorkerError:
@@ -131,7 +142,7 @@ def _unpacked(deleted: bytes) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """How the files of one physical schema are read; travels to the workers.
+    """Reads the files of one physical schema; travels to the workers.
 
     fields, sources: what is read, see `harness.metadata.plan.projection`.
     uses, types: by place, what is read of a column, and its Arrow type.
@@ -231,3 +242,119 @@ def _marks(deleted: npt.NDArray[np.uint64], rows: range) -> pa.Array:
     first, end = np.searchsorted(deleted, np.array([rows.start, rows.stop], np.uint64))
     marks[deleted[first:end] - np.uint64(rows.start)] = True
     return pa.array(marks)
+
+
+# Looks at Avro and ORC files before their rows are read: the columns, and in ORC the number of rows. Only an end of the
+# file is read: the header of an Avro container, the footer of an ORC file.
+
+
+_FIRST_BYTES = 1 << 16
+
+
+def read_head(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, int | None]:
+    """The columns of an Avro or ORC file, and its number of rows; None: only reading the file tells (avro).
+
+    Raises:
+        UnsupportedError: another format (iceberg 7.5).
+        MissingFileError, EncryptedTableError, CorruptFileError: naming the file.
+    """
+    check_format(file, file_format, table=table)
+    check_file(file, storage, table=table)
+    try:
+        if file_format == "avro":
+            return _avro_schema(file, storage), None
+        return schema_of_orc(opened(file, storage), file=str(file))
+    except HarnessError as error:
+        raise error.within(table=table, file=str(file)) from error.__cause__
+
+
+def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
+    """Facts of the footer of an ORC file beside its columns.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError: naming the file.
+    """
+    return orc_traits(opened(file, storage), file=str(file))
+
+
+def _avro_schema(file: FileName, storage: Storage) -> PhysicalSchema:
+    """Schemas are small as a rule; a header beyond the first bytes is read again, with twice as many."""
+    length, size = _FIRST_BYTES, storage.size(file.physical)
+    while length < size:
+        try:
+            return schema_of_avro(storage.read(file.physical, length=length), file=str(file), limits=storage.limits)
+        except CorruptFileError:
+            length *= 4
+    return schema_of_avro(storage.read(file.physical), file=str(file), limits=storage.limits)
+
+
+_MAGIC = 4
+_FRAME = 8
+_MOST = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A look at an Avro or ORC file. size: in bytes. rows, orc: of ORC files."""
+
+    size: int
+    schema: PhysicalSchema
+    rows: int | None
+    orc: OrcTraits | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The first four bytes and the end of a Parquet file, which has all of its footer. size: of the file, in bytes."""
+
+    size: int
+    head: bytes
+    tail: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HeadReader:
+    """Looks at files, each with its format; travels to the workers."""
+
+    files: tuple[tuple[FileName, str], ...]
+    storage: Storage
+    table: str
+    table_format: str
+
+    def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Number and pickled look of each of these files: Head, Ends, or the text of an error (`arrow_worker.told`)."""
+        for batch in numbers:
+            wanted = batch.column(0).to_pylist()
+            looks = [pickle.dumps(self._look(number)) for number in wanted]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(wanted, pa.int64()), pa.array(looks, pa.binary())], ["n", "look"]
+            )
+
+    def _look(self, number: int) -> Head | Ends | str:
+        file, file_format = self.files[number]
+        try:
+            if file_format == "parquet":
+                return self._ends(file)
+            schema, rows = read_head(file, file_format, self.storage, table=self.table)
+            traits = read_orc_traits(file, self.storage) if file_format == "orc" else None
+            return Head(self.storage.size(file.physical), schema, rows, traits)
+        except HarnessError as error:
+            return str(told(error.within(table=self.table, format=self.table_format)))
+
+    def _ends(self, file: FileName) -> Ends:
+        check_file(file, self.storage, table=self.table)
+        size = self.storage.size(file.physical)
+        head = self.storage.read(file.physical, length=_MAGIC)
+        tail = self._end(file, size, TAIL_BYTES)
+        needed = int.from_bytes(tail[-_FRAME:-_MAGIC], "little") + _FRAME
+        if len(tail) < needed <= min(size, _MOST):
+            tail = self._end(file, size, needed)
+        return Ends(size, head, tail)
+
+    def _end(self, file: FileName, size: int, length: int) -> bytes:
+        return self.storage.read(file.physical, offset=max(0, size - length), length=min(size, length))
+
+
+def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Gives the batches back. A Python that runs this can import the module."""
+    return batches

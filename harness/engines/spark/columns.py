@@ -29,6 +29,7 @@ from harness.engines.column_values import (
     StoredColumn,
     StoredOr,
     Uniform,
+    as_arrow,
 )
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.engines.spark.types import natural, storage_type
@@ -55,7 +56,6 @@ from harness.metadata.model.schema import (
     Type,
     UuidType,
     VariantType,
-    arrow_type,
     children,
 )
 from harness.metadata.plan.projection import Stored, is_identity
@@ -65,7 +65,7 @@ from harness.metadata.plan.projection import Stored, is_identity
 
 @dataclass(frozen=True, slots=True)
 class FileConstants:
-    """What differs from file to file, as columns of the frame that reads the files.
+    """Values that differ from file to file, as columns of the frame that reads the files.
 
     size: how many files there are.
     """
@@ -84,7 +84,7 @@ class FileConstants:
         return label
 
     def table(self) -> pa.Table:
-        """One row per file, with the columns that the expressions need."""
+        """A row per file, with the columns that the expressions need."""
         return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
 
 
@@ -144,13 +144,11 @@ def storable(values: Sequence[Any], type_: Type) -> tuple[pa.Array, Callable[[Co
         case IntegerType(bits=8 | 16):
             return pa.array(values, pa.int32()), lambda column: column.cast(storage_type(type_))
         case BooleanType() | IntegerType() | FloatType() | StringType() | DecimalType():
-            return pa.array(values, arrow_type(type_)), _unchanged
-        case DateType():
-            return pa.array(values, pa.int32()).cast(pa.date32()), _unchanged
+            return as_arrow(values, type_), _unchanged
         case TimeType() | TimestampType(unit="ns"):
             return pa.array(values, pa.int64()), _unchanged
-        case TimestampType(utc=utc):
-            return pa.array(values, pa.int64()).cast(pa.timestamp("us", "UTC" if utc else None)), _unchanged
+        case DateType() | TimestampType():
+            return as_arrow(values, type_), _unchanged
         case UuidType():
             return pa.array([None if v is None else _uuid_text(v) for v in values], pa.string()), _unchanged
         case FixedType() | BinaryType() | GeometryType() | GeographyType():
@@ -185,7 +183,7 @@ def _uuid_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
+class ColumnTranslation:
     """The expressions of values over the frame that reads some files.
 
     place: the files' top-level column at a place, typed as `types.natural` says; what the table reads as variant, at
@@ -253,7 +251,7 @@ class Translation:
                 raise AssertionError(f"{other} is not nested")
 
     def _is_unchanged(self, value: StoredColumn) -> bool:
-        """Whether Spark shows the stored column with the very names and types of the table, at every level."""
+        """Tells whether Spark shows the stored column with the very names and types of the table, at every level."""
         physical = value.source.physical
         if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
             return False
@@ -319,7 +317,7 @@ def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
 
 
 def _has_float_fields(stored: PhysicalField) -> bool:
-    """Whether Spark could push a filter on a float below a stored struct, which `converted` keeps it from."""
+    """Tells whether Spark could push a filter on a float below a stored struct, which `converted` keeps it from."""
     if not isinstance(stored.type, StructType):
         return False
     return any(isinstance(f.type, FloatType) or _has_float_fields(f) for f in stored.children)
@@ -419,7 +417,7 @@ def _uuid_of_bytes(access: Column) -> Column:
 
 
 _UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-"""Where the digits between the dashes are, as (first, count), counted from 1."""
+"""The digits between the dashes, as (first, count), counted from 1."""
 
 
 def _uuid_of_text(access: Column) -> Column:

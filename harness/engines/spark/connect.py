@@ -23,10 +23,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
+from harness.engines.spark.deletes import with_flags
 from harness.engines.spark.gateway import OPTIONS, FileFormat, Gateway, check_readable, has_gateway, location
 from harness.engines.spark.planned_source import PlannedSource
-from harness.engines.spark.positions import with_flags
-from harness.engines.spark.user_settings import are_distinct, check_nested, failure, levels, require
+from harness.engines.spark.session import are_distinct, check_nested, failure, levels, require
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import (
@@ -61,19 +61,19 @@ class PlainPaths:
     session: SparkSession
 
     def opens(self, physical: str) -> bool:
-        """Whether Spark reads a file of that name: it drops some in silence, and takes a colon for a scheme's end."""
+        """Tells whether Spark reads a file of that name: some it drops in silence, a colon ends a scheme."""
         name = physical.rstrip("/").rpartition("/")[2]
         return not name.startswith(_HIDDEN) and ":" not in name and not name.endswith("._COPYING_")
 
     def knows(self, schema: Sequence[PhysicalField], used: Sequence[PhysicalField]) -> bool:
-        """Whether no setting of the session has a say in what is read of a file.
+        """Tells whether no setting of the session has a say in what is read of a file.
 
         Args:
             schema: the file's columns.
             used: those of them that are read.
 
         Raises:
-            RequestError: as `user_settings.check_nested`.
+            RequestError: as `session.check_nested`.
         """
         check_nested(self.session, used)
         settled = all(_is_settled(stored) for stored in walk_stored(used))
@@ -161,7 +161,7 @@ Reader: TypeAlias = Gateway | PlannedSource | PlainPaths
 
 
 def reader_of(spark: Any) -> Reader:
-    """What reads for a user's session, whose settings stay as they are.
+    """The reader of a user's session, whose settings stay as they are.
 
     Raises:
         RequestError: it is no Spark session, or it was stopped.
@@ -184,7 +184,7 @@ def reader_for(plan: ScanPlan, reader: PlannedSource | PlainPaths) -> PlannedSou
 
 
 def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
-    """How Spark spells the files that a frame reads, by `_normal` location; asserts that they are just those asked for.
+    """Spark's spellings of the files that a frame reads, by `_normal` location: just the files asked for.
 
     Raises:
         EngineError: it reads others, or fewer, or fails.
@@ -227,7 +227,7 @@ def _quoted(name: str) -> str:
 
 
 def _is_settled(stored: PhysicalField) -> bool:
-    """Whether Spark gives a type alike under all settings, tried on Spark 4.3; others are read through Arrow."""
+    """Tells whether Spark gives a type alike under all settings, tried on Spark 4.3; others are read through Arrow."""
     match stored.type:
         case BooleanType() | IntegerType() | DecimalType() | StringType() | BinaryType() | DateType():
             return True

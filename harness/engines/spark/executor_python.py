@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from harness import errors
-from harness.engines.spark.heads import same
+from harness.engines.spark.arrow_worker import same
 from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.
@@ -114,7 +114,7 @@ def _lacking_module(text: str) -> str | None:
 
 
 def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
-    """What ails a file that Spark's own reader failed on; an EngineError where that need not be the file."""
+    """The error for a file that Spark's own reader failed on; an EngineError where the file need not be at fault."""
     file = _path(location)
     if kind == "FILE_NOT_EXIST":
         return MissingFileError(

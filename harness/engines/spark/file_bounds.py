@@ -48,7 +48,7 @@ class FileBounds:
 
     @staticmethod
     def of(plan: ScanPlan, fields: Sequence[Field]) -> FileBounds:
-        """Of the first of `fields` that are single values; nothing of a single file, whose row groups tell more."""
+        """The bounds of the first single values among `fields`; none of a single file, whose row groups tell more."""
         files = plan.files.num_rows
         if plan.bounds is None or files < 2:
             return FileBounds({})
@@ -63,7 +63,7 @@ class FileBounds:
     def table(
         self, stored: Sequence[StoredColumn], places: Sequence[int], members: Sequence[int], legacy: frozenset[str]
     ) -> pa.Table | None:
-        """As `java/FileBounds.java` takes it; None: nothing is known.
+        """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
 
         Args:
             stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -81,8 +81,30 @@ class DiskFile:
     modified: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedRead:
+    """A read as the JVM gets it; see `PlannedReads.planned_frame`.
+
+    kind: `parquet`, `orc` or `refused`. bitmap: which constant holds deleted positions; -1: none.
+    """
+
+    kind: str
+    schema: StructType
+    files: Sequence[DiskFile]
+    constants: pa.Table
+    options: Mapping[str, str] = field(default_factory=dict)
+    positions: bool = False
+    bitmap: int = -1
+    bounds: pa.Table | None = None
+    root: str | None = None
+
+    def __post_init__(self) -> None:
+        assert self.constants.num_rows == len(self.files), "one row of constants per file"
+        assert self.bounds is None or self.bounds.num_rows == len(self.files), "one row of bounds per file"
+
+
 def hadoop_opens(physical: str) -> bool:
-    """Whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
+    """Tells whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
     return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
@@ -129,17 +151,8 @@ class PlannedReads(ABC):
         """
         check_planned(file_format, read_schema, positions=positions)
         bitmap = -1 if deleted is None else constants.column_names.index(deleted)
-        return self._planned(
-            file_format,
-            read_schema,
-            files,
-            constants,
-            positions=positions,
-            bitmap=bitmap,
-            options=options or {},
-            bounds=bounds,
-            root=root,
-        )
+        read = PlannedRead(file_format, read_schema, files, constants, options or {}, positions, bitmap, bounds, root)
+        return self._planned(read)
 
     def refused_frame(
         self, *, read_schema: StructType, files: Sequence[DiskFile], reasons: Sequence[str], constants: pa.Table
@@ -150,10 +163,10 @@ class PlannedReads(ABC):
             reasons: per file, with what text.
         """
         told = constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
-        return self._planned("refused", read_schema, files, told, options={})
+        return self._planned(PlannedRead("refused", read_schema, files, told))
 
     def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
-        """What executors find at the ends of Parquet files, see `footer_job`; fails for no file.
+        """The ends of Parquet files, as executors find them, see `looks`; fails for no file.
 
         Args:
             physical: the files' paths.
@@ -168,32 +181,20 @@ class PlannedReads(ABC):
         return self._found("tails", [location(path) for path in physical], options)
 
     def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
-        """As `executor_python.run_in_python`, in `session`."""
+        """Runs `executor_python.run_in_python` in `session`."""
         return run_in_python(self.session, batches, count, tasks)
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that Spark has no file system for, see `store_access`."""
+        """Refuses files of stores that Spark has no file system for, see `hadoop_options`."""
 
     @abstractmethod
     def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
         """The answer of a job that looks at the ends of files."""
 
     @abstractmethod
-    def _planned(
-        self,
-        kind: str,
-        read_schema: StructType,
-        files: Sequence[DiskFile],
-        constants: pa.Table,
-        *,
-        options: Mapping[str, str],
-        positions: bool = False,
-        bitmap: int = -1,
-        bounds: pa.Table | None = None,
-        root: str | None = None,
-    ) -> DataFrame:
-        """The frame of `planned_frame` or `refused_frame`; bitmap: which constant holds deleted positions, -1: none."""
+    def _planned(self, read: PlannedRead) -> DataFrame:
+        """The frame of `planned_frame` or `refused_frame`."""
 
 
 class Gateway(PlannedReads):
@@ -237,7 +238,7 @@ class Gateway(PlannedReads):
         return found
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that this session's Spark has no file system for, see `store_access`."""
+        """Refuses files of stores that this session's Spark has no file system for, see `hadoop_options`."""
         check_access(self._context, physical)
 
     def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
@@ -248,32 +249,18 @@ class Gateway(PlannedReads):
         except Py4JError as error:
             raise engine_error(error) from error
 
-    def _planned(
-        self,
-        kind: str,
-        read_schema: StructType,
-        files: Sequence[DiskFile],
-        constants: pa.Table,
-        *,
-        options: Mapping[str, str],
-        positions: bool = False,
-        bitmap: int = -1,
-        bounds: pa.Table | None = None,
-        root: str | None = None,
-    ) -> DataFrame:
-        assert constants.num_rows == len(files), "one row of constants per file"
-        assert bounds is None or bounds.num_rows == len(files), "one row of bounds per file"
+    def _planned(self, read: PlannedRead) -> DataFrame:
         frame = self._lowering.planned(
             self.session._jsparkSession,
             self._user._jsparkSession,
-            kind,
-            read_schema.json(),
-            stream(files, constants),
-            {**OPTIONS, **options},
-            positions,
-            bitmap,
-            None if bounds is None else ipc(bounds),
-            None if root is None else location(root),
+            read.kind,
+            read.schema.json(),
+            stream(read.files, read.constants),
+            {**OPTIONS, **read.options},
+            read.positions,
+            read.bitmap,
+            None if read.bounds is None else ipc(read.bounds),
+            None if read.root is None else location(read.root),
         )
         return DataFrame(frame, self.session)
 
@@ -322,7 +309,7 @@ _CACHE = _Cache(None, {})
 
 
 def has_gateway(spark: object) -> bool:
-    """Whether the session has a JVM that Python can reach; one of Spark Connect has not."""
+    """Tells whether the session has a JVM that Python can reach; one of Spark Connect has not."""
     return isinstance(spark, SparkSession) and hasattr(spark, "_jsparkSession")
 
 
@@ -358,8 +345,8 @@ def _check_names(type_: DataType, path: tuple[str, ...]) -> None:
                     raise UnsupportedError(
                         "Cannot read a file with Spark that has two columns of one name", field=".".join((*path, name))
                     )
-            for field in type_.fields:
-                _check_names(field.dataType, (*path, field.name))
+            for inner in type_.fields:
+                _check_names(inner.dataType, (*path, inner.name))
         case ArrayType():
             _check_names(type_.elementType, (*path, "element"))
         case MapType():

@@ -15,7 +15,7 @@ from harness.errors import RequestError
 OLDEST_JAVA = 17
 """The oldest Java that Spark 4 runs on."""
 _JAVA_WITHOUT_SUBJECTS = 23
-"""From here on, Java refuses how Hadoop asks for the user, up to that of Spark 4.1 (HADOOP-19212)."""
+"""The first Java that refuses how Hadoop asks for the user, up to that of Spark 4.1 (HADOOP-19212)."""
 ADVICE = f"install Java {OLDEST_JAVA} or newer, or set JAVA_HOME to one"
 
 _VERSION = re.compile(r'version "([^"]+)"')
@@ -96,12 +96,12 @@ def java_major(version: str) -> int:
 
 _JARS = "hadoop-client-api-*.jar"
 _CONNECTORS = {"s3": "hadoop-aws", "azure": "hadoop-azure", "gcs": "hadoop-gcp"}
-"""Of Hadoop, by the names of harness's own extras."""
+"""Packages of Hadoop, by the names of harness's own extras."""
 _FIRST_WITH_GCP = (3, 5)
 
 
 def _hadoop_version() -> str:
-    """That of pyspark's own Hadoop."""
+    """The version of pyspark's own Hadoop."""
     found = importlib.util.find_spec("pyspark")
     jars = Path((found and found.origin) or "").parent / "jars"
     versions = [jar.stem.rpartition("-")[2] for jar in jars.glob(_JARS)]

@@ -1,39 +1,143 @@
-"""What must be known of files before their rows are read, found out by executors: the driver opens none of them.
+"""Looks at files by executors, before their rows are read: the driver opens none of them.
 
-Footers of Parquet and ORC files are fetched by jobs of the JVM, which need nothing on the executors but Spark
-(`footer_job`); Avro files, and files that Hadoop cannot open by their names or stores, are looked at by a job in
-Python, as their rows are read. A file that cannot be read fails whoever reads its rows, and not who asks for a frame
-that it is a part of.
+Jobs of the JVM fetch the footers of Parquet and ORC files, and need nothing on the executors but Spark. A job in Python
+looks at Avro files, and at files that Hadoop cannot open by their names or stores. A file that cannot be read fails
+whoever reads its rows, and not who asks for a frame that the file is a part of.
+
+A fetched footer becomes an image, a file of this process that holds nothing else. DuckDB reads it, as every footer.
 """
 
 from __future__ import annotations
 
 import enum
 import pickle
+import shutil
 import struct
+import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 
 from harness.engines.data_files import FileName, check_magic, missing_file
-from harness.engines.direct_looks import DirectLooks
-from harness.engines.duckdb.files import DuckDBFiles
-from harness.engines.duckdb.instance import cursor
-from harness.engines.file_groups import Opened, ScanFile
-from harness.engines.footers import codecs
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.file_groups import DirectLooks, KnownFile, ScanFile, check_partition_values
+from harness.engines.footers import FOOTER, Footer, codecs, failing_on, is_dated, legacy_files, read_footers
+from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import unwrap
-from harness.engines.spark.footer_images import FooterImages, Image
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
-from harness.engines.spark.heads import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
+
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The footer of a file, at `path`. is_part: whether row groups are left out, and places are not in it."""
+
+    file: FileName
+    path: str
+    is_part: bool
+
+    @property
+    def name(self) -> FileName:
+        """The image as a file to be read."""
+        return FileName(self.path, self.path)
+
+
+class _Scratch:
+    """A directory that goes when nobody holds this."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="harness-footers-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FooterImages:
+    """Images of footers, for as long as this is held."""
+
+    plan: ScanPlan
+    _scratch: _Scratch = field(default_factory=_Scratch)
+    _numbers: count[int] = field(default_factory=count)
+    _access: DuckDBFiles = field(default_factory=lambda: DuckDBFiles(cursor(), Storage()))
+
+    def of_footer(self, file: FileName, footer: bytes) -> Image:
+        """The image of a file by a part of its footer, whose counts were looked at."""
+        path = self._path()
+        path.write_bytes(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        return Image(file, str(path), is_part=True)
+
+    def of_ends(self, file: FileName, head: bytes, tail: bytes, size: int) -> Image:
+        """The image of a file of `size` bytes by how it begins and ends; between the two it has a hole."""
+        path = self._path()
+        with path.open("wb") as stream:
+            stream.write(head)
+            stream.seek(max(0, size - len(tail)))
+            stream.write(tail)
+        return Image(file, str(path), is_part=False)
+
+    def opened(self, images: Sequence[Image]) -> list[KnownFile]:
+        """The files as their images show them, each for itself."""
+        try:
+            return self._opened(images)
+        except HarnessError as error:
+            if len(images) == 1:
+                return [KnownFile((), None, fault=self._about(error, images[0]))]
+            return [found for image in images for found in self.opened([image])]
+
+    def is_brotli(self, image: Image) -> bool:
+        """Tells whether pages of the first row group are in that codec."""
+        return "BROTLI" in codecs(self._access, [image.path])
+
+    def check_partition_values(
+        self, image: Image, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]
+    ) -> None:
+        """Checks as `file_groups.Looks` says. `image`: of that file."""
+        table = self.plan.table
+        try:
+            with failing_on([image.name], self._access.storage, table=table, doing=FOOTER):
+                check_partition_values(self._access, image.name, fields, sources, file.constants, table=table)
+        except HarnessError as error:
+            raise self._about(error, image) from error
+
+    def _opened(self, images: Sequence[Image]) -> list[KnownFile]:
+        footers = self._footers(images)
+        legacy: dict[str, frozenset[str]] = {}
+        if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            found = {image.path: footers[image.path] for image in images}
+            doubtful = [path for path, footer in found.items() if footer.may_be_legacy and is_dated(footer.schema)]
+            with failing_on([image.name for image in images], Storage(), table=self.plan.table, doing=FOOTER):
+                legacy = legacy_files(self._access, doubtful)
+        pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
+        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
+
+    def _footers(self, images: Sequence[Image]) -> dict[str, Footer]:
+        found: dict[str, Footer] = {}
+        for is_part in (True, False):
+            names = [image.name for image in images if image.is_part is is_part]
+            found |= read_footers(self._access, names, table=self.plan.table, are_images=is_part)
+        return found
+
+    def _about(self, error: HarnessError, image: Image) -> HarnessError:
+        """The error as one about the file, of which the image is not known to anybody."""
+        error.message = error.message.replace(image.path, image.file.physical)
+        error.file = str(image.file)
+        return error
+
+    def _path(self) -> Path:
+        return self._scratch.path / f"{next(self._numbers)}.parquet"
+
 
 # The ends of Parquet and ORC files, as executors found them: the result of a `java/FooterJob.java`, decoded.
 #
@@ -47,8 +151,8 @@ _COUNT = struct.Struct(">i")
 _TEXT = struct.Struct(">?i")
 
 
-class Found(enum.IntEnum):
-    """What became of a look at a file."""
+class Seen(enum.IntEnum):
+    """The outcome of a look at a file."""
 
     PARSED = 0
     """The text is an image of the footer: version, schema, row count, first row group, metadata about calendars."""
@@ -62,7 +166,7 @@ class Found(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What one or more files have in common. brotli: whether pages of the first row group are in that codec."""
+    """A text that one or more files share. brotli: whether pages of the first row group are in that codec."""
 
     brotli: bool
     data: bytes
@@ -72,7 +176,7 @@ class Text:
 class Look:
     """A look at one file. size: in bytes. modified: ms since 1970. rows: by the footer; 0 unless that was parsed."""
 
-    found: Found
+    found: Seen
     size: int
     modified: int
     rows: int
@@ -89,7 +193,7 @@ def decode(result: bytes) -> list[Look]:
         texts, at = _texts(result, at + _COUNT.size + records.nbytes)
         columns = [records[name].tolist() for name in ("kind", "text", "size", "modified", "rows")]
         looks += [
-            Look(Found(kind), size, modified, rows, None if text < 0 else texts[text])
+            Look(Seen(kind), size, modified, rows, None if text < 0 else texts[text])
             for kind, text, size, modified, rows in zip(*columns, strict=True)
         ]
     return looks
@@ -107,7 +211,7 @@ def _texts(result: bytes, at: int) -> tuple[list[Text], int]:
     return texts, at
 
 
-_MAGIC = 4
+_MAGIC_BYTES = 4
 _MAX_TASKS = 64
 _DENIED, _IRREGULAR, _FAILED = "D", "R", "S"
 _FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
@@ -120,7 +224,7 @@ class ExecutorLooks:
     gateway: PlannedReads
     plan: ScanPlan
     images: FooterImages
-    _opened: dict[str, Opened] = field(default_factory=dict)
+    _opened: dict[str, KnownFile] = field(default_factory=dict)
     _disk: dict[str, DiskFile] = field(default_factory=dict)
     _imaged: dict[str, Image] = field(default_factory=dict)
     _brotli: set[str] = field(default_factory=set)
@@ -142,12 +246,12 @@ class ExecutorLooks:
             others += look([file for file in by_jvm if file.format == file_format])
         self._look_at_heads(others)
 
-    def opened(self, file: ScanFile) -> Opened:
-        """What is known of a file that was prefetched; its fault, if it cannot be read."""
+    def opened(self, file: ScanFile) -> KnownFile:
+        """The file, which was prefetched; its fault, if it cannot be read."""
         return self._opened[file.name.physical]
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
-        """As `file_groups.Looks` says, for the first file of a group."""
+        """Checks as `file_groups.Looks` says, for the first file of a group."""
         image = self._imaged.get(file.name.physical)
         if image is not None:  # else it has no columns
             self.images.check_partition_values(image, file, fields, sources)
@@ -157,22 +261,22 @@ class ExecutorLooks:
         return [self._disk[path] for path in physical]
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Whether pages of one of the files are in Brotli."""
+        """Tells whether pages of one of the files are in Brotli."""
         return any(file.physical in self._brotli for file in files)
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """What the footer of an ORC file says beside its columns."""
+        """Facts of the footer of an ORC file beside its columns."""
         return self._orc[file.physical]
 
     def _is_there(self, file: ScanFile) -> bool:
-        """Whether there may be a file to look at, by its name, and of a local one by its directory."""
+        """Tells whether there may be a file to look at, by its name, and of a local one by its directory."""
         fault = self.plan.storage.fault(file.name.physical)
         if fault is not None:
             self._refuse(file, missing_file(file.name, fault, table=self.plan.table))
         return fault is None
 
     def _refuse(self, file: ScanFile, fault: HarnessError) -> None:
-        self._opened[file.name.physical] = Opened((), None, fault=fault.within(table=self.plan.table))
+        self._opened[file.name.physical] = KnownFile((), None, fault=fault.within(table=self.plan.table))
 
     def _look_at_footers(self, files: Sequence[ScanFile]) -> list[ScanFile]:
         """Looks at Parquet files; gives back those that the JVM has no access to."""
@@ -183,9 +287,9 @@ class ExecutorLooks:
         physical = [file.name.physical for file in files]
         self.gateway.check_access(physical)
         looks = decode(self.gateway.look_at_footers(physical, numbers, hadoop_options(self.plan.storage, physical)))
-        known: dict[int, Opened] = {}  # by the identity of the text, which `looks` holds
+        known: dict[int, KnownFile] = {}  # by the identity of the text, which `looks` holds
         alike = {id(look.text): (file, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
-        firsts = [(file, look) for file, look in alike.values() if look.found in (Found.PARSED, Found.WHOLE)]
+        firsts = [(file, look) for file, look in alike.values() if look.found in (Seen.PARSED, Seen.WHOLE)]
         images = [self._image(file.name, look) for file, look in firsts]
         for (_, look), found in zip(firsts, self.images.opened(images), strict=True):
             known[id(look.text)] = found
@@ -200,30 +304,30 @@ class ExecutorLooks:
             self._keep(file, look, known.get(id(look.text)))
         return inaccessible
 
-    def _keep(self, file: ScanFile, look: Look, alike: Opened | None) -> None:
+    def _keep(self, file: ScanFile, look: Look, alike: KnownFile | None) -> None:
         path = file.name.physical
         match look.found:
-            case Found.COLUMNLESS:
-                self._opened[path] = Opened((), look.rows)
-            case Found.FAULTY:
+            case Seen.COLUMNLESS:
+                self._opened[path] = KnownFile((), look.rows)
+            case Seen.FAULTY:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
-            case Found.WHOLE | Found.PARSED:
+            case Seen.WHOLE | Seen.PARSED:
                 assert alike is not None
                 assert look.text is not None
                 if alike.fault is not None:
                     self._refuse(file, alike.fault)
                     return
-                rows = alike.rows if look.found is Found.WHOLE else look.rows
-                self._opened[path] = Opened(alike.schema, rows, legacy=alike.legacy)
-                if look.text.brotli or (look.found is Found.WHOLE and self.images.is_brotli(self._imaged[path])):
+                rows = alike.rows if look.found is Seen.WHOLE else look.rows
+                self._opened[path] = KnownFile(alike.schema, rows, legacy=alike.legacy)
+                if look.text.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
                     self._brotli.add(path)
 
     def _image(self, file: FileName, look: Look) -> Image:
         assert look.text is not None
         data = look.text.data
-        if look.found is Found.PARSED:
+        if look.found is Seen.PARSED:
             return self.images.of_footer(file, data)
-        return self.images.of_ends(file, data[:_MAGIC], data[_MAGIC:], look.size)
+        return self.images.of_ends(file, data[:_MAGIC_BYTES], data[_MAGIC_BYTES:], look.size)
 
     def _look_at_orc(self, files: Sequence[ScanFile]) -> list[ScanFile]:
         """Looks at ORC files; gives back those that the JVM has no access to."""
@@ -237,7 +341,7 @@ class ExecutorLooks:
         looks = decode(self.gateway.fetch_orc_tails(physical, hadoop_options(self.plan.storage, physical)))
         for file, look in zip(files, looks, strict=True):
             self._disk[file.name.physical] = DiskFile(file.name.physical, look.size, look.modified)
-            if look.found is Found.FAULTY:
+            if look.found is Seen.FAULTY:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
             else:
                 self._keep_orc(file, look)
@@ -247,9 +351,9 @@ class ExecutorLooks:
         assert look.text is not None
         path, named, ends = file.name.physical, str(file.name), look.text.data
         try:
-            check_magic(file.name, ends[:_MAGIC], table=self.plan.table)
+            check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
             # What lies between head and footer is not missed: all places in a footer count from the file's end.
-            self._opened[path] = Opened(*schema_of_orc(BytesIO(ends), file=named))
+            self._opened[path] = KnownFile(*schema_of_orc(BytesIO(ends), file=named))
             self._orc[path] = orc_traits(BytesIO(ends), file=named)
         except HarnessError as error:
             self._refuse(file, error)
@@ -272,7 +376,7 @@ class ExecutorLooks:
                 self._refuse(file, fault)
             case Head():
                 self._disk[path] = DiskFile(path, look.size)
-                self._opened[path] = Opened(look.schema, look.rows)
+                self._opened[path] = KnownFile(look.schema, look.rows)
                 if look.orc is not None:
                     self._orc[path] = look.orc
             case Ends():
@@ -284,20 +388,19 @@ class ExecutorLooks:
 
 
 def _is_inaccessible(look: Look) -> bool:
-    return look.found is Found.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
+    return look.found is Seen.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
 
 
 def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:
-    """What ails a file that the JVM could not look at."""
+    """The error for a file that the JVM could not look at."""
     told = "" if text is None else text.data.decode(errors="replace")
     if told.startswith(_FAILED):
         return StorageError(f"Cannot read file: its storage failed: {told[1:][:300]}", table=table, file=str(file))
     return missing_file(file, _FAULTS.get(told), table=table)
 
 
-# What must be known of files before their rows are read, found out by this process: where it cannot reach the JVM.
-#
-# That is the client of Spark Connect, which has the files' paths and no way to run a job without harness on the server.
+# Looks by this process, where it cannot reach the JVM: the client of Spark Connect has the files' paths, and no way to
+# run a job without harness on the server.
 
 
 _MOST_FOOTERS = 64
@@ -306,20 +409,20 @@ _MOST_FOOTERS = 64
 def client_looks(plan: ScanPlan) -> DirectLooks:
     """Looks at the files of a plan."""
 
-    def open_other(file: ScanFile) -> Opened:
-        return Opened(*read_head(file.name, file.format, plan.storage, table=plan.table))
+    def open_other(file: ScanFile) -> KnownFile:
+        return KnownFile(*read_head(file.name, file.format, plan.storage, table=plan.table))
 
     return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan, open_other)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientTraits:
-    """What footers say beside the schema; see `harness.engines.spark.native_reads.FileTraits`."""
+    """Facts of footers beside the schema; see `harness.engines.spark.arrow_scan.FileTraits`."""
 
     storage: Storage
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
+        """Tells whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
 
         Tables are written with one codec as a rule. Where that is not so, Spark fails on the file, and says which codec
         it does not have.
@@ -328,5 +431,5 @@ class ClientTraits:
         return "BROTLI" in codecs(DuckDBFiles(cursor(), self.storage), first)
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """What the footer of an ORC file says beside its columns."""
+        """Facts of the footer of an ORC file beside its columns."""
         return read_orc_traits(file, self.storage)

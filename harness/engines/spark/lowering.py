@@ -1,15 +1,12 @@
-"""Lowers a `ScanPlan` to one Spark frame over the planned files.
+"""Lowers a `ScanPlan` to one Spark frame over the planned files: a union of arms, each of files that are read alike.
 
-The frame is a union of arms, each over files that are read in the same way, and owes what
-`harness.metadata.plan.scan_plan`
-says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
-the projection. Spark's optimizer carries filters and projections through the arms down to the files. Inside, columns
-have made-up names.
+`harness.metadata.plan.scan_plan` says what the frame owes. Spark's optimizer carries filters and projections through
+the arms down to the files. Inside, columns have made-up names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -23,43 +20,31 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructField, StructType
 
 from harness.engines.column_values import constant
-from harness.engines.direct_looks import DirectLooks
-from harness.engines.file_groups import Inspector, ScanFile
-from harness.engines.key_sets import KeySet, delete_files, deleted_keys, key_roots
+from harness.engines.file_groups import DirectLooks, Inspector, ScanFile
 from harness.engines.spark.arrow_worker import told
-from harness.engines.spark.columns import FileConstants, Translation
+from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader, reader_for
-from harness.engines.spark.equality import EqualityLowering, key_columns
+from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.spark.file_bounds import FileBounds
-from harness.engines.spark.footer_images import FooterImages
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedReads
-from harness.engines.spark.looks import ExecutorLooks, client_looks
-from harness.engines.spark.scans import GroupScan
+from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
+from harness.engines.spark.scans import FrameScan
+from harness.engines.spark.session import check_session
 from harness.engines.spark.types import storage_type
-from harness.engines.spark.user_settings import check_session
-from harness.engines.sqltext import columns_to_read
-from harness.engines.union_arms import DELETED, UnionArm, union_arms
-from harness.metadata.filters.predicate import Filter
+from harness.engines.union_arms import (
+    DELETED,
+    KeySet,
+    UnionArm,
+    columns_to_read,
+    delete_files,
+    deleted_keys,
+    key_roots,
+    union_arms,
+)
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
 from harness.queries.transpile.filters import condition
 from harness.storage.threads import Lock
-
-# A plan's filter over a frame.
-
-
-def spark_condition(filter: Filter, columns: Mapping[str, str]) -> str:
-    """Spark SQL that is true exactly for the rows that the filter keeps; to be analysed under ANSI, in UTC.
-
-    Args:
-        columns: by name of each column of the filter, the name that it has in the frame. Its values are what
-            `Snapshot.to_spark` would show.
-
-    Raises:
-        UnsupportedError: a part of the filter may mean something else on Spark than on DuckDB; the message names it.
-    """
-    return condition(filter, columns)
-
 
 # Fewer delete sets: data files that the rules give the same equality deletes share one join.
 #
@@ -70,7 +55,7 @@ def spark_condition(filter: Filter, columns: Mapping[str, str]) -> str:
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 _MOST_ROWS = 1_000_000
-"""Of the deletes of a merged set: a hash table of more no longer pays for what its bounds spare."""
+"""Most rows of the deletes of a merged set: a hash table of more costs what its bounds spare."""
 _MOST_WORK = 1_000_000
 """Deletes over all sets of a plan that is looked at."""
 
@@ -118,7 +103,7 @@ def _sets_by_class(classes: Numbers, own: Numbers) -> dict[int, list[int]]:
 
 
 def _rows(deletes: Iterable[EqualityDelete]) -> float:
-    """Of all of them; more than any number where one does not say."""
+    """The rows of all of them; infinite where one does not say."""
     return sum(float("inf") if d.record_count is None else d.record_count for d in deletes)
 
 
@@ -135,7 +120,7 @@ def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
     """
     assert arm.group.faults is not None
     constants = FileConstants(len(arm.files))
-    translation = Translation(lambda place: functions.col(f"p{place}"), constants)
+    translation = ColumnTranslation(lambda place: functions.col(f"p{place}"), constants)
     expressions: list[Column] = []
     stored: list[StructField] = []
     for f in arm.columns:
@@ -206,24 +191,24 @@ without_call_sites = _CallSites().off
 def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
     columns = columns_to_read(plan)
     labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
-    condition = None if plan.filter is None else spark_condition(plan.filter, labels)
+    where = None if plan.filter is None else condition(plan.filter, labels)
     if not isinstance(reader, Gateway):
-        check_session(reader.session, (*columns, *key_roots(plan)), condition)
+        check_session(reader.session, (*columns, *key_roots(plan)), where)
         reader = reader_for(plan, reader)
     if plan.files.num_rows == 0:
         # Not by createDataFrame, which would make harness's own session the active one.
         nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
         frame = reader.session.range(0).select(*nulls)
     else:
-        frame = reduce(DataFrame.union, _Lowering.of(plan, reader, columns).arms())
-    if condition is not None:
-        frame = frame.where(condition)
+        frame = reduce(DataFrame.union, _FrameLowering.of(plan, reader, columns).arms())
+    if where is not None:
+        frame = frame.where(where)
     places = {f.id: i for i, f in enumerate(columns)}
     return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Lowering:
+class _FrameLowering:
     plan: ScanPlan
     reader: Reader
     looks: ExecutorLooks | DirectLooks
@@ -232,15 +217,15 @@ class _Lowering:
     deletes: tuple[ScanFile, ...]
 
     @staticmethod
-    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _Lowering:
+    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _FrameLowering:
         plan = with_merged_scopes(plan)
         looks = (
             client_looks(plan) if isinstance(reader, PlainPaths) else ExecutorLooks(reader, plan, FooterImages(plan))
         )
-        return _Lowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
+        return _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
 
     def arms(self) -> list[DataFrame]:
-        equality = EqualityLowering(self.plan, self._keys)
+        equality = DeleteJoins(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
         bounds = FileBounds.of(self.plan, self.columns)
         frames = []
@@ -249,7 +234,7 @@ class _Lowering:
                 assert not isinstance(self.reader, PlainPaths)
                 frames.append(refused_arm(self.reader, arm))
                 continue
-            scan = GroupScan(
+            scan = FrameScan(
                 reader=self.reader,
                 looks=self.looks,
                 plan=self.plan,
@@ -275,7 +260,7 @@ class _Lowering:
                 raise group.faults[0]
             found = deleted_keys(self.plan, key_set, group, members)
             roots = {f"e{i}": root for i, root in enumerate(found.roots)}
-            scan = GroupScan(
+            scan = FrameScan(
                 reader=self.reader,
                 looks=self.looks,
                 plan=self.plan,
@@ -290,18 +275,18 @@ class _Lowering:
         return reduce(DataFrame.union, frames)
 
 
-def _arm(arm: UnionArm, scan: GroupScan, equality: EqualityLowering) -> DataFrame:
+def _arm(arm: UnionArm, scan: FrameScan, equality: DeleteJoins) -> DataFrame:
     """The rows of the arm's files less the deleted ones, or all rows where `_deleted` is asked for."""
     selected = scan.expressions()
     deleted = functions.col("deleted") if arm.deleted is not None else functions.lit(False)
-    if arm.flags_deleted:
+    if arm.shows_deleted:
         selected["p"] = deleted
     frame = scan.frame()
-    if arm.deleted is not None and not arm.flags_deleted:
+    if arm.deleted is not None and not arm.shows_deleted:
         frame = frame.where(~deleted)
     frame = frame.select(*[expression.alias(label) for label, expression in selected.items()])
     dead = functions.col("p")
-    if arm.scope is not None and arm.flags_deleted:
+    if arm.scope is not None and arm.shows_deleted:
         frame, hit = equality.flagged(frame, arm.scope, arm.key_labels())
         dead = dead | hit
     elif arm.scope is not None:

@@ -20,19 +20,17 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import pyarrow as pa
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
-from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.spark.compiled import jar_beside_a_client
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import (
     OPTIONS,
     SETTINGS,
-    DiskFile,
     Looks,
+    PlannedRead,
     PlannedReads,
     ipc,
     joined,
@@ -76,46 +74,33 @@ class PlannedSource(PlannedReads):
         return True
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that the server has no file system for, see `store_access`."""
+        """Refuses files of stores that the server has no file system for, see `hadoop_options`."""
         check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
 
     def expose(self, frame: DataFrame) -> DataFrame:
         """The frame itself: it belongs to the user's session already."""
         return frame
 
-    def _planned(
-        self,
-        kind: str,
-        read_schema: SparkStruct,
-        files: Sequence[DiskFile],
-        constants: pa.Table,
-        *,
-        options: Mapping[str, str],
-        positions: bool = False,
-        bitmap: int = -1,
-        bounds: pa.Table | None = None,
-        root: str | None = None,
-    ) -> DataFrame:
-        assert constants.num_rows == len(files), "one row of constants per file"
+    def _planned(self, read: PlannedRead) -> DataFrame:
         told = {
-            "kind": kind,
-            "schema": read_schema.json(),
-            "files": _packed(stream(files, constants)),
-            "hadoop": _hadoop(options),
+            "kind": read.kind,
+            "schema": read.schema.json(),
+            "files": _packed(stream(read.files, read.constants)),
+            "hadoop": _hadoop(read.options),
             "settings": json.dumps(SETTINGS),
-            "positions": str(positions).lower(),
-            "bitmap": str(bitmap),
+            "positions": str(read.positions).lower(),
+            "bitmap": str(read.bitmap),
         }
-        if bounds is not None:
-            told["bounds"] = _packed(ipc(bounds))
-        if root is not None:
-            told["root"] = location(root)
-        stored = [f"p{i}" for i in range(len(read_schema.names))]
-        position = [_POSITION] if positions else []
+        if read.bounds is not None:
+            told["bounds"] = _packed(ipc(read.bounds))
+        if read.root is not None:
+            told["root"] = location(read.root)
+        stored = [f"p{i}" for i in range(len(read.schema.names))]
+        position = [_POSITION] if read.positions else []
         # By place: the source has the files' own names, which the session may not tell apart.
-        frame = self._source(told).toDF(*stored, *position, *constants.column_names)
-        shown = [functions.col(name) for name in (*stored, *constants.column_names)]
-        if positions:  # a reader that did not fill it would make rows seem deleted, or not
+        frame = self._source(told).toDF(*stored, *position, *read.constants.column_names)
+        shown = [functions.col(name) for name in (*stored, *read.constants.column_names)]
+        if read.positions:  # a reader that did not fill it would make rows seem deleted, or not
             unfilled = functions.raise_error(functions.lit("Spark gave a row without its position"))
             filled = functions.coalesce(functions.col(_POSITION), unfilled.cast("bigint"))
             shown.append(filled.alias("pos"))

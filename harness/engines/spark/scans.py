@@ -16,27 +16,25 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
-from harness.engines.direct_looks import DirectLooks
-from harness.engines.file_groups import FileGroup, ScanFile
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed
-from harness.engines.spark.columns import FileConstants, Translation
+from harness.engines.file_groups import DirectLooks, FileGroup, ScanFile
+from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
+from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader
+from harness.engines.spark.deletes import encode, is_marked, unmarked
 from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.gateway import FileFormat, Gateway, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.looks import ClientTraits, ExecutorLooks
-from harness.engines.spark.native_reads import reads_natively
 from harness.engines.spark.planned_source import PlannedSource
-from harness.engines.spark.positions import encode, is_marked, unmarked
+from harness.engines.spark.session import tells_apart
 from harness.engines.spark.types import natural
-from harness.engines.spark.user_settings import tells_apart
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.plan.projection import PhysicalField
 from harness.metadata.plan.scan_plan import ScanPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupScan:
+class FrameScan:
     """A file group to be read.
 
     looks: what looked at the files, executors where the reader is a gateway.
@@ -78,7 +76,7 @@ class GroupScan:
 
     def expressions(self) -> dict[str, Column]:
         """The expression of each of `values`, by its label."""
-        translation = Translation(self._place, self.constants, self.group.legacy)
+        translation = ColumnTranslation(self._place, self.constants, self.group.legacy)
         return {label: translation.expression(value) for label, value in self.values.items()}
 
     def frame(self) -> DataFrame:
@@ -89,7 +87,7 @@ class GroupScan:
         return self._native_frame() if self.native else self._arrow_frame()
 
     def _is_readable(self) -> bool:
-        """Whether Spark can read files of these names, with these columns, in the reader's session.
+        """Tells whether Spark can read files of these names, with these columns, in the reader's session.
 
         Raises:
             RequestError: nothing can read them in that session.

@@ -7,6 +7,11 @@ An engine owes a plan, per data file and in this order: the physical row positio
 rows whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
 residual filter; project. Planning only ever skips whole files, and none by its recorded row count alone; no count may
 be answered from metadata when a delete applies.
+
+An engine owes refusals too, and also for a plan without any file: of a column whose type nobody knows (`OpaqueType`,
+iceberg 1.22) or that the engine cannot give exactly, and of a struct whose fields differ only by case (iceberg 5.21).
+`harness.engines.union_arms.columns_to_read` refuses for all engines. A partition value, a default or a null stands for
+a missing column (iceberg 5.2); a file that cannot be read is an error that names the file.
 """
 
 from __future__ import annotations

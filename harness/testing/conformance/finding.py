@@ -11,13 +11,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.engines.registry import find_engine
+from harness.engines.registry import engine_names, start_engines
 from harness.errors import RequestError
-from harness.testing.conformance.own import NAMES, OwnReader, ReaderUnderTest
+from harness.testing.conformance.own import OwnReader, ReaderUnderTest
 from harness.testing.conformance.readers import READERS, SCRIPT, interpreter_of
 from harness.testing.conformance.workers import NOT_INSTALLED, Worker
 
-GROUP = "harness.engines"
+GROUP = "harness.readers"
+"""Of the entry points by which packages register readers for the suite; engines that run plans have their own."""
 TIME_LIMIT_S = 60.0
 _PLUGIN = Path(__file__).with_name("plugin_worker.py")
 
@@ -38,7 +39,7 @@ class Places:
 
 def known_engines() -> tuple[str, ...]:
     """The names of all engines that can be asked for by name."""
-    return tuple(dict.fromkeys([*NAMES, *READERS, *sorted(_entry_points())]))
+    return tuple(dict.fromkeys([*engine_names(), *READERS, *sorted(_entry_points())]))
 
 
 def check_names(names: Mapping[str, object]) -> None:
@@ -60,7 +61,7 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
             it needs, is not installed.
         EngineError: its worker crashes at once, or does not get ready in time.
     """
-    if name in NAMES:
+    if name in engine_names():
         return _own(name, places.tables)
     if name in READERS:
         command = [interpreter_of(READERS[name], places.pythons), str(SCRIPT), name]
@@ -76,11 +77,7 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
 
 def _own(name: str, tables: str | None) -> OwnReader:
     try:
-        find_engine(name)
-        if name == "spark":
-            from harness.engines.spark.session import spark_session
-
-            spark_session()
+        start_engines([name])
     except RequestError as error:
         raise RequestError(error.message, cause=NOT_INSTALLED) from error
     return OwnReader(name, tables)

@@ -102,7 +102,6 @@ class ReaderUnderTest(Protocol):
 
 
 ORACLE = "oracle"
-NAMES = ("duckdb", "spark", ORACLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from harness.engines.duckdb.files import said
 from harness.engines.duckdb.instance import connect as new_instance
-from harness.engines.duckdb.instance import tracked
+from harness.engines.duckdb.instance import said, tracked
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, EngineError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
@@ -37,7 +36,7 @@ from harness.tools.connections.texts import statements
 if TYPE_CHECKING:
     import polars as pl
 
-    from harness.engines.duckdb.attached import Attached
+    from harness.engines.duckdb.engine import Attached
 
 
 # The rows of what a connection executed: taken one by one, or as a whole.

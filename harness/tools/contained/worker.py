@@ -13,7 +13,7 @@ import sys
 import traceback
 from typing import Any, BinaryIO, Protocol
 
-from harness.engines.duckdb.confinement import Confinement, confine
+from harness.storage.limits import Confinement, confine
 from harness.tools.contained import confining
 from harness.tools.contained.bounds import Bounds
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from harness.engines.batches import BATCH_ROWS
-from harness.engines.registry import duckdb_engine
+from harness.engines.registry import BATCH_ROWS, duckdb_engine
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.column_names import bind_columns
 from harness.metadata.filters.predicate import Filter

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from harness.engines.data_files import FileName
-from harness.engines.duckdb.files import DuckDBFiles
-from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import Footer, read_footers
 from harness.engines.registry import duckdb_engine
 from harness.errors import CorruptFileError, UnsupportedError

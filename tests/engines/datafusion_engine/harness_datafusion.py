@@ -1,0 +1,405 @@
+"""A DataFusion engine for harness, in a package of its own: made by `docs/how-to/add-an-engine.md`.
+
+Harness opens the files and gives their rows as stored. Here they become table-typed columns, and DataFusion joins them
+with equality deletes and filters them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import datafusion
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from datafusion import SessionContext
+
+from harness.engines.column_values import (
+    ColumnValue,
+    Constant,
+    ConstantStruct,
+    Lineage,
+    PerFile,
+    Position,
+    PositionFrom,
+    StoredColumn,
+    StoredOr,
+    Uniform,
+    as_arrow,
+    conform,
+    exact,
+)
+from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Pooled, ScanFile, looks_here
+from harness.engines.footers import is_legacy
+from harness.engines.union_arms import (
+    DELETED,
+    KeySet,
+    UnionArm,
+    columns_to_read,
+    delete_files,
+    deleted_keys,
+    key_sets,
+    union_arms,
+)
+from harness.errors import EngineError, HarnessError, UnsupportedError
+from harness.metadata.files.roaring import deleted_mask
+from harness.metadata.filters.predicate import (
+    And,
+    Comparison,
+    In,
+    IsNan,
+    IsNull,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from harness.metadata.filters.predicate import Constant as Always
+from harness.metadata.model.arrow_values import children_of, nullable, with_children
+from harness.metadata.model.schema import Field, TimestampType, Type, arrow_field, arrow_type, children
+from harness.metadata.plan.scan_plan import ScanPlan
+
+name = "datafusion"
+dialect = "postgres"
+
+
+def version() -> str:
+    """The version of DataFusion."""
+    return datafusion.__version__
+
+
+def to_arrow(plan: ScanPlan) -> pa.Table:
+    """All rows of a plan, in the exact types of its columns; row order is open.
+
+    Raises:
+        HarnessError: the plan cannot be run.
+    """
+    with _about(plan):
+        columns = columns_to_read(plan)
+        rows = _filtered(plan, columns, _rows(plan, columns))
+        if not plan.columns:
+            return pa.table({"": pa.nulls(rows.num_rows)}).select([])
+        return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
+
+
+def query(text: str, plans: Mapping[str, ScanPlan]) -> datafusion.DataFrame:
+    """The result of a query that reads plans by name."""
+    context = SessionContext()
+    for view, plan in plans.items():
+        _register(context, view, to_arrow(plan))
+    try:
+        return context.sql(text)
+    except Exception as error:  # DataFusion's errors are plain ones
+        raise EngineError(f"DataFusion cannot run the query: {error}") from error
+
+
+@contextmanager
+def _about(plan: ScanPlan) -> Iterator[None]:
+    try:
+        yield
+    except HarnessError as error:
+        error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
+        raise
+    except Exception as error:
+        raise EngineError(f"DataFusion failed: {error}", table=plan.table).within(format=plan.format) from error
+
+
+def _register(context: SessionContext, label: str, rows: pa.Table) -> None:
+    context.register_record_batches(label, [rows.to_batches() or [_no_rows(rows.schema)]])
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+
+
+# Rows of the files, less the deleted ones.
+
+
+def _rows(plan: ScanPlan, columns: Sequence[Field]) -> pa.Table:
+    """The live rows as `c0`, `c1`, …"""
+    types = [nullable(arrow_type(f.type)) for f in columns]
+    schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
+    if plan.files.num_rows == 0:
+        return schema.empty_table()
+    files = _Files.of(plan)
+    parts = [schema.empty_table()]
+    for arm in union_arms(plan, tuple(columns), files.inspector, files.deletes):
+        rows = _arm(arm, files)
+        parts.append(rows.append_column("one", pa.repeat(pa.scalar(1, pa.int8()), rows.num_rows)).select(schema.names))
+    return pa.concat_tables(parts)
+
+
+def _arm(arm: UnionArm, files: _Files) -> pa.Table:
+    made = [files.read(file, arm.group, arm.fields, i) for i, file in enumerate(arm.files)]
+    values = arm.values()
+    rows = pa.concat_tables(
+        [pa.table({"n": file.positions, **{k: file.array(value) for k, value in values.items()}}) for file in made]
+    )
+    dead = np.concatenate([_deleted(arm, i, file.count) for i, file in enumerate(made)])
+    rows = rows.set_column(0, "n", pa.array(np.arange(rows.num_rows)))
+    for hit in _hit(arm, rows, files):
+        dead[hit] = True
+    for i, f in enumerate(arm.columns):
+        if f.id == DELETED:
+            rows = rows.append_column(f"c{i}", pa.array(dead))
+    return rows if arm.shows_deleted else rows.filter(pa.array(~dead))
+
+
+def _deleted(arm: UnionArm, number: int, count: int) -> Any:
+    return np.zeros(count, np.bool_) if arm.deleted is None else deleted_mask(arm.deleted[number], count).astype(bool)
+
+
+def _hit(arm: UnionArm, rows: pa.Table, files: _Files) -> Iterator[Any]:
+    """The numbers of the rows that equality deletes hit, by set of keys."""
+    plan, scope = arm.plan, arm.scope
+    if scope is None:
+        return
+    pooled = scope is Pooled.ALL
+    members = range(len(files.deletes)) if scope is Pooled.ALL else plan.delete_sets[scope]
+    roots = {root: rows.column(label).combine_chunks() for root, label in arm.key_labels().items()}
+    for key_set, numbers in key_sets(plan, members).items():
+        data = {"n": rows.column("n")} | _keys(key_set, [roots[root] for root in key_set.keys])
+        if pooled:
+            data |= {"sq": rows.column("sq"), "sp": rows.column("sp")}
+        context = SessionContext()
+        _register(context, "s", pa.table(data))
+        _register(context, "d", _deleted_keys(key_set, numbers, files))
+        on = [f"(s.k{i} IS NOT DISTINCT FROM d.k{i})" for i in range(len(key_set.keys))]
+        on += ["s.sq < d.ks", "(d.kp IS NULL OR s.sp = d.kp)"] if pooled else []
+        found = context.sql(f"SELECT s.n FROM s LEFT SEMI JOIN d ON {' AND '.join(on)}").to_arrow_table()
+        yield found.column(0).to_numpy()
+
+
+def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _Files) -> pa.Table:
+    chosen, parts = [files.deletes[n] for n in numbers], []
+    for group in files.inspector.groups(chosen, key_set.keys):
+        found = deleted_keys(files.plan, key_set, group, numbers)
+        for i, member in enumerate(group.members):
+            file = files.read(chosen[member], group, key_set.keys, i)
+            keys = _keys(key_set, [file.array(root) for root in found.roots])
+            parts.append(pa.table(keys | {"ks": file.array(found.sequence_number), "kp": file.array(found.partition)}))
+    return pa.concat_tables(parts)
+
+
+def _keys(key_set: KeySet, roots: Sequence[pa.Array]) -> dict[str, pa.Array]:
+    """The keys as `k0`, `k1`, …; below a null struct a key is null (iceberg 4.23)."""
+    made = {}
+    for i, (root, names) in enumerate(zip(roots, key_set.names, strict=True)):
+        for part in names:
+            root = root.flatten()[[f.name for f in root.type].index(part)]
+        made[f"k{i}"] = _comparable(root)
+    return made
+
+
+def _comparable(array: pa.Array) -> pa.Array:
+    """One zero and one NaN, because Arrow compares floats by their bits; UUIDs as bytes."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return array.storage
+    if not pa.types.is_floating(array.type):
+        return array
+    return pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), pc.add(array, pa.scalar(0, array.type)))
+
+
+# Values of one file's columns.
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a plan."""
+
+    plan: ScanPlan
+    looks: DirectLooks
+    inspector: Inspector
+    deletes: Sequence[ScanFile]
+
+    @staticmethod
+    def of(plan: ScanPlan) -> _Files:
+        """Opens none yet."""
+        looks = looks_here(plan)
+        return _Files(plan, looks, Inspector(looks, plan), delete_files(plan))
+
+    def read(self, file: ScanFile, group: FileGroup, fields: Sequence[Field], number: int) -> _File:
+        """The file that is the `number`th of its group."""
+        if not group.schema:
+            return _File(number, group.rows[number] or 0, None, group)
+        rows = self.looks.rows(file, group, fields)
+        return _File(number, rows.num_rows, rows, group)
+
+
+class _File:
+    """The rows of a file as stored, and what is read of them."""
+
+    def __init__(self, number: int, count: int, rows: pa.Table | None, group: FileGroup) -> None:
+        self.number, self.count, self.rows, self.group = number, count, rows, group
+        self.positions = pa.array(np.arange(count))
+
+    def array(self, value: ColumnValue) -> pa.Array:
+        """The values, in the Arrow type of their field."""
+        match value:
+            case Uniform() | PerFile() | ConstantStruct():
+                return self.constant(value, self.count)
+            case StoredColumn(source=source):
+                assert self.rows is not None
+                return self.stored(value, self.rows.column(source.place).combine_chunks())
+            case Position():
+                return self.positions
+            case PositionFrom(first=first):
+                return pc.add_checked(self.array(first), self.positions)
+            case StoredOr(stored=stored, inherited=inherited):
+                return pc.coalesce(self.array(stored), self.array(inherited))
+            case Lineage(first_row_id=first, value=inner):
+                found = self.array(inner)
+                return pc.if_else(pc.is_valid(self.array(first)), found, pa.scalar(None, found.type))
+            case other:
+                assert_never(other)
+
+    def constant(self, value: Constant, count: int) -> pa.Array:
+        """So many copies."""
+        match value:
+            case ConstantStruct(fields=fields, parts=parts):
+                arrays = [self.constant(part, count) for part in parts]
+                named = [pa.field(f.name, a.type) for f, a in zip(fields, arrays, strict=True)]
+                return pa.StructArray.from_arrays(arrays, fields=named)
+            case Uniform(value=same):
+                single = same
+            case PerFile(values=values):
+                single = values[self.number]
+        return as_arrow([single], value.type).take(pa.array(np.zeros(count, np.int64)))
+
+    def stored(self, value: StoredColumn, array: pa.Array) -> pa.Array:
+        """Stored values as those of the field; a null parent stays null."""
+        wanted, physical = value.field.type, value.source.physical
+        if not children(wanted):
+            if is_legacy(physical, self.group.legacy):
+                raise UnsupportedError("DataFusion reads no dates in the calendar of old writers", rule="delta T20")
+            return _single(array, physical.type, wanted)
+        inner = children_of(array)
+        count = len(inner[0]) if inner else len(array)
+        parts = [
+            self.stored(part, inner[part.source.place])
+            if isinstance(part, StoredColumn)
+            else self.constant(part, count)
+            for part in value.parts
+        ]
+        return with_children(array, parts, nullable(arrow_type(wanted)))
+
+
+def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
+    target = arrow_type(wanted)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if (
+        isinstance(wanted, TimestampType)
+        and isinstance(stored, TimestampType)
+        and (stored.unit, wanted.unit)
+        == (
+            "ns",
+            "us",
+        )
+    ):  # floor, also before 1970 (iceberg 6.8)
+        nanos = array.view(pa.int64())
+        micros = pa.array(np.floor_divide(nanos.fill_null(0).to_numpy(), 1000), mask=pc.is_null(array).to_numpy(False))
+        return micros.view(target)
+    found = exact(array, target)
+    if pa.types.is_string(target):
+        found.validate(full=True)  # text that is no UTF-8 (iceberg 6.11)
+    return found
+
+
+# The filter.
+
+
+def _filtered(plan: ScanPlan, columns: Sequence[Field], rows: pa.Table) -> pa.Table:
+    """The rows that the filter keeps, with the plan's columns."""
+    places = {f.id: i for i, f in enumerate(columns)}
+    chosen = [f"c{places[f.id]}" for f in plan.columns]
+    context = SessionContext()
+    where = ""
+    if plan.filter is not None:
+        condition = _Condition(places)
+        where = f" CROSS JOIN v WHERE {condition.sql(plan.filter.predicate)}"
+        _register(context, "v", pa.table({"one": pa.array([1]), **condition.values}).rename_columns(condition.names()))
+        for place in condition.floats:
+            column = rows.column(f"c{place}").combine_chunks()
+            rows = rows.append_column(f"f{place}", _comparable(column))
+    _register(context, "r", _carried(rows))
+    selected = ", ".join(f"r.{label} AS x{i}" for i, label in enumerate(chosen)) or "r.one"
+    return context.sql(f"SELECT {selected} FROM r{where}").to_arrow_table()
+
+
+def _carried(rows: pa.Table) -> pa.Table:
+    """The rows with extension types, which DataFusion does not know, as what stores them."""
+    return pa.table({name: _storage(column) for name, column in zip(rows.column_names, rows.columns, strict=True)})
+
+
+def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    type_ = _storage_type(column.type)
+    return pa.chunked_array([exact(chunk, type_) for chunk in column.chunks], type_)
+
+
+def _storage_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_.storage_type
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(_storage_type(f.type)) for f in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_storage_type(type_.key_type), _storage_type(type_.item_type))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_storage_type(type_.value_type)))
+    return type_
+
+
+class _Condition:
+    """A predicate as SQL over `r`; its values are the columns of `v`, of one row."""
+
+    def __init__(self, places: Mapping[int, int]) -> None:
+        self.places, self.values, self.floats = places, dict[str, pa.Array](), set[int]()
+
+    def names(self) -> list[str]:
+        """Of the columns of `v`."""
+        return ["one", *self.values]
+
+    def sql(self, part: Predicate) -> str:
+        """The condition.
+
+        Raises:
+            UnsupportedError: a part of the filter is not known beyond its text.
+        """
+        match part:
+            case Comparison(field=f, op=op, value=value):
+                return f"({self.column(f)} {op.value} {self.value(f, value)})"
+            case In(field=f, values=values, negated=negated):
+                equal = " OR ".join(f"{self.column(f)} = {self.value(f, value)}" for value in values)
+                return f"{'NOT ' if negated else ''}({equal})"
+            case IsNull(field=f, negated=negated):
+                return f"({self.column(f)} IS {'NOT ' if negated else ''}NULL)"
+            case IsNan(field=f, negated=negated):
+                return f"({'NOT ' if negated else ''}isnan({self.column(f)}))"
+            case StartsWith(field=f, prefix=prefix, negated=negated):
+                return f"({'NOT ' if negated else ''}starts_with({self.column(f)}, {self.value(f, prefix)}))"
+            case And(parts=parts):
+                return f"({' AND '.join(map(self.sql, parts))})"
+            case Or(parts=parts):
+                return f"({' OR '.join(map(self.sql, parts))})"
+            case Always(value=value):
+                return "CAST(NULL AS BOOLEAN)" if value is None else str(value).lower()
+            case _:
+                raise UnsupportedError("Cannot filter on DataFusion by what is no comparison of a column")
+
+    def column(self, wanted: Field) -> str:
+        """A column of the rows."""
+        if wanted.id not in self.places or children(wanted.type):
+            raise UnsupportedError(f"Cannot filter on DataFusion by the nested column {wanted.name}")
+        place = self.places[wanted.id]
+        if not pa.types.is_floating(arrow_type(wanted.type)):
+            return f"r.c{place}"
+        self.floats.add(place)
+        return f"r.f{place}"
+
+    def value(self, wanted: Field, value: Any) -> str:
+        """A value of the type of a column."""
+        label = f"v{len(self.values)}"
+        self.values[label] = _comparable(as_arrow([value], wanted.type))
+        return f"v.{label}"

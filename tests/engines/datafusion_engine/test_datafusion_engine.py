@@ -1,0 +1,28 @@
+"""The engine of another package, which `nox -s tests-datafusion` installs: no scenario is read wrongly."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from harness.engines.registry import registered_engines
+from harness.testing.conformance.own import OwnReader
+from harness.testing.conformance.results import Outcome
+from harness.testing.conformance.runner import UnderTest, run
+from harness.testing.scenarios.loading import find
+
+pytestmark = [
+    pytest.mark.tools,
+    pytest.mark.filterwarnings("ignore::harness.HarnessWarning"),
+    pytest.mark.skipif("datafusion" not in registered_engines(), reason="nox -s tests-datafusion installs the engine"),
+]
+
+
+def test_no_scenario_is_read_wrongly() -> None:
+    found = run(find(), [UnderTest(reader=OwnReader("datafusion"), asked="datafusion")])
+    counts = Counter(case.outcome for case in found.cases)
+    wrong = [case.id for case in found.cases if case.outcome in (Outcome.FAIL, Outcome.ERROR)]
+    print({outcome.value: count for outcome, count in counts.items()})
+    assert wrong == []
+    assert counts[Outcome.PASS] > 400

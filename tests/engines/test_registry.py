@@ -1,0 +1,70 @@
+"""Engines by name: harness's own, and those that packages register."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.engines.registry import GROUP, engine_names, find_engine, start_engines
+from harness.metadata.model.schema import arrow_field
+
+STARTED: list[str] = []
+FAKE = SimpleNamespace(
+    name="fake",
+    version=lambda: "1",
+    dialect="postgres",
+    start=lambda: STARTED.append("fake"),
+    to_arrow=lambda plan: pa.schema([arrow_field(f) for f in plan.columns]).empty_table(),
+    query=lambda text, plans: pa.table({"text": [text], "plans": [len(plans)]}),
+)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fake_engine", SimpleNamespace(fake=FAKE, bare=SimpleNamespace(name="bare")))  # type: ignore[arg-type]
+    values = {"fake": "fake_engine:fake", "bare": "fake_engine:bare", "gone": "no_such_module", "duckdb": "gone"}
+    points = [EntryPoint(name, value, GROUP) for name, value in values.items()]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == GROUP else [])
+
+
+def test_a_package_registers_an_engine_and_takes_no_name_of_harness() -> None:
+    assert find_engine("fake") is FAKE
+    assert find_engine("duckdb").name == "duckdb"
+    assert engine_names() == ("duckdb", "spark", "oracle", "bare", "fake", "gone")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none", "Unknown engine 'none': there are duckdb, spark, oracle, bare, fake, gone"),
+        ("gone", "Cannot use the engine gone: No module named 'no_such_module'"),
+        ("bare", "Cannot use the engine bare: fake_engine:bare has no version or to_arrow"),
+    ],
+)
+def test_what_is_no_engine_is_refused(name: str, message: str) -> None:
+    with pytest.raises(harness.RequestError) as caught:
+        find_engine(name)
+    assert caught.value.message == message
+
+
+def test_an_engine_is_started_once_for_a_command() -> None:
+    STARTED.clear()
+    start_engines(["fake", "duckdb", "fake"])
+    assert STARTED == ["fake"]
+
+
+def test_compare_and_sql_find_it(make) -> None:  # type: ignore[no-untyped-def]
+    t = make({"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    table = harness.open_table(t.location)
+    found = harness.compare(table, table, engines=("duckdb", "fake"))
+    assert (found.left.rows, found.right.rows, found.right.engine) == (1, 0, "fake 1")
+    asked = harness.sql("SELECT id FROM orders", engine="fake", dialect="postgres", orders=table)
+    assert asked.column("plans").to_pylist() == [1]
+    with pytest.raises(harness.RequestError, match="in the dialect duckdb on fake: it takes postgres"):
+        harness.sql("SELECT id FROM orders", engine="fake", orders=table)
