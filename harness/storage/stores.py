@@ -163,7 +163,6 @@ class Storage:
             OutsideTableError: the table may not read there.
         """
         from harness.storage import clients  # local files are read without it
-        from harness.storage.clients import LoggedClient
 
         match = SCHEME.match(path)
         try:
@@ -177,7 +176,7 @@ class Storage:
             if key not in self._clients:
                 clients.check_scheme(match[0])
                 self.check(path)
-                opened = LoggedClient(clients.opened(base, self._own(options, place(base).store)))
+                opened = clients.opened(base, self._own(options, place(base).store))
                 self._clients.setdefault(key, opened)  # two threads that begin at once get one client
             self.check(path)
         except HarnessError as error:
