@@ -1,4 +1,4 @@
-"""What a client of one store can be asked, and the client over a file system of fsspec.
+"""Clients of stores: their interface, the client over a file system of fsspec, logs and repetitions of requests.
 
 Every method takes a whole physical path and may raise whatever its library does; `harness.storage.stores` turns that
 into an error that names the file. FileNotFoundError and PermissionError mean what they say.
@@ -44,7 +44,7 @@ class Client(Protocol):
 
     @property
     def reads_ends(self) -> bool:
-        """Whether to read the ends of many files at once by `end`, which tells their status too."""
+        """True if the ends of many files are to be read at once by `end`, which tells their status too."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""
@@ -53,16 +53,16 @@ class Client(Protocol):
         """The last bytes of a file, all of a shorter one; and what it was then."""
 
     def status(self, path: str) -> FileStatus:
-        """What is said of a file now; raises IsADirectoryError of a directory."""
+        """The status of a file now; raises IsADirectoryError of a directory."""
 
     def version(self, path: str) -> FileVersion | None:
-        """Which version of a file is there now; None: that cannot be told."""
+        """The version of a file now; None: the store does not tell."""
 
     def is_file(self, path: str) -> bool:
-        """Whether a file is there."""
+        """True if a file is there."""
 
     def is_directory(self, path: str) -> bool:
-        """Whether some file is below the path."""
+        """True if some file is below the path."""
 
     def entries(self, directory: str) -> list[Entry]:
         """The files directly in a directory, listed afresh; raises FileNotFoundError where there is none."""
@@ -185,14 +185,14 @@ class _FsspecClient:
 
 
 def _is_unanswered(failure: BaseException) -> bool:
-    """Whether nobody answered, rather than that there is no such file."""
+    """True if nobody answered, false if the answer was that there is no such file."""
     return isinstance(failure, OSError) and not isinstance(
         failure, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError
     )
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
-    """To be entered around each call of a file system: by one thread at a time, unless it is made for several."""
+    """A context for each call of a file system, for one thread at a time unless it is made for several."""
     names = {kind.__name__ for kind in type(file_system).__mro__}
     if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):
         return nullcontext()
@@ -248,7 +248,7 @@ class Traffic:
 
 
 TRAFFIC = Traffic()
-"""Of this process, since it began."""
+"""The traffic of this process."""
 
 
 # What is asked of a store, as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.

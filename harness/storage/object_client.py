@@ -28,7 +28,7 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs"), Kind.AZURE),
     **dict.fromkeys(("gs", "gcs"), Kind.GCS),
 }
-"""By scheme, in lower case."""
+"""Kinds of stores by scheme, in lower case."""
 _EXTRAS = {Kind.S3: "s3", Kind.AZURE: "azure", Kind.GCS: "gcs"}
 _CLIENTS = 64
 _RETRY_TIMEOUT = timedelta(seconds=60)
@@ -62,7 +62,7 @@ def options_of(base: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def given_options(base: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """As `options_of`, without what configuration files say; of another store than one of objects, nothing."""
+    """The given options by their own names, without configuration files; none of a store that holds no objects."""
     kind = KINDS.get(base.partition("://")[0].lower())
     return {} if kind is None else canonical(kind, options)
 

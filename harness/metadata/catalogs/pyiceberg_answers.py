@@ -1,4 +1,4 @@
-"""What each kind of catalog says of a table, before anything of the table is read.
+"""Answers of each kind of catalog about a table, before anything of the table is read.
 
 The REST catalog gives metadata and credentials, Glue and Hive a record with parameters, which a Delta table has too,
 and all others the location of the metadata file.
@@ -19,7 +19,7 @@ _DELTA, _ICEBERG = "delta", "iceberg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Where a table is: its directory or, for Iceberg, its metadata file.
+    """The place of a table: its directory or, for Iceberg, its metadata file.
 
     properties: of this answer, which go before the catalog's. places: elsewhere, where files of the table may be:
     nothing is read there unless the user allows that. vended: by prefix of paths, properties that go before both.
@@ -34,7 +34,7 @@ class Answer:
 
 
 def answer(catalog: Any, name: Name) -> Answer:
-    """What a catalog of PyIceberg says of a table.
+    """The answer of a catalog of PyIceberg about a table.
 
     Raises:
         IsAViewError: the name is a view's.
@@ -189,7 +189,7 @@ def _loaded(catalog: Any, name: Name) -> Answer:
 
 
 def of_table(table: Any) -> Answer:
-    """What a PyIceberg `Table` says of itself, at its own metadata."""
+    """The answer in a PyIceberg `Table`, at its own metadata."""
     return Answer(
         format=_ICEBERG,
         metadata_location=table.metadata_location,

@@ -71,7 +71,7 @@ class Server:
             )
 
     def is_open(self) -> bool:
-        """Whether others on the way to the server can read the token."""
+        """True if others on the way to the server can read the token."""
         parts = urlsplit(self.uri)
         own = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
         return self.token is not None and parts.scheme == "http" and not own
@@ -86,7 +86,7 @@ class Server:
         return self._ask("GET", path, query or {}, body)
 
     def post(self, path: str, body: Any) -> dict[str, Any]:
-        """As `get`, for a question that is sent as an object."""
+        """The answer to a question that is sent as an object. Raises as `get`."""
         return self._ask("POST", path, {}, body)
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Which rows of which files one commit changed: from change files, else from added and removed files (delta C4 to C9).
+"""The rows that one commit changed: from change files, else from added and removed files (delta C4 to C9).
 
 A file that a commit removes and adds again, with another deletion vector, changed only in the rows by which the two
 vectors differ; so a part of a file's rows is given by two vectors, one that hides rows and one that alone shows any.

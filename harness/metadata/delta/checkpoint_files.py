@@ -97,7 +97,7 @@ def batches(
 
 
 def held(actions: pa.StructArray) -> pa.StructArray:
-    """Those that are not null."""
+    """The rows that are not null."""
     return actions.filter(pc.is_valid(actions)) if actions.null_count else actions
 
 
@@ -200,7 +200,7 @@ def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 class ActionRows:
-    """How many actions each row of one file holds, as its columns are read."""
+    """The number of actions in each row of one file, counted as its columns are read."""
 
     def __init__(self, rows: int) -> None:
         self._held = np.zeros(rows, dtype=np.uint8)
@@ -398,7 +398,7 @@ def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
 
 
 def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
-    """Whether a leaf of the struct's field `column` has a value."""
+    """True if a leaf of the struct's field `column` has a value."""
     return any(_leaf_values(batch) for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]))
 
 
@@ -419,5 +419,5 @@ def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
 
 @functools.cache
 def _nulls(type_: pa.DataType) -> pa.Array:
-    """For a batch without values in the column: all of them share it."""
+    """Nulls for a batch without values in the column: all such batches share them."""
     return pa.nulls(BATCH_ROWS, type_)

@@ -303,7 +303,7 @@ def _numbered(codes: _Codes) -> _Codes:
 
 
 def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
-    """Of each number below `count`, the first place."""
+    """The first place of each number below `count`."""
     firsts = np.zeros(count, dtype=np.int64)
     firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return firsts

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaSource:
-    """Where a table is and how to read it.
+    """A table's place, and the options of its read.
 
     location: as the user gave it, for messages.
     """
@@ -74,7 +74,7 @@ class DeltaSource:
 
     @property
     def path_map(self) -> PathMap:
-        """From recorded paths to where the files are."""
+        """The map from recorded paths to physical ones."""
         return self.options.path_map
 
 
@@ -143,7 +143,7 @@ def planned_files(
 
 
 def skipped_files(statistics: FilesStatistics, locator: Locator, verdicts: Verdicts) -> SkippedFiles:
-    """Those files that the verdicts leave out."""
+    """The files that the verdicts skip."""
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> pa.Table:
@@ -266,7 +266,7 @@ class _Scan:
         }
 
     def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
-        """What the filter says of each file.
+        """The verdict of the filter on each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
         because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.

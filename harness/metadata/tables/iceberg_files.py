@@ -1,4 +1,4 @@
-"""What the manifests of an Iceberg snapshot list: data files and delete files, their entries, and their partitions.
+"""Metadata tables of an Iceberg snapshot's manifests: data and delete files, entries, and partitions.
 
 Data files stay columns from the manifests' bytes on; delete files, of which there are few, and entries, which show what
 was deleted too, are decoded one by one.
@@ -296,7 +296,7 @@ class SnapshotFiles:
         return pa.Table.from_arrays([*arrays, *map(from_numpy, sums), *updates], schema=schema)
 
     def _last_updated(self, numbers: Sequence[int], snapshots: Sequence[int], size: int) -> list[pa.Array]:
-        """When, and by which snapshot, each partition got the newest of its live files; null: that one has expired."""
+        """The time and snapshot of the newest live file of each partition; null: the snapshot has expired."""
         known = self.source.metadata.snapshots
         newest: dict[int, tuple[int, int]] = {}
         for number, snapshot in set(zip(numbers, snapshots, strict=True)):

@@ -133,7 +133,7 @@ def _in_order(first: str, steps: Sequence[Step]) -> list[str]:
 
 
 def _referred(snapshot: Snapshot, steps: Sequence[Step], directory: Path) -> Filter:
-    """What rows satisfy that the slices refer to."""
+    """The filter of the rows that the slices refer to."""
     parts = []
     for step in steps:
         (column,) = bind_columns((step.to_column,), snapshot.schema)
@@ -264,7 +264,7 @@ def _identity(snapshot: Snapshot) -> str | None:
 
 
 def _follows(snapshot: Snapshot, base: int) -> bool:
-    """Whether `base` is in the past of a snapshot, as far as the source still knows it."""
+    """True if `base` is in the past of a snapshot, as far as the source still knows it."""
     table: Any = snapshot.source
     if isinstance(table, DeltaTable):
         return any(base in versions and snapshot.id in versions for versions in table.readable())

@@ -34,7 +34,7 @@ def protocol_json(protocol: Protocol) -> Json:
 
 
 def is_managed(protocol: Protocol) -> bool:
-    """Whether the protocol names a catalog's feature, which `protocol_json` leaves out."""
+    """True if the protocol names a catalog's feature, which `protocol_json` leaves out."""
     return bool(_CATALOG & {*(protocol.reader_features or ()), *(protocol.writer_features or ())})
 
 
@@ -157,7 +157,7 @@ def _inner(field: Field, value: Any) -> Any:
 
 
 def vector_target(file: str) -> str:
-    """What a file of vectors, by its physical path, is called in the slice; always the same for one file."""
+    """The name in the slice of a file of vectors, by its physical path; always the same for one file."""
     return f"deletion_vector_{_id(file)}.bin"
 
 

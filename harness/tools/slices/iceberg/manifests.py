@@ -129,7 +129,7 @@ class ManifestWriter:
         }
 
     def _record(self, manifest: ManifestFile, written: Mapping[str, Any]) -> dict[str, Any]:
-        """What the list says of a manifest: as it is now, and of the commit that added it."""
+        """The list's record of a manifest: as it is now, and of the commit that added it."""
         return {
             **written,
             "sequence_number": manifest.sequence_number,
@@ -260,7 +260,7 @@ def slice_document(
 
 
 def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """What the source's metadata has and the slice's has not, a sentence each."""
+    """Metadata of the source that the slice lacks, a sentence each."""
     told = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
         gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
