@@ -201,7 +201,7 @@ def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[obje
     return lock
 
 
-# How much this process has read of stores: for whoever shows progress, and in the log on long reads.
+# The traffic of this process with stores: for whoever shows progress, and in the log on long reads.
 
 
 LOG = logging.getLogger("harness.storage")
@@ -251,7 +251,7 @@ TRAFFIC = Traffic()
 """The traffic of this process."""
 
 
-# What is asked of a store, as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
+# Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 #
 # A record says what was asked, for which file, what came, and how long it took. A request to a file system of fsspec
 # that failed in a way that passes is asked again here; obstore repeats its own requests, unseen.
@@ -334,7 +334,7 @@ MOST_RETRIES = 5
 _MOST_SECONDS = 60.0
 _PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _LOST = (TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
-# Of aiohttp, requests, urllib3, http.client and botocore, none of which need be installed.
+# Errors of aiohttp, requests, urllib3, http.client and botocore, none of which need be installed.
 _LOST_NAMES = frozenset(
     {
         *("ServerDisconnectedError", "ServerTimeoutError", "ClientPayloadError", "ClientOSError"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.storage.records import dataclass
 
-# What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
+# fsspec's names of the last modification, which is a number of seconds, an ISO text or a datetime.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -269,7 +269,7 @@ _DENIED = "Denied"
 
 
 _NO_PARTS = "non-partial response"
-"""In the message of a server that gave all of a file when it was asked for a part, as some do of an empty file."""
+"""Words of a server that gave all of a file when it was asked for a part, as some do of an empty file."""
 
 
 def _status_of(error: BaseException) -> int | None:

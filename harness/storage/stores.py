@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Ends of remote files that were read ahead of them: a footer's bytes are kept for whoever parses it.
 #
 # A reader that knows what the file was, by size and etag, expects it of all further bytes: other ones under the same
-# name # are refused, so no row comes out of two files.
+# name are refused, so no row comes out of two files.
 
 
 _MOST_BYTES = 64 << 20

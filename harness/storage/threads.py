@@ -72,7 +72,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
 
 
-# What a store is asked one after the other: the next answers are waited for while one is worked on.
+# Requests to a store, one after the other: the next answers are waited for while one is worked on.
 
 
 T = TypeVar("T")

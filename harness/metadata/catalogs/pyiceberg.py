@@ -178,7 +178,7 @@ def expires_ms(properties: Mapping[str, Any]) -> int | None:
     return min((int(time) for time in times if time.isdecimal()), default=None)
 
 
-# What goes wrong while a catalog is asked, in one line that says what to set.
+# Failures of a question to a catalog, each in one line that says what to set.
 
 
 # Classes of PyIceberg, requests, botocore, SQLAlchemy and Thrift: by name, so that none of them is imported for it.

@@ -204,11 +204,11 @@ def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefix
     return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))
 
 
-# A FileIO for catalogs that read a table's metadata when they are asked where it is: it tells, and reads nothing.
+# A FileIO for catalogs that read a table's metadata when they are asked where it is: it tells the place and reads
+# nothing.
 #
-# PyIceberg's catalogs but the REST one know a metadata file by its location alone, and parse it before they answer.
-# That # would read it twice, need a second client of the store, and refuse tables that PyIceberg does not know and
-# harness # does.
+# PyIceberg's catalogs but the REST one parse a metadata file before they answer. That would read the file twice, need a
+# second client of the store, and refuse tables that harness reads and PyIceberg does not.
 
 
 class Found(Exception):  # an answer, no error

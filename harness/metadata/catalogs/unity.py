@@ -29,7 +29,7 @@ from harness.metadata.catalogs.unity_rest import (
 from harness.metadata.plan.read_options import CatalogAnswer
 from harness.storage.paths import is_local, local_path
 
-# What a catalog lends as options of a store: the two forms in which Unity Catalog says credentials.
+# Lent credentials as options of a store, from the two forms in which Unity Catalog says them.
 
 
 _CONFIG = {

@@ -200,7 +200,7 @@ def _error(content: bytes) -> tuple[str, str]:
     return str(kind)[:_SHOWN], " ".join(str(said).split())[:_SHOWN]
 
 
-# What Unity Catalog says of one table, from either generation of its calls (frontier F4.5, F4.6).
+# Unity Catalog's answer about one table, from either generation of its calls (frontier F4.5, F4.6).
 
 
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")

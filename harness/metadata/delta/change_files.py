@@ -193,7 +193,7 @@ def _actions(files: pa.Table, locator: Locator) -> Iterator[_Action]:
         )
 
 
-# Whether the versions of a change data feed can be shown in one schema (delta C3, C10, C11).
+# The check that the versions of a change data feed can be shown in one schema (delta C3, C10, C11).
 
 
 _ENABLED = "delta.enableChangeDataFeed"

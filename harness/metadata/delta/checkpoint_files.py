@@ -194,7 +194,7 @@ def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
     return with_children(values, children, target)
 
 
-# That each row of a checkpoint in Parquet holds one action (delta L17).
+# The check that each row of a checkpoint in Parquet holds one action (delta L17).
 #
 # Rows are counted one by one and not in sum: else a row of two actions would hide one that lost its own.
 
@@ -239,8 +239,8 @@ def _unreadable(reason: str, file: str) -> CorruptFileError:
 
 
 Statistics: TypeAlias = Literal["none", "any", "all", "later"]
-"""Which statistics of files are read: none; JSON, and structs where JSON is missing; both wherever they are; or only
-those that are not in Parquet, where the others are found by the column `stats_row`."""
+"""The statistics of files to read: none; JSON, and structs where JSON is missing; both wherever they are; or only those
+that are not in Parquet, where the column `stats_row` leads to the others."""
 
 _ONCE = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
 

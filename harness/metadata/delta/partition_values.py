@@ -311,7 +311,7 @@ def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
 
 @dataclass(slots=True)
 class _Encoded:
-    """What the files have for one column. codes: per file the number of its text, chunk by chunk. texts: by number,
+    """The files' values of one column. codes: per file the number of its text, chunk by chunk. texts: by number,
     with the first file that has it; null is a text, too."""
 
     codes: list[_Codes] = field(default_factory=list)

@@ -26,7 +26,7 @@ from harness.metadata.plan.read_options import ReadOptions
 # Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
 #
 # Delta on Spark keeps the redirection in table properties and sets them without the features of the same names, so
-# it is # the properties that count. Harness never follows a redirection: which of two tables is meant is the user's
+# it is the properties that count. Harness never follows a redirection: which of two tables is meant is the user's
 # to say.
 
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 # Checksum files `N.crc`: what a writer believes that version N holds (delta L28).
 #
 # They are optional, and were stale or malformed in real tables, so they never override replay. Where one contradicts
-# the # state, its reader is told.
+# the state, its reader is told.
 
 
 def cross_check(state: State, data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from harness.metadata.delta.deletion_vectors import DeletedFile
 
 
-# What a scan of a Delta table reads from: where the table is, and one version of it.
+# The source of a scan: a table's place, and one version of the table.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,7 @@ def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Ty
 #
 # With column mapping, a schema annotates every struct field with an id and a physical name (delta T10 to T13); elements
 # of arrays, keys and values of maps have neither, since files hold them by position. Harness needs an id for every
-# field # all the same, so it numbers what the table does not.
+# field all the same, so it numbers what the table does not.
 #
 # Spec: Delta, "Column Mapping", "Reader Requirements for Column Mapping".
 

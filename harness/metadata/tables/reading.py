@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 
 
-# Which metadata tables there are.
+# The names of metadata tables.
 
 
 NAMES = {

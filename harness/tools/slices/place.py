@@ -135,7 +135,7 @@ def writing(path: Path) -> Iterator[None]:
         raise StorageError(f"Cannot write the slice: {reason}", file=str(error.filename or path)) from error
 
 
-# What the files of a slice are called: as below the source's location, where that is safe, else by a digest.
+# Names of a slice's files: as below the source's location, where that is safe, else by a digest.
 #
 # Paths come from metadata that anyone may have written. A path that leaves the slice, that no file system takes, or
 # that is the metadata's own becomes a name that says nothing.

@@ -121,7 +121,7 @@ def _check_number(value: object, name: str, least: int) -> None:
         raise RequestError(f"Invalid {name}={value!r}: expected a number from {least} on", options=(name,))
 
 
-# Which rows of the source's files a slice keeps, by their positions, as DuckDB finds them.
+# The rows of the source's files that a slice keeps, by their positions, as DuckDB finds them.
 #
 # A deleted row that the filter lets through stays in its file, and its delete with it: deletes are never applied but
 # where that was asked for. A sample takes deleted rows along in the measure of the others, so that it has deletes too.

@@ -130,7 +130,7 @@ def _plain(struct: Mapping[str, Any]) -> Json:
     return found
 
 
-# What the log says of a data file that was written anew: statistics under the names that the file has.
+# Statistics of a data file that was written anew, under the names that the file has.
 
 
 _BOUNDS_LENGTH = 32  # characters, as Delta's own writers cut bounds

@@ -32,7 +32,7 @@ from harness.tools.slices.pseudonyms import Pseudonyms
 from harness.tools.slices.request import KeptRows, SliceRequest
 from harness.tools.slices.rewriting import Rewriter, Settled, ordinals
 
-# What the log of an anonymised slice says: partitions of the new values, and no text that people or writers left.
+# The log of an anonymised slice: partitions of the new values, and no text that people or writers left.
 
 
 _FIELD = frozenset((*("name", "type", "nullable", "metadata"),))

@@ -185,7 +185,7 @@ def _writable(type_: Type, values: Iterable[Any]) -> Type:
 # The metadata document of a slice: the source's, as it is, but for what is not in the slice.
 
 
-# Where a writer would put new files, or a class that it would ask: none of the slice's.
+# Properties with places for new files, or classes that a writer would ask: none of the slice's.
 _LOCATING = (
     *("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"),
     *("write.location-provider.impl", "write.object-storage.enabled"),
