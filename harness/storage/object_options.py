@@ -45,10 +45,7 @@ def profile_settings(name: str | None) -> dict[str, str]:
     home = Path.home() / ".aws"
     config = _parsed(os.environ.get("AWS_CONFIG_FILE") or home / "config")
     secrets = _parsed(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
-    found = {
-        **config.get("default" if profile == "default" else f"profile {profile}", {}),
-        **secrets.get(profile, {}),
-    }
+    found = {**config.get("default" if profile == "default" else f"profile {profile}", {}), **secrets.get(profile, {})}
     if asked and not found:
         raise RequestError(
             f"Cannot find the profile {asked} in the files config and credentials of AWS; set profile",

@@ -279,8 +279,7 @@ class Unity:
         if "VIEW" in entry.kind and entry.format != "DELTA":
             its = "" if entry.sql is None else f"; its SQL is {entry.sql}"
             raise IsAViewError(
-                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}",
-                table=shown,
+                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}", table=shown
             )
         if entry.format == "ICEBERG":
             raise UnsupportedError(

@@ -63,11 +63,7 @@ class ParsedActions:
 
 
 def parse_actions(
-    data: bytes,
-    *,
-    file: str,
-    drain: Callable[[ParsedActions], None] | None = None,
-    limits: Limits = DEFAULT,
+    data: bytes, *, file: str, drain: Callable[[ParsedActions], None] | None = None, limits: Limits = DEFAULT
 ) -> ParsedActions:
     """The actions in a file of newline-delimited JSON.
 

@@ -37,10 +37,7 @@ _LOCATION = (
         "key", pa.string(), nullable=False
     ),  # see `harness.metadata.delta.paths`: two spellings of a file have one key
 )
-_ROW_TRACKING = (
-    pa.field("base_row_id", pa.int64()),
-    pa.field("default_row_commit_version", pa.int64()),
-)
+_ROW_TRACKING = (pa.field("base_row_id", pa.int64()), pa.field("default_row_commit_version", pa.int64()))
 
 FILES_STATE = pa.schema(
     [

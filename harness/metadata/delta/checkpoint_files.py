@@ -234,8 +234,8 @@ def _valid(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return to_numpy(pc.is_valid(values))
 
 
-def _unreadable(reason: str, file: str) -> CorruptFileError:
-    return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule="delta L17")
+def _unreadable(reason: object, file: str, *, rule: str = "delta L17") -> CorruptFileError:
+    return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
 Statistics: TypeAlias = Literal["none", "any", "all", "later"]
@@ -287,9 +287,7 @@ def read_file(data: bytes, file: str, locator: Locator, statistics: Statistics, 
             rows.check(parquet, file, others=others, batch_rows=BATCH_ROWS)
             return FileActions(few, adds, removes, count, "add" in names)
     except (pa.ArrowException, OSError, *DAMAGE) as error:
-        raise CorruptFileError(
-            f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
-        ) from error
+        raise _unreadable(error, file, rule="delta L19") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,12 +371,7 @@ def _plain(row: Body) -> Body:
 def _require_paths(schema: pa.Schema, file: str) -> None:
     for name in ("add", "remove"):
         if name in schema.names and "path" not in children(schema, name):
-            raise CorruptFileError(
-                f"Cannot read the checkpoint: its column {name} has no path",
-                cause="LogCorrupt",
-                file=file,
-                rule="delta L17",
-            )
+            raise _unreadable(f"its column {name} has no path", file)
 
 
 def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
@@ -389,12 +382,7 @@ def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
         type_ = parquet.schema_arrow.field(name).type.field("deletionVector").type
         missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
         if missing and _holds_anything(parquet, f"{name}.deletionVector"):
-            raise CorruptFileError(
-                f"Cannot read the checkpoint: deletionVector of its column {name} has no {missing[0]}",
-                cause="LogCorrupt",
-                file=file,
-                rule="delta D1",
-            )
+            raise _unreadable(f"deletionVector of its column {name} has no {missing[0]}", file, rule="delta D1")
 
 
 def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:

@@ -278,11 +278,7 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
         if not sound:
             return None
         return Hint(int(version.text), _count(document.get("numOfAddFiles")), _count(document.get("size")))
-    except (
-        ValueError,
-        RecursionError,
-        LimitError,
-    ):  # as are a lone surrogate, and 5,000 digits
+    except (ValueError, RecursionError, LimitError):  # as are a lone surrogate, and 5,000 digits
         return None
 
 

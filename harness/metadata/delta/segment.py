@@ -119,10 +119,7 @@ class LogSegment:
         names = ", ".join(compaction.file.name for compaction in dropped)
         note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
         return replace(
-            self,
-            listing=listing,
-            compactions=_pick(listing, first, self.version),
-            warnings=(*self.warnings, note),
+            self, listing=listing, compactions=_pick(listing, first, self.version), warnings=(*self.warnings, note)
         )
 
 

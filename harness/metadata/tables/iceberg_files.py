@@ -202,11 +202,7 @@ class SnapshotFiles:
     def entries_schema(self) -> pa.Schema:
         """The columns of `entries`."""
         return pa.schema(
-            [
-                *_NUMBERS,
-                pa.field("data_file", pa.struct(list(self.plain_schema()))),
-                metrics_field(self.schema),
-            ]
+            [*_NUMBERS, pa.field("data_file", pa.struct(list(self.plain_schema()))), metrics_field(self.schema)]
         )
 
     def partitions_schema(self) -> pa.Schema:
@@ -255,10 +251,7 @@ class SnapshotFiles:
             missing = [pa.nulls(len(numbers), schema.field(name).type) for name in ("data_file", METRICS)]
             return pa.Table.from_arrays([*numbers.columns, *missing], schema=schema)
         files = pa.concat_tables(
-            [
-                self._of_columns(found, [plain], frozenset({METRICS})),
-                self._of_entries([entry.file for entry in others]),
-            ]
+            [self._of_columns(found, [plain], frozenset({METRICS})), self._of_entries([entry.file for entry in others])]
         )
         metrics = self._with_metrics(files, columns).column(METRICS)
         struct = files.combine_chunks().to_struct_array()

@@ -176,10 +176,7 @@ _RULES = {
     "socketpair": (_Rule(0, (1,)), _Rule(1, (1,), mask=0xF)),
     "sendto": (_Rule(4, (0,), whole=True),),
 }
-_SEALED = {
-    "prlimit64": (_Rule(2, (0,), whole=True),),
-    "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),),
-}
+_SEALED = {"prlimit64": (_Rule(2, (0,), whole=True),), "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),)}
 """Calls that end once the limits are set: those that set them."""
 
 _Step = tuple[int, int, int, int]

@@ -181,9 +181,7 @@ def _one_of(column: Field, values: list[Any]) -> Filter:
         return Filter(sql="false", predicate=Constant(value=False), columns=())
     written = ", ".join(sqltext.literal(value, column.type) for value in values)
     return Filter(
-        sql=f"{sqltext.name(column.name)} IN ({written})",
-        predicate=In(column, tuple(values)),
-        columns=(column,),
+        sql=f"{sqltext.name(column.name)} IN ({written})", predicate=In(column, tuple(values)), columns=(column,)
     )
 
 

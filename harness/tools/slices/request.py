@@ -176,12 +176,7 @@ def without_deletes(plan: ScanPlan) -> ScanPlan:
         index = files.schema.get_field_index(name)
         files = files.set_column(index, files.schema.field(index), from_numpy(values))
     return replace(
-        plan,
-        files=files,
-        equality_deletes=(),
-        delete_sets=((),),
-        position_deletes=(),
-        load_positions=_no_positions,
+        plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=_no_positions
     )
 
 

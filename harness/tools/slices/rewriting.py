@@ -114,12 +114,7 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
 
 
 def _chosen(
-    table: pa.Table,
-    kept: npt.NDArray[np.int64] | None,
-    start: int,
-    schema: pa.Schema,
-    places: Sequence[int],
-    cut: Cut,
+    table: pa.Table, kept: npt.NDArray[np.int64] | None, start: int, schema: pa.Schema, places: Sequence[int], cut: Cut
 ) -> pa.Table:
     columns = [table.column(place) for place in places]
     if cut.row_ids is not None:

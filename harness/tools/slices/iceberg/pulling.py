@@ -239,12 +239,7 @@ class IcebergSlice:
 
         if not self.request.compact:
             written |= DeleteWriter(
-                contents=self.contents,
-                targets=targets,
-                moved=moved,
-                place=place,
-                names=self.names,
-                recorded=location,
+                contents=self.contents, targets=targets, moved=moved, place=place, names=self.names, recorded=location
             ).write()
         return self._write_metadata(place, written, masking)
 
