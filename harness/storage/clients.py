@@ -1,4 +1,4 @@
-"""What a client of one store can be asked, and the client over a file system of fsspec.
+"""Clients of stores: their interface, the client over a file system of fsspec, logs and repetitions of requests.
 
 Every method takes a whole physical path and may raise whatever its library does; `harness.storage.stores` turns that
 into an error that names the file. FileNotFoundError and PermissionError mean what they say.
@@ -44,7 +44,7 @@ class Client(Protocol):
 
     @property
     def reads_ends(self) -> bool:
-        """Whether to read the ends of many files at once by `end`, which tells their status too."""
+        """True if the ends of many files are to be read at once by `end`, which tells their status too."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""
@@ -53,16 +53,16 @@ class Client(Protocol):
         """The last bytes of a file, all of a shorter one; and what it was then."""
 
     def status(self, path: str) -> FileStatus:
-        """What is said of a file now; raises IsADirectoryError of a directory."""
+        """The status of a file now; raises IsADirectoryError of a directory."""
 
     def version(self, path: str) -> FileVersion | None:
-        """Which version of a file is there now; None: that cannot be told."""
+        """The version of a file now; None: the store does not tell."""
 
     def is_file(self, path: str) -> bool:
-        """Whether a file is there."""
+        """True if a file is there."""
 
     def is_directory(self, path: str) -> bool:
-        """Whether some file is below the path."""
+        """True if some file is below the path."""
 
     def entries(self, directory: str) -> list[Entry]:
         """The files directly in a directory, listed afresh; raises FileNotFoundError where there is none."""
@@ -84,26 +84,26 @@ def check_scheme(scheme: str) -> None:
 
 
 def opened(base: str, options: Mapping[str, Any]) -> Client:
-    """The client of a store, by its scheme and bucket or host. Raises what its library does."""
+    """The client of a store, by its scheme and bucket or host. Raises the errors of its library."""
     scheme = base.partition("://")[0].lower()
     if scheme in OBJECT_STORES:
         from harness.storage import object_client
 
-        return object_client.client(base, options)
+        return _LoggedClient(object_client.client(base, options))
     import fsspec
 
-    return FsspecClient(fsspec.filesystem(scheme, **options), scheme)
+    return _LoggedClient(_FsspecClient(fsspec.filesystem(scheme, **options), scheme))
 
 
-def of_local_files() -> FsspecClient:
-    """Local files, as fsspec sees them."""
+def of_local_files() -> Client:
+    """The client of local files, through fsspec."""
     import fsspec
 
-    return FsspecClient(fsspec.filesystem("file"), "file")
+    return _FsspecClient(fsspec.filesystem("file"), "file")
 
 
 @dataclass(frozen=True, slots=True)
-class FsspecClient:
+class _FsspecClient:
     """A file system of fsspec. protocol: by which it knows its paths, in place of a scheme that is its alias."""
 
     file_system: fsspec.AbstractFileSystem
@@ -112,25 +112,21 @@ class FsspecClient:
 
     @property
     def identity(self) -> Hashable:
-        """As `Client` says."""
         from fsspec.utils import tokenize
 
         made = self.file_system  # its own equality says the same, and that one thread made both
         return type(made), tokenize(*made.storage_args, **made.storage_options)
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        """As `Client` says."""
         end = None if length is None else offset + length
         with _turn(self.file_system):
             return bytes(self.file_system.cat_file(self._name(path), start=offset, end=end)), None
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """As `Client` says."""
         status = self.status(path)
         return self.read(path, max(0, status.size - length), length)[0], status
 
     def status(self, path: str) -> FileStatus:
-        """As `Client` says."""
         info = self._info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(path)
@@ -139,27 +135,22 @@ class FsspecClient:
         return remote_status(info)
 
     def version(self, path: str) -> FileVersion | None:
-        """As `Client` says."""
         return remote_version(self._info(path))
 
     def is_file(self, path: str) -> bool:
-        """As `Client` says."""
         try:
             return bool(self._told(self._name(path))["type"] == "file")
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return False  # S3 denies what is not there to who may not list
 
     def is_directory(self, path: str) -> bool:
-        """As `Client` says."""
         with _turn(self.file_system):
             return bool(self.file_system.isdir(self._name(path)))
 
     def entries(self, directory: str) -> list[Entry]:
-        """As `Client` says."""
         return [remote_entry(info) for info in self._listed(directory) if info["type"] == "file"]
 
     def directories(self, directory: str) -> set[str]:
-        """As `Client` says."""
         listed = self._listed(directory)
         return {info["name"].rstrip("/").rpartition("/")[2] for info in listed if info["type"] == "directory"}
 
@@ -194,14 +185,14 @@ class FsspecClient:
 
 
 def _is_unanswered(failure: BaseException) -> bool:
-    """Whether nobody answered, rather than that there is no such file."""
+    """True if nobody answered, false if the answer was that there is no such file."""
     return isinstance(failure, OSError) and not isinstance(
         failure, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError
     )
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
-    """To be entered around each call of a file system: by one thread at a time, unless it is made for several."""
+    """A context for each call of a file system, for one thread at a time unless it is made for several."""
     names = {kind.__name__ for kind in type(file_system).__mro__}
     if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):
         return nullcontext()
@@ -210,7 +201,7 @@ def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[obje
     return lock
 
 
-# How much this process has read of stores: for whoever shows progress, and in the log on long reads.
+# The traffic of this process with stores: for whoever shows progress, and in the log on long reads.
 
 
 LOG = logging.getLogger("harness.storage")
@@ -257,10 +248,10 @@ class Traffic:
 
 
 TRAFFIC = Traffic()
-"""Of this process, since it began."""
+"""The traffic of this process."""
 
 
-# What is asked of a store, as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
+# Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 #
 # A record says what was asked, for which file, what came, and how long it took. A request to a file system of fsspec
 # that failed in a way that passes is asked again here; obstore repeats its own requests, unseen.
@@ -270,80 +261,57 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedClient:
+class _LoggedClient:
     """A client whose requests are logged, and repeated where that may help."""
 
     client: Client
 
     @property
     def identity(self) -> Hashable:
-        """As `Client` says."""
         return self.client.identity
 
     @property
     def reads_ends(self) -> bool:
-        """As `Client` says."""
         return self.client.reads_ends
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        """As `Client` says."""
         what = "all" if length is None and offset == 0 else f"from byte {offset}"
-        return self._asked(f"read {what} of", path, lambda: self.client.read(path, offset, length), _bytes)
+        return _repeated(f"read {what} of", _bytes, self.client.read, path, offset, length)
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """As `Client` says."""
-        return self._asked("read the end of", path, lambda: self.client.end(path, length), _bytes)
+        return _repeated("read the end of", _bytes, self.client.end, path, length)
 
     def status(self, path: str) -> FileStatus:
-        """As `Client` says."""
-        return self._asked("ask the status of", path, lambda: self.client.status(path), lambda s: f"{s.size} bytes")
+        return _repeated("ask the status of", lambda found: f"{found.size} bytes", self.client.status, path)
 
     def version(self, path: str) -> FileVersion | None:
-        """As `Client` says."""
-        return self._asked("ask the version of", path, lambda: self.client.version(path), lambda found: "done")
+        return _repeated("ask the version of", lambda _: "done", self.client.version, path)
 
     def is_file(self, path: str) -> bool:
-        """As `Client` says."""
-        return self._asked("look for file", path, lambda: self.client.is_file(path), _yes_or_no)
+        return _repeated("look for file", _yes_or_no, self.client.is_file, path)
 
     def is_directory(self, path: str) -> bool:
-        """As `Client` says."""
-        return self._asked("look for directory", path, lambda: self.client.is_directory(path), _yes_or_no)
+        return _repeated("look for directory", _yes_or_no, self.client.is_directory, path)
 
     def entries(self, directory: str) -> list[Entry]:
-        """As `Client` says."""
-        return self._asked(
-            "list files of", directory, lambda: self.client.entries(directory), lambda f: f"{len(f)} files"
-        )
+        return _repeated("list files of", lambda found: f"{len(found)} files", self.client.entries, directory)
 
     def directories(self, directory: str) -> set[str]:
-        """As `Client` says."""
-        return self._asked(
-            "list directories of", directory, lambda: self.client.directories(directory), lambda f: f"{len(f)} of them"
+        return _repeated(
+            "list directories of", lambda found: f"{len(found)} of them", self.client.directories, directory
         )
 
-    def _asked(self, what: str, path: str, ask: Callable[[], _Result], came: Callable[[_Result], str]) -> _Result:
-        return _repeated(what, path, lambda: _told(what, path, ask, came))
 
-
-def _told(what: str, path: str, ask: Callable[[], _Result], came: Callable[[_Result], str]) -> _Result:
-    if not LOG.isEnabledFor(logging.DEBUG):
-        found = ask()
-        TRAFFIC.add(_size(found))
-        return found
+def _asked(what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: Any) -> _Result:
     start = time.monotonic()
     try:
-        found = ask()
+        found = ask(path, *more)
     except Exception as error:
-        LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, _elapsed_ms(start))
+        LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, (time.monotonic() - start) * 1000)
         raise
     TRAFFIC.add(_size(found))
-    LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), _elapsed_ms(start))
+    LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), (time.monotonic() - start) * 1000)
     return found
-
-
-def _elapsed_ms(start: float) -> float:
-    return (time.monotonic() - start) * 1000
 
 
 def _size(found: object) -> int:
@@ -366,7 +334,7 @@ MOST_RETRIES = 5
 _MOST_SECONDS = 60.0
 _PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _LOST = (TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
-# Of aiohttp, requests, urllib3, http.client and botocore, none of which need be installed.
+# Errors of aiohttp, requests, urllib3, http.client and botocore, none of which need be installed.
 _LOST_NAMES = frozenset(
     {
         *("ServerDisconnectedError", "ServerTimeoutError", "ClientPayloadError", "ClientOSError"),
@@ -376,12 +344,15 @@ _LOST_NAMES = frozenset(
 )
 
 
-def _repeated(what: str, path: str, ask: Callable[[], _Result]) -> _Result:
-    """The result of a request, or the error of its last repetition."""
+def _repeated(what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: Any) -> _Result:
+    """The result of a request, or the error of its last repetition.
+
+    what, came: the request and its result, for the log.
+    """
     end = time.monotonic() + _MOST_SECONDS
     for number in range(1, MOST_RETRIES + 1):
         try:
-            return ask()
+            return _asked(what, came, ask, path, *more)
         except Exception as error:
             reason = passing_reason(error)
             wait_s = max(0.1 * 2 ** (number - 1) * random.uniform(0.5, 1), _retry_after(error))
@@ -390,7 +361,7 @@ def _repeated(what: str, path: str, ask: Callable[[], _Result]) -> _Result:
         TRAFFIC.repeat()
         LOG.info("%s %s: %s, asked again in %.1f s, %d of %d", what, shown(path), reason, wait_s, number, MOST_RETRIES)
         time.sleep(wait_s)
-    return ask()
+    return _asked(what, came, ask, path, *more)
 
 
 def passing_reason(error: BaseException) -> str | None:

@@ -54,7 +54,7 @@ class ConfigurationFile:
 
 
 def files() -> list[ConfigurationFile]:
-    """Those that are there: the user's own first, then that of the project around the working directory."""
+    """The files that exist: the user's own first, then that of the project around the working directory."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     found = [ConfigurationFile(Path(home) / "harness" / "config.toml", is_own=True)]
     directory = Path.cwd()

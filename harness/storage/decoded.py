@@ -1,4 +1,4 @@
-"""What was decoded of files: in the memory of this process, and in a directory where the user names one."""
+"""Decoded metadata: in the memory of this process, and in a directory where the user names one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.storage.stores import Storage
 
 LAYOUT = 2
-"""Of entries, and of how their values came about. Entries of another layout have other names and are never used: until
+"""The layout of entries and the rules behind their values. Entries of another layout are never used: until
 layout 1, bounds of checkpoints were wrong outside the years 1901 to 2262."""
 
 
@@ -124,7 +124,7 @@ DECODED: Final = Memory(512 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """What was decoded for one opened table.
+    """The cache of one opened table.
 
     folder: None: nothing is kept on disk.
     opened: the version of files whose version nobody asks for. They are taken not to change while the table is open.

@@ -32,7 +32,7 @@ _ENTRY = re.compile(r"[0-9a-f]{40}")
 _UNFINISHED = re.compile(r"[0-9a-f]{40}\.[0-9a-f]{16}")
 _ABANDONED_S = 3600
 _FULL = 0.9
-"""Of the bytes that are allowed, what remains after files were removed, so that not each new one removes another."""
+"""The share of the allowed bytes that remains after files were removed. So not each new file removes another."""
 _LOOK_EVERY = 16
 """Other processes write, too: the directory is looked through after each such part of the allowed bytes."""
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -41,7 +41,7 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | g
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a directory holds. path: its own. size, most: bytes that there are, and that may be."""
+    """The contents of a directory. size, most: bytes that there are, and that may be."""
 
     path: str
     entries: int
@@ -117,7 +117,7 @@ class Folder:
             os.unlink(os.path.join(self._path, name))
 
     def usage(self) -> Usage:
-        """What there is now."""
+        """The present contents."""
         sizes = [found.st_size for _, found in self._files()]
         return Usage(self._path, len(sizes), sum(sizes), self._most)
 
@@ -164,8 +164,8 @@ def _refusal(reason: str) -> RequestError:
 
 # Entries as bytes: a digest, the key, and columns as an Arrow IPC file. Nothing in them is ever run.
 #
-# What was cut, flipped, or written under another name has another digest or key. Columns are validated before they are
-# used, so that offsets which lead out of an entry are an error here and not a crash later.
+# An entry that was cut, flipped, or written under another name has another digest or key. Columns are validated before
+# they are used, so that offsets which lead out of an entry are an error here and not a crash later.
 
 
 _MAGIC = b"HRNSENT1"
@@ -186,7 +186,7 @@ class Entry:
 
     @property
     def about(self) -> Mapping[bytes, bytes]:
-        """What stands beside the columns."""
+        """Values beside the columns."""
         return self._opened(None).schema.metadata or {}
 
     def columns(self, schema: pa.Schema) -> pa.Table:

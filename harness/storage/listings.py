@@ -1,4 +1,4 @@
-"""What listings and look-ups say of files: names, sizes and times, out of what each file system calls them."""
+"""Names, sizes and times of files, out of the listings and look-ups of each file system."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from harness.storage.records import dataclass
 
-# What the file systems of fsspec call the last modification, as a number of seconds, an ISO text or a datetime.
+# fsspec's names of the last modification, which is a number of seconds, an ISO text or a datetime.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 UNREADABLE = -1
-"""In place of the size of a directory, a pipe, a socket, a device, or a link that leads nowhere."""
+"""The size of a directory, a pipe, a socket, a device, or a link that leads nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """What storage says of a file now.
+    """The status of a file now.
 
     size: in bytes.
     modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
@@ -48,14 +48,14 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """What tells one version of a file from another. token: its storage's word on it, besides the size in bytes."""
+    """One version of a file. size: bytes. token: the storage's word on the version."""
 
     size: int
     token: str
 
 
 _TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
-"""What object stores call what changes with each version of an object."""
+"""Names of properties that change with each version of an object."""
 _SETTLED_NS = 2_000_000_000
 """A clock of files may stand still for so long: within it, two versions of a file can have one time."""
 
@@ -78,7 +78,7 @@ def local_version(status: os.stat_result, *, now_ns: int) -> FileVersion | None:
 
 
 def remote_status(info: Mapping[str, Any]) -> FileStatus:
-    """What a file system of fsspec says of a file that it was asked for."""
+    """The status in fsspec's answer about one file."""
     return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage.configuration import with_configured
@@ -20,12 +20,15 @@ from harness.storage.object_options import StoreOptions, azure_account, canonica
 from harness.storage.option_names import Kind
 from harness.storage.paths import SCHEME, place
 
+if TYPE_CHECKING:
+    from harness.storage.clients import Client
+
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), Kind.S3),
     **dict.fromkeys(("abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs"), Kind.AZURE),
     **dict.fromkeys(("gs", "gcs"), Kind.GCS),
 }
-"""By scheme, in lower case."""
+"""Kinds of stores by scheme, in lower case."""
 _EXTRAS = {Kind.S3: "s3", Kind.AZURE: "azure", Kind.GCS: "gcs"}
 _CLIENTS = 64
 _RETRY_TIMEOUT = timedelta(seconds=60)
@@ -34,7 +37,7 @@ _UNSATISFIABLE = 416
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{1,2})?(?=/|$)")
 
 
-def client(base: str, options: Mapping[str, Any]) -> ObjectClient:
+def client(base: str, options: Mapping[str, Any]) -> Client:
     """The client of a bucket.
 
     Args:
@@ -59,7 +62,7 @@ def options_of(base: str, options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def given_options(base: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """As `options_of`, without what configuration files say; of another store than one of objects, nothing."""
+    """The given options by their own names, without configuration files; none of a store that holds no objects."""
     kind = KINDS.get(base.partition("://")[0].lower())
     return {} if kind is None else canonical(kind, options)
 
@@ -70,7 +73,7 @@ def endpoint(base: str, found: Mapping[str, str]) -> str | None:
 
 
 @lru_cache(_CLIENTS)
-def _client(kind: Kind, authority: str, options: StoreOptions) -> ObjectClient:
+def _client(kind: Kind, authority: str, options: StoreOptions) -> _ObjectClient:
     try:
         from obstore import store as stores
     except ImportError as error:
@@ -79,7 +82,7 @@ def _client(kind: Kind, authority: str, options: StoreOptions) -> ObjectClient:
         ) from error
     made = {Kind.S3: stores.S3Store, Kind.AZURE: stores.AzureStore, Kind.GCS: stores.GCSStore}[kind]
     bucket = authority.partition("@")[0]
-    return ObjectClient(
+    return _ObjectClient(
         made(
             bucket,
             config=dict(options.config),
@@ -93,7 +96,7 @@ def _client(kind: Kind, authority: str, options: StoreOptions) -> ObjectClient:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectClient:
+class _ObjectClient:
     """The client of one bucket."""
 
     store: Any
@@ -102,11 +105,9 @@ class ObjectClient:
 
     @property
     def reads_ends(self) -> bool:
-        """As `Client` says."""
         return True
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        """As `Client` says."""
         if length is None:
             span: Any = {"offset": offset} if offset else None
         else:
@@ -124,7 +125,6 @@ class ObjectClient:
             raise self._told(error, path) from error
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """As `Client` says."""
         if self.kind is Kind.AZURE:  # which gives no bytes from the end
             status = self.status(path)
             return self.read(path, max(0, status.size - length), length)[0], status
@@ -137,17 +137,14 @@ class ObjectClient:
             raise self._told(error, path) from error
 
     def status(self, path: str) -> FileStatus:
-        """As `Client` says."""
         status = self.read(path, 0, 1)[1]
         return self._head(path) if status is None else status
 
     def version(self, path: str) -> FileVersion | None:
-        """As `Client` says."""
         status = self.status(path)
         return None if status.etag is None else FileVersion(status.size, f"{status.etag};modified={status.modified_ms}")
 
     def is_file(self, path: str) -> bool:
-        """As `Client` says."""
         try:
             self.read(path, 0, 1)
         except FileNotFoundError:
@@ -159,7 +156,6 @@ class ObjectClient:
         return True
 
     def is_directory(self, path: str) -> bool:
-        """As `Client` says."""
         from obstore import list as listed
 
         try:
@@ -168,14 +164,12 @@ class ObjectClient:
             raise self._told(error, path, listing=True) from error
 
     def entries(self, directory: str) -> list[Entry]:
-        """As `Client` says."""
         return [
             Entry(meta["path"].rpartition("/")[2], meta["size"], milliseconds(meta["last_modified"]))
             for meta in self._listed(directory)["objects"]
         ]
 
     def directories(self, directory: str) -> set[str]:
-        """As `Client` says."""
         return {prefix.rstrip("/").rpartition("/")[2] for prefix in self._listed(directory)["common_prefixes"]}
 
     def _listed(self, directory: str) -> Any:
@@ -275,7 +269,7 @@ _DENIED = "Denied"
 
 
 _NO_PARTS = "non-partial response"
-"""In the message of a server that gave all of a file when it was asked for a part, as some do of an empty file."""
+"""Words of a server that gave all of a file when it was asked for a part, as some do of an empty file."""
 
 
 def _status_of(error: BaseException) -> int | None:

@@ -33,7 +33,7 @@ _BY_OTHERS = (
 
 
 def profile_settings(name: str | None) -> dict[str, str]:
-    """What the files say of a profile, with the keys of AWS; empty if there is none and none was asked for.
+    """The settings of a profile by the keys of AWS; empty if there is none and none was asked for.
 
     name: the profile; None: that of `AWS_PROFILE`, or `default`.
 
@@ -45,10 +45,7 @@ def profile_settings(name: str | None) -> dict[str, str]:
     home = Path.home() / ".aws"
     config = _parsed(os.environ.get("AWS_CONFIG_FILE") or home / "config")
     secrets = _parsed(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
-    found = {
-        **config.get("default" if profile == "default" else f"profile {profile}", {}),
-        **secrets.get(profile, {}),
-    }
+    found = {**config.get("default" if profile == "default" else f"profile {profile}", {}), **secrets.get(profile, {})}
     if asked and not found:
         raise RequestError(
             f"Cannot find the profile {asked} in the files config and credentials of AWS; set profile",
@@ -146,7 +143,7 @@ _ANONYMOUS = "anonymousawscredentialsprovider"
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What a client of obstore is made of: pairs by obstore's names.
+    """The arguments of a client of obstore: pairs by obstore's names.
 
     most_retries: how often a request is repeated at most; only what may succeed then is.
     provider: gives credentials when it is asked; None: they are in `config`, or obstore finds them.
@@ -178,7 +175,7 @@ class ToldCredentials:
 
 
 def made_for(kind: Kind, authority: str, found: Mapping[str, str]) -> StoreOptions:
-    """What one client is made of.
+    """The arguments of one client.
 
     Args:
         kind: of the store.
@@ -334,7 +331,7 @@ def _of_s3(found: Mapping[str, str]) -> StoreOptions:
 
 
 def says_who_asks(found: Mapping[str, str]) -> bool:
-    """Whether options, as `canonical` gives them, say all of who asks, so that nothing of the machine's is taken."""
+    """True if options, as `canonical` gives them, say all of who asks, so that nothing of the machine's is taken."""
     account = azure_account(found, "")
     told = {name for name, value in found.items() if value} | ({"sas_token"} if account.sas_token else set())
     told |= {"account_key"} if account.key else set()
@@ -359,7 +356,7 @@ def _url(found: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """What is said of an account, by options of its own or in a connection string; None: nothing."""
+    """The parts of an account, from options of its own or a connection string; None: not given."""
 
     name: str | None
     key: str | None = field(repr=False)

@@ -94,7 +94,7 @@ NAMES: dict[Kind, dict[str, tuple[str, ...]]] = {
         **CONNECTION,
     },
 }  # fmt: skip
-"""Of each service: the names of others by ours."""
+"""The names of other libraries by ours, for each service."""
 NEGATED = {
     "allow_http": frozenset({"use_ssl", "fs.s3a.connection.ssl.enabled"}),
     "verify": frozenset({"allow_invalid_certificates"}),
@@ -104,7 +104,7 @@ NEGATED = {
 }
 """Names, by ours, that mean the opposite."""
 CLIENT = ("timeout", "connect_timeout", "proxy_url")
-"""Those of the connection, which go to it as they are; numbers are seconds."""
+"""Options of the connection, passed on as they are; numbers are seconds."""
 CREDENTIALS = frozenset(
     {
         *("access_key_id", "secret_access_key", "session_token", "profile", "role_arn", "web_identity_token_file"),
@@ -112,9 +112,9 @@ CREDENTIALS = frozenset(
         *("service_account_path", "service_account_key", "anonymous"),
     }
 )
-"""Who asks."""
+"""Options that say who asks."""
 PLACES = frozenset({"endpoint", "proxy_url", "verify", "connection_string", "allow_http", "role_arn"})
-"""Where requests go, or who may read along."""
+"""Options that say where requests go, or who may read along."""
 IGNORED = frozenset(
     {
         *("type", "provider", "scope", "s3.signer", "py-io-impl", "io-impl", "use_listings_cache", "asynchronous"),

@@ -119,7 +119,7 @@ def _repr(self: Any) -> str:
 
 
 def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gives an object's values; as a tuple, in which an object equals itself even where it is NaN."""
+    """A getter of an object's values as a tuple, in which a value equals itself even where it is NaN."""
     if len(names) > 1:
         return attrgetter(*names)
     return (lambda self: (getattr(self, names[0]),)) if names else lambda self: ()

@@ -64,7 +64,7 @@ class FileEnds:
         return data
 
     def status(self, path: str) -> FileStatus | None:
-        """What the file was when its end was read; None: it was not."""
+        """The status of the file when its end was read; None: it was not."""
         known = self._known.get(path)
         return None if known is None else known.status
 
@@ -163,7 +163,6 @@ class Storage:
             OutsideTableError: the table may not read there.
         """
         from harness.storage import clients  # local files are read without it
-        from harness.storage.clients import LoggedClient
 
         match = SCHEME.match(path)
         try:
@@ -177,7 +176,7 @@ class Storage:
             if key not in self._clients:
                 clients.check_scheme(match[0])
                 self.check(path)
-                opened = LoggedClient(clients.opened(base, self._own(options, place(base).store)))
+                opened = clients.opened(base, self._own(options, place(base).store))
                 self._clients.setdefault(key, opened)  # two threads that begin at once get one client
             self.check(path)
         except HarnessError as error:
@@ -191,7 +190,7 @@ class Storage:
         return self._clients[key]
 
     def store_options(self, path: str) -> dict[str, str]:
-        """What was said of the object store of `path`, by the names of `harness.storage.option_names`.
+        """The options of the object store of `path`, by the names of `harness.storage.option_names`.
 
         Raises:
             RequestError: the options are wrong.
@@ -251,17 +250,17 @@ class Storage:
             return self._ends.look(client, local, length)
 
     def reads_ends(self, path: str) -> bool:
-        """Whether to read the ends of many files at once by `end`, which tells their status too."""
+        """True if the ends of many files are to be read at once by `end`, which tells their status too."""
         local = local_path(path)
         return is_local(local) or self.client(local).reads_ends
 
     def known_status(self, path: str) -> FileStatus:
-        """As `status`, but what `end` found, if it was called for the file."""
+        """The status that `end` found, if it was called for the file; else `status`."""
         known = self._ends.status(local_path(path))
         return self.status(path) if known is None else known
 
     def exists(self, path: str) -> bool:
-        """Whether `path` is a file.
+        """True if `path` is a file.
 
         Raises:
             StorageError: that cannot be told: a file that is taken for absent could be the newest metadata.
@@ -281,7 +280,7 @@ class Storage:
         return gate.is_there(local)
 
     def is_directory(self, path: str) -> bool:
-        """Whether `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
+        """True if `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
         return self._is(path, "directory")
 
     def _is(self, path: str, kind: Literal["file", "directory"]) -> bool:
@@ -328,7 +327,7 @@ class Storage:
             return client.status(local)
 
     def version(self, path: str) -> FileVersion | None:
-        """Which version of a file is there now, asked for afresh; None: its storage does not tell versions apart.
+        """The version of a file now, asked for afresh; None: its storage does not tell versions apart.
 
         One request to an object store. To be asked before the file is read: if it is replaced in between, what was
         read is remembered under a version that never comes back.

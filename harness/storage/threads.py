@@ -25,7 +25,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property:  # the standard library's name
-        """As that of Python 3.12, which has no lock. The one of 3.11 has one for all objects of a class."""
+        """The `cached_property` of Python 3.12, which has no lock. In 3.11 all objects of a class share one."""
 
         def __init__(self, made: Any) -> None:
             self._made, self._name, self.__doc__ = made, "", made.__doc__
@@ -72,7 +72,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
 
 
-# What a store is asked one after the other: the next answers are waited for while one is worked on.
+# Requests to a store, one after the other: the next answers are waited for while one is worked on.
 
 
 T = TypeVar("T")

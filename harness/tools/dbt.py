@@ -30,7 +30,7 @@ from harness.tools.connections.connection import attached
 
 
 class Plugin(BasePlugin):  # type: ignore[misc]  # of a package that is not there to be checked
-    """What dbt-duckdb makes of this module.
+    """The plug-in that dbt-duckdb makes of this module.
 
     Its configuration: `catalog`, a catalog's name, a warehouse directory, or locations by name; `tables`, a list of
     names, or all; `options`, keyword arguments of `harness.open_table`.

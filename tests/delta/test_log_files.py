@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import TableNotFoundError
 from harness.metadata.delta.log_files import Checkpoint, LogListing, arrange, list_log
-from harness.storage.clients import FsspecClient
+from harness.storage.clients import _FsspecClient
 from harness.storage.listings import UNREADABLE, Entry
 from harness.storage.stores import Storage
 
@@ -232,7 +232,7 @@ def test_modification_times_of_file_systems(
         def ls(self, path: str, *, detail: bool) -> list[dict[str, object]]:
             return [{"name": "b/x", "size": 3, "type": "file", **info}, {"name": "b/d", "size": 0, "type": "directory"}]
 
-    monkeypatch.setattr(Storage, "client", lambda self, path: FsspecClient(Store(), "s3"))
+    monkeypatch.setattr(Storage, "client", lambda self, path: _FsspecClient(Store(), "s3"))
     assert Storage().entries("s3://b") == (Entry("x", 3, modified_ms),)
 
 

@@ -82,13 +82,13 @@ def failing(*errors: Exception) -> Iterator[Any]:
 
 
 def asked(answers: Iterator[Any]) -> Any:
-    def ask() -> Any:
+    def ask(_: str) -> Any:
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    return clients._repeated("read", "x://f", ask)
+    return clients._repeated("read", str, ask, "x://f")
 
 
 def test_waits_double_and_are_drawn(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:

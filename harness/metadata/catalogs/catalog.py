@@ -1,4 +1,4 @@
-"""What a catalog is to harness: names, and for each name where its table is and how it may be read."""
+"""Catalogs as harness sees them: names, and for each name where its table is and how it may be read."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Catalog(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user calls it: the first part of qualified names."""
+        """The user's name for the catalog: the first part of qualified names."""
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The namespaces directly in `parent`, whole names, sorted."""
@@ -170,7 +170,7 @@ class Catalog(Protocol):
         """The tables directly in a namespace, whole names, sorted."""
 
     def locate(self, name: Name) -> Located:
-        """Where a table is."""
+        """The place of a table."""
 
 
 def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:

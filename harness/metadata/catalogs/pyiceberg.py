@@ -56,7 +56,7 @@ _KNOWN = {
 """PyIceberg's names behind the kind of store, and those of fsspec's file systems; dots lead into a mapping."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
 _PATH_STYLE = "s3.path-style-access"
-"""What Java's client calls the opposite of `s3.force-virtual-addressing`."""
+"""Java's name for the opposite of `s3.force-virtual-addressing`."""
 _SAS = "adls.sas-token"
 _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
@@ -65,7 +65,7 @@ _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
 
 
 Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
-"""Those of the catalog and of its answer that are for a path, the answer's first; those of every kind of store."""
+"""The properties of the catalog and of its answer for a path, the answer's first, for every kind of store."""
 
 
 def store_options(properties: Properties, location: str, places: Iterable[str] = ()) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def own_profiles(properties: Mapping[str, Any], said: Mapping[str, Any]) -> dict
 
 
 def named_endpoints(properties: Properties, said: Mapping[str, Any], paths: Iterable[str]) -> dict[str, str]:
-    """By store, the address that a catalog's server names.
+    """The address that a catalog's server names, by store.
 
     Args:
         properties: tells those of a path.
@@ -169,16 +169,16 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
     "adls.anon": _is_true,
     "s3.force-virtual-addressing": lambda value: "virtual" if _is_true(value) else "path",
 }
-"""What turns a value into that of fsspec, by PyIceberg's name; all others are text."""
+"""Conversions of values to those of fsspec, by PyIceberg's name; all other values are text."""
 
 
 def expires_ms(properties: Mapping[str, Any]) -> int | None:
-    """When the first of the credentials ends, milliseconds since 1970-01-01 UTC; None: nothing says."""
+    """The time at which the first of the credentials ends, milliseconds since 1970-01-01 UTC; None: nothing says."""
     times = [str(value) for key, value in properties.items() if _EXPIRY.fullmatch(key)]
     return min((int(time) for time in times if time.isdecimal()), default=None)
 
 
-# What goes wrong while a catalog is asked, in one line that says what to set.
+# Failures of a question to a catalog, each in one line that says what to set.
 
 
 # Classes of PyIceberg, requests, botocore, SQLAlchemy and Thrift: by name, so that none of them is imported for it.
@@ -200,7 +200,7 @@ _LOG = logging.getLogger("harness.catalogs")
 
 @contextmanager
 def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
-    """To be entered around every question to a catalog.
+    """A context for every question to a catalog.
 
     catalog: its name. uri: where it is, as it is configured. what: it is asked for, in the log.
 
@@ -312,7 +312,7 @@ class PyIcebergCatalog:
         return tuple(sorted(found))
 
     def locate(self, name: Name) -> Located:
-        """Where a table is, and the credentials that the catalog vends for it.
+        """The place of a table, and the credentials that the catalog vends for it.
 
         Raises:
             TableNotFoundError: there is no table of that name; the message has the nearest names.
@@ -341,7 +341,7 @@ class PyIcebergCatalog:
         return uri if isinstance(uri, str) else None
 
     def _delta_tables(self, namespace: Name) -> set[Name]:
-        """Those that PyIceberg leaves out, as they are not Iceberg."""
+        """The tables that PyIceberg leaves out, as they are not Iceberg."""
         kinds = {kind.__name__ for kind in type(self.client).__mro__}
         if len(namespace) != 1:
             return set()
@@ -392,11 +392,11 @@ ADVICE = "pip install 'lakeharness[catalog]'"
 _FINDING = "harness.metadata.catalogs.pyiceberg_answers.Finding"
 _SQLITE = "sqlite:///"
 _BY_ADDRESS = {"http": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}
-"""How PyIceberg 0.12 takes a catalog whose type is not said, by what its address begins with."""
+"""The type that PyIceberg 0.12 infers from the beginning of a catalog's address."""
 
 
 def is_installed() -> bool:
-    """Whether PyIceberg is there."""
+    """True if PyIceberg is installed."""
     return importlib.util.find_spec("pyiceberg") is not None
 
 
@@ -422,7 +422,7 @@ def configured() -> dict[str, Mapping[str, Any]]:
 
 
 def kind(properties: Mapping[str, Any]) -> str | None:
-    """What a catalog is: `rest`, `glue`, …; None: it is a class of the user's, or its address says nothing."""
+    """The type of a catalog: `rest`, `glue`, …; None: it is a class of the user's, or its address says nothing."""
     if "py-catalog-impl" in properties:
         return None
     said, uri = properties.get("type"), str(properties.get("uri", ""))

@@ -1,4 +1,4 @@
-"""What each kind of catalog says of a table, before anything of the table is read.
+"""Answers of each kind of catalog about a table, before anything of the table is read.
 
 The REST catalog gives metadata and credentials, Glue and Hive a record with parameters, which a Delta table has too,
 and all others the location of the metadata file.
@@ -19,7 +19,7 @@ _DELTA, _ICEBERG = "delta", "iceberg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Where a table is: its directory or, for Iceberg, its metadata file.
+    """The place of a table: its directory or, for Iceberg, its metadata file.
 
     properties: of this answer, which go before the catalog's. places: elsewhere, where files of the table may be:
     nothing is read there unless the user allows that. vended: by prefix of paths, properties that go before both.
@@ -34,7 +34,7 @@ class Answer:
 
 
 def answer(catalog: Any, name: Name) -> Answer:
-    """What a catalog of PyIceberg says of a table.
+    """The answer of a catalog of PyIceberg about a table.
 
     Raises:
         IsAViewError: the name is a view's.
@@ -197,7 +197,7 @@ def _loaded(catalog: Any, name: Name) -> Answer:
 
 
 def of_table(table: Any) -> Answer:
-    """What a PyIceberg `Table` says of itself, at its own metadata."""
+    """The answer in a PyIceberg `Table`, at its own metadata."""
     return Answer(
         format=_ICEBERG,
         metadata_location=table.metadata_location,
@@ -212,11 +212,11 @@ def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefix
     return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))
 
 
-# A FileIO for catalogs that read a table's metadata when they are asked where it is: it tells, and reads nothing.
+# A FileIO for catalogs that read a table's metadata when they are asked where it is: it tells the place and reads
+# nothing.
 #
-# PyIceberg's catalogs but the REST one know a metadata file by its location alone, and parse it before they answer.
-# That would read it twice, need a second client of the store, and refuse tables that PyIceberg does not know and
-# harness does.
+# PyIceberg's catalogs but the REST one parse a metadata file before they answer. That would read the file twice, need a
+# second client of the store, and refuse tables that harness reads and PyIceberg does not.
 
 
 class Found(Exception):  # an answer, no error

@@ -1,4 +1,4 @@
-"""From what a user calls a table, or a catalog, to what it is.
+"""Resolves the names that users give to tables and catalogs.
 
 A dotted name such as `prod.sales.orders` is, in this order: a path that exists, a table of the configured catalog
 `prod`, or a table of the one configured catalog that holds it.
@@ -154,7 +154,7 @@ class Together:
 
     @cached_property
     def configured(self) -> Mapping[str, Configured]:
-        """By name in lower case. Raises as `harness.metadata.catalogs.resolving.configured`."""
+        """The configured catalogs by name in lower case. Raises as `configured`."""
         return configured()
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
@@ -170,7 +170,7 @@ class Together:
         return () if catalog is None else _below(namespace[0], catalog.tables(namespace[1:]))
 
     def locate(self, name: Name) -> Located:
-        """Where a table is.
+        """The place of a table.
 
         Raises:
             TableNotFoundError: the name is none of a catalog's, or the catalog has no such table.
@@ -215,12 +215,12 @@ _DELTALAKE = "deltalake"
 
 
 def is_table(given: object) -> bool:
-    """Whether it is a table of another library that can be opened."""
+    """True for a table of another library that can be opened."""
     return is_of(given, "pyiceberg", "Table") or is_of(given, _DELTALAKE, "DeltaTable")
 
 
 def located(given: Any) -> Located:
-    """Where a table of another library is, at the version that it is at.
+    """The place of a table of another library, at the version that it is at.
 
     Raises:
         RequestError: it is none.
@@ -257,12 +257,12 @@ def _of_deltalake(table: Any) -> Located:
 
 
 def is_of(given: object, package: str, name: str) -> bool:
-    """Whether an object is of a class of a package, by its name; the package is not imported to see that."""
+    """True if an object is of a class of a package, by the class's name; the package is not imported."""
     return any(kind.__module__.partition(".")[0] == package and kind.__name__ == name for kind in type(given).__mro__)
 
 
 def find(location: str, catalog: Catalog | str | None) -> Located:
-    """Where a table is, by its name.
+    """The place of a table by its name.
 
     Args:
         location: its name, with the catalog's before it if `catalog` is None.
@@ -326,7 +326,7 @@ _ELSEWHERE = ("NoSuchTable", "NoSuchNamespace")
 
 
 def no_catalogs() -> str:
-    """What to say where no catalog is configured."""
+    """The advice where no catalog is configured."""
     from harness.metadata.catalogs import pyiceberg as of
 
     return (

@@ -29,7 +29,7 @@ from harness.metadata.catalogs.unity_rest import (
 from harness.metadata.plan.read_options import CatalogAnswer
 from harness.storage.paths import is_local, local_path
 
-# What a catalog lends as options of a store: the two forms in which Unity Catalog says credentials.
+# Lent credentials as options of a store, from the two forms in which Unity Catalog says them.
 
 
 _CONFIG = {
@@ -74,7 +74,7 @@ def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int 
 
 
 def _newer(answer: Mapping[str, Any], location: str) -> tuple[Mapping[str, Any], Any]:
-    """Of several credentials, the one for the longest prefix of the location."""
+    """The credentials for the longest prefix of the location."""
     found: tuple[int, Mapping[str, Any], Any] = (-1, {}, None)
     listed = answer["storage-credentials"]
     for each in listed if isinstance(listed, list) else ():
@@ -103,7 +103,7 @@ _LOAD = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
 _PARTS = ("catalog", "schema", "table")
 _MOST_PAGES = 10_000
 _NO_CALL = (404, 501)
-"""What a server answers that does not have a call."""
+"""Statuses of a server that does not have a call."""
 
 
 def open_unity(
@@ -173,7 +173,7 @@ class Unity:
         return tuple(sorted((*namespace, part) for part in found))
 
     def locate(self, name: Name) -> Located:
-        """Where a table is, what its commits are if the catalog manages it, and credentials for its store.
+        """The place of a table, its commits if the catalog manages it, and credentials for its store.
 
         Raises:
             TableNotFoundError: the catalog does not have it; IsAViewError: it is a view.
@@ -226,7 +226,7 @@ class Unity:
         return entry, self._older_commits(entry, name) if entry.managed else None, False
 
     def _is_new(self, catalog: str) -> bool:
-        """Whether the server has specification 1.0 (frontier F4.5)."""
+        """True if the server has specification 1.0 (frontier F4.5)."""
         if catalog not in self.versions:
             try:
                 answer = self.server.get(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
@@ -281,8 +281,7 @@ class Unity:
         if "VIEW" in entry.kind and entry.format != "DELTA":
             its = "" if entry.sql is None else f"; its SQL is {entry.sql}"
             raise IsAViewError(
-                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}",
-                table=shown,
+                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}", table=shown
             )
         if entry.format == "ICEBERG":
             raise UnsupportedError(

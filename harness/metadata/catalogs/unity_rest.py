@@ -74,7 +74,7 @@ class Server:
             )
 
     def is_open(self) -> bool:
-        """Whether others on the way to the server can read the token."""
+        """True if others on the way to the server can read the token."""
         parts = urlsplit(self.uri)
         own = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
         return self.token is not None and parts.scheme == "http" and not own
@@ -89,7 +89,7 @@ class Server:
         return self._ask("GET", path, query or {}, body)
 
     def post(self, path: str, body: Any) -> dict[str, Any]:
-        """As `get`, for a question that is sent as an object."""
+        """The answer to a question that is sent as an object. Raises as `get`."""
         return self._ask("POST", path, {}, body)
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
@@ -206,7 +206,7 @@ def _error(content: bytes) -> tuple[str, str]:
     return str(kind)[:_SHOWN], " ".join(str(said).split())[:_SHOWN]
 
 
-# What Unity Catalog says of one table, from either generation of its calls (frontier F4.5, F4.6).
+# Unity Catalog's answer about one table, from either generation of its calls (frontier F4.5, F4.6).
 
 
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")

@@ -87,7 +87,7 @@ class Warehouse:
         return tuple(sorted({(*namespace, part) for part in found}))
 
     def locate(self, name: Name) -> Located:
-        """Where a table is.
+        """The place of a table.
 
         Raises:
             TableNotFoundError: there is none of that name; the message has the nearest names.
@@ -134,7 +134,7 @@ class Warehouse:
 
 
 def _is_visible(folder: str) -> bool:
-    """Whether a directory may be a table or a namespace: not a hidden one, and not one of a partition."""
+    """True if a directory may be a table or a namespace: neither hidden nor a partition's."""
     return not folder.startswith((".", "_")) and "=" not in folder
 
 
@@ -147,5 +147,5 @@ def _folders(part: str) -> tuple[str, ...]:
 
 
 def _is_part(part: str) -> bool:
-    """Whether it is the name of a directory, and not a way out of one."""
+    """True for the name of a directory, false for a way out of a directory."""
     return part not in ("", ".", "..") and not {"/", "\\", "\0"} & set(part)

@@ -25,7 +25,7 @@ _KNOWN = frozenset(
     "add remove cdc metaData protocol txn domainMetadata commitInfo checkpointMetadata sidecar".split()  # noqa: SIM905
 )
 VECTOR_KEYS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
-"""What every descriptor of a deletion vector has (delta D1)."""
+"""Keys of every descriptor of a deletion vector (delta D1)."""
 
 _HELD = 16_384  # file actions
 _LONG_LINE = 1 << 20  # bytes; shorter ones cannot hold much
@@ -63,11 +63,7 @@ class ParsedActions:
 
 
 def parse_actions(
-    data: bytes,
-    *,
-    file: str,
-    drain: Callable[[ParsedActions], None] | None = None,
-    limits: Limits = DEFAULT,
+    data: bytes, *, file: str, drain: Callable[[ParsedActions], None] | None = None, limits: Limits = DEFAULT
 ) -> ParsedActions:
     """The actions in a file of newline-delimited JSON.
 
@@ -130,7 +126,7 @@ def only(values: Sequence[T], name: str, file: str) -> T | None:
 
 
 class _FieldError(Exception):
-    """What is wrong with an action; `collect` adds where it is."""
+    """A fault of an action; `collect` adds its place."""
 
 
 def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[str, Any]]]:

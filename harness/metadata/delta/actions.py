@@ -1,4 +1,4 @@
-"""What the log records, as values: the actions of commits and checkpoints, and the state that replaying them gives.
+"""Values of the log: the actions of commits and checkpoints, and the state that replaying them gives.
 
 File actions come in thousands and stay in Arrow tables (`ADDS`, `REMOVES`, `FILES_STATE`); all other actions are few
 and become dataclasses. None means absent or null in the log. Times are milliseconds since the epoch, sizes bytes.
@@ -37,10 +37,7 @@ _LOCATION = (
         "key", pa.string(), nullable=False
     ),  # see `harness.metadata.delta.paths`: two spellings of a file have one key
 )
-_ROW_TRACKING = (
-    pa.field("base_row_id", pa.int64()),
-    pa.field("default_row_commit_version", pa.int64()),
-)
+_ROW_TRACKING = (pa.field("base_row_id", pa.int64()), pa.field("default_row_commit_version", pa.int64()))
 
 FILES_STATE = pa.schema(
     [
@@ -77,7 +74,7 @@ REMOVES = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a reader and a writer of the table must know.
+    """The protocol: versions and features that a reader and a writer must know.
 
     reader_features, writer_features: names as recorded; None: the list is absent, which is not the empty list.
     """
@@ -110,7 +107,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorDescriptor:
-    """Where the deleted positions of a data file are, see delta D1.
+    """The place of the deleted positions of a data file, see delta D1.
 
     storage_type: `u` (relative file), `p` (absolute file), `i` (inline).
     offset: of the bitmap in its file, in bytes; None: not recorded.
@@ -126,7 +123,7 @@ class DeletionVectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """What tells one deletion vector of a file from another (delta R1)."""
+        """The identity of a deletion vector among those of its file (delta R1)."""
         unique = self.storage_type + self.path_or_inline
         return unique if self.offset is None else f"{unique}@{self.offset}"
 

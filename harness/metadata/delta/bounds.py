@@ -39,7 +39,7 @@ _ABOVE_DECIMALS = Decimal(10) ** 39
 
 
 def has_bounds(type_: Type) -> bool:
-    """Whether the log records minimum and maximum of such a column; others have only a null count (delta F5)."""
+    """True if the log records minimum and maximum of such a column; others have only a null count (delta F5)."""
     return isinstance(type_, IntegerType | FloatType | DecimalType | DateType | TimestampType | StringType)
 
 
@@ -158,7 +158,7 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
 
 
 def _is_saturated(value: Decimal) -> bool:
-    """Whether it is the largest or least integer of 64 bits, or a double for it."""
+    """True for the largest and least integer of 64 bits, and the doubles in their place."""
     return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES
 
 

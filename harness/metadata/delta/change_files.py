@@ -1,4 +1,4 @@
-"""Which rows of which files one commit changed: from change files, else from added and removed files (delta C4 to C9).
+"""The rows that one commit changed: from change files, else from added and removed files (delta C4 to C9).
 
 A file that a commit removes and adds again, with another deletion vector, changed only in the rows by which the two
 vectors differ; so a part of a file's rows is given by two vectors, one that hides rows and one that alone shows any.
@@ -193,7 +193,7 @@ def _actions(files: pa.Table, locator: Locator) -> Iterator[_Action]:
         )
 
 
-# Whether the versions of a change data feed can be shown in one schema (delta C3, C10, C11).
+# The check that the versions of a change data feed can be shown in one schema (delta C3, C10, C11).
 
 
 _ENABLED = "delta.enableChangeDataFeed"

@@ -1,4 +1,4 @@
-"""Which versions a change data feed covers (delta C1, C2)."""
+"""The versions that a change data feed covers (delta C1, C2)."""
 
 from __future__ import annotations
 

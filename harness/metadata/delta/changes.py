@@ -99,7 +99,7 @@ class _Feed:
 
     @cached_property
     def _commits(self) -> tuple[Commit, ...]:
-        """Those of the range; their other actions are not kept."""
+        """The commits of the range; their other actions are not kept."""
         reader = CommitReader.of(self.source.storage, self.source.root.path, path_map=self.source.path_map)
         commits = self.history.listing.commits
         return tuple(reader.read_commit(commits[version]) for version in self.versions)
@@ -143,7 +143,7 @@ class _Feed:
     def _partitions(
         self, files: Sequence[ChangedFile], columns: tuple[Field, ...]
     ) -> tuple[tuple[Partition, ...], list[int]]:
-        """What is constant in a file (partition tuple, version, what happened to its rows), and per file an index."""
+        """Constants of files (partition tuple, version, kind of change), and per file an index into them."""
         values = [list(file.partition_values.items()) for file in files]
         paths = pa.array([file.path for file in files], pa.string())
         recorded = pa.table({"path": paths, "partition_values": pa.array(values, PARTITION_VALUES)})
@@ -258,7 +258,7 @@ class _Loader:
         return everything - changed
 
     def _row_count(self, file: ChangedFile) -> int:
-        """As the footer says: rows beyond a recorded count that is too small would all be shown as changed."""
+        """The rows that the footer counts. Rows beyond a recorded count that is too small would all seem changed."""
         if file.physical not in self.rows:
             self.rows[file.physical] = footer_rows(file.path, file.physical, self.source.storage)
         return self.rows[file.physical]

@@ -97,7 +97,7 @@ def batches(
 
 
 def held(actions: pa.StructArray) -> pa.StructArray:
-    """Those that are not null."""
+    """The rows that are not null."""
     return actions.filter(pc.is_valid(actions)) if actions.null_count else actions
 
 
@@ -194,13 +194,13 @@ def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
     return with_children(values, children, target)
 
 
-# That each row of a checkpoint in Parquet holds one action (delta L17).
+# The check that each row of a checkpoint in Parquet holds one action (delta L17).
 #
 # Rows are counted one by one and not in sum: else a row of two actions would hide one that lost its own.
 
 
 class ActionRows:
-    """How many actions each row of one file holds, as its columns are read."""
+    """The number of actions in each row of one file, counted as its columns are read."""
 
     def __init__(self, rows: int) -> None:
         self._held = np.zeros(rows, dtype=np.uint8)
@@ -234,13 +234,13 @@ def _valid(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return to_numpy(pc.is_valid(values))
 
 
-def _unreadable(reason: str, file: str) -> CorruptFileError:
-    return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule="delta L17")
+def _unreadable(reason: object, file: str, *, rule: str = "delta L17") -> CorruptFileError:
+    return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
 Statistics: TypeAlias = Literal["none", "any", "all", "later"]
-"""Which statistics of files are read: none; JSON, and structs where JSON is missing; both wherever they are; or only
-those that are not in Parquet, where the others are found by the column `stats_row`."""
+"""The statistics of files to read: none; JSON, and structs where JSON is missing; both wherever they are; or only those
+that are not in Parquet, where the column `stats_row` leads to the others."""
 
 _ONCE = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
 
@@ -287,9 +287,7 @@ def read_file(data: bytes, file: str, locator: Locator, statistics: Statistics, 
             rows.check(parquet, file, others=others, batch_rows=BATCH_ROWS)
             return FileActions(few, adds, removes, count, "add" in names)
     except (pa.ArrowException, OSError, *DAMAGE) as error:
-        raise CorruptFileError(
-            f"Cannot read the checkpoint: {error}", cause="LogCorrupt", file=file, rule="delta L19"
-        ) from error
+        raise _unreadable(error, file, rule="delta L19") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,12 +371,7 @@ def _plain(row: Body) -> Body:
 def _require_paths(schema: pa.Schema, file: str) -> None:
     for name in ("add", "remove"):
         if name in schema.names and "path" not in children(schema, name):
-            raise CorruptFileError(
-                f"Cannot read the checkpoint: its column {name} has no path",
-                cause="LogCorrupt",
-                file=file,
-                rule="delta L17",
-            )
+            raise _unreadable(f"its column {name} has no path", file)
 
 
 def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
@@ -389,16 +382,11 @@ def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
         type_ = parquet.schema_arrow.field(name).type.field("deletionVector").type
         missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
         if missing and _holds_anything(parquet, f"{name}.deletionVector"):
-            raise CorruptFileError(
-                f"Cannot read the checkpoint: deletionVector of its column {name} has no {missing[0]}",
-                cause="LogCorrupt",
-                file=file,
-                rule="delta D1",
-            )
+            raise _unreadable(f"deletionVector of its column {name} has no {missing[0]}", file, rule="delta D1")
 
 
 def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
-    """Whether a leaf of the struct's field `column` has a value."""
+    """True if a leaf of the struct's field `column` has a value."""
     return any(_leaf_values(batch) for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]))
 
 
@@ -419,5 +407,5 @@ def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
 
 @functools.cache
 def _nulls(type_: pa.DataType) -> pa.Array:
-    """For a batch without values in the column: all of them share it."""
+    """Nulls for a batch without values in the column: all such batches share them."""
     return pa.nulls(BATCH_ROWS, type_)

@@ -136,7 +136,7 @@ _ROW = pa.field("row", pa.int64())
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of some rows of a checkpoint. rows: ascending."""
+    """Known statistics of some rows of a checkpoint. rows: ascending."""
 
     rows: Rows
     table: pa.Table
@@ -148,7 +148,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class KeptStatistics:
-    """What was read of the statistics of one version of a checkpoint. checkpoint: which one."""
+    """The statistics that were read of one version of a checkpoint."""
 
     cache: Cache
     checkpoint: Key
@@ -224,7 +224,7 @@ class CheckpointStatistics:
     kept: KeptStatistics | None = None
 
     def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Iterator[tuple[Rows, pa.Table]]:
-        """As `CheckpointPart.tables`, of rows of all parts."""
+        """The statistics of rows of all parts, as `CheckpointPart.tables` gives them."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         firsts = [part.first for part in self.parts]

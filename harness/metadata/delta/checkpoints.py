@@ -31,7 +31,7 @@ from harness.storage.stores import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointContent:
-    """What a checkpoint says.
+    """The actions of a checkpoint.
 
     adds: tables of schema `ADDS`, some perhaps with `stats_parsed`; keys are unique over all of them.
     actions: how many there are, tombstones too; None in a V2 checkpoint, whose writers count them differently.
@@ -50,7 +50,7 @@ class CheckpointContent:
 
     @property
     def files(self) -> int:
-        """How many live files there are."""
+        """The number of live files."""
         return sum(table.num_rows for table in self.adds)
 
     @property
@@ -73,7 +73,7 @@ class UnreadableCheckpoint:
 def read_checkpoint(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, *, statistics: Statistics = "any"
 ) -> CheckpointContent | UnreadableCheckpoint:
-    """What `checkpoint` says, or why it cannot be read: damaged, incomplete, gone, or with such sidecars.
+    """The actions of `checkpoint`, or why it cannot be read: damaged, incomplete, gone, or with such sidecars.
 
     Raises:
         InvalidTableError: it can be read and contradicts itself. Rules: delta L14, L18.

@@ -1,4 +1,4 @@
-"""Which version was the latest at a time (delta L33 to L37).
+"""The latest version at a time (delta L33 to L37).
 
 A commit's time is its file's modification time, unless the table keeps in-commit timestamps: then it is what the
 commit itself says. `commitInfo.timestamp` is never used. Copying a table changes modification times, and with them
@@ -39,7 +39,7 @@ _INTERVAL = re.compile(rf"\s*(?:interval\b)?(?:{_TERM})+\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CommitTime:
-    """When a version was committed, in milliseconds since 1970-01-01 UTC."""
+    """The time at which a version was committed, in milliseconds since 1970-01-01 UTC."""
 
     version: int
     time_ms: int
@@ -58,7 +58,7 @@ class InCommitTimestamps:
 
 
 def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None = None) -> InCommitTimestamps | None:
-    """What the configuration of a table's latest version says of in-commit timestamps; None if it has none (delta L35).
+    """The in-commit timestamps that a table's latest configuration enables; None if it does not (delta L35).
 
     Raises:
         InvalidTableError: a property has no legal value, or one of the two enablement properties is missing.
@@ -258,7 +258,7 @@ def check_retention(time: CommitTime, listing: LogListing, configuration: Mappin
 
 
 def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) -> int:
-    """How long a table keeps deleted files, in milliseconds; a week if it does not say.
+    """The time for which a table keeps deleted files, in milliseconds; a week if it does not say.
 
     Raises:
         InvalidTableError: not an interval of weeks, days, hours, minutes, seconds, milliseconds and microseconds.

@@ -40,7 +40,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "base_row_id": ("baseRowId",),
     "default_row_commit_version": ("defaultRowCommitVersion",),
 }
-"""Where a column of `ADDS` or `REMOVES` is in the action; the others are made of these."""
+"""The path of a column of `ADDS` or `REMOVES` in the action; the other columns are made of these."""
 
 REMOVED = pa.schema([REMOVES.field(name) for name in ("path", "key")] + [*DELETION_VECTOR])
 """The columns of `REMOVES` that tell which logical file ends."""
@@ -69,7 +69,7 @@ class Locator:
         return pa.array([self.path_map.physical(path) for path in paths], pa.string())
 
     def physical(self, keys: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-        """Where the bytes are of the files with these keys: for local files a plain decoded path."""
+        """The physical paths of the files with these keys: for local files plain decoded paths."""
         pieces = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
         if not self.path_map.prefixes:
             pieces = [canonical_of(piece, self.root) for piece in pieces]
@@ -105,7 +105,7 @@ class CommitReader:
             return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
 
     def read_info(self, file: LogFile) -> CommitInfo | None:
-        """What `file` says of its commit; None: nothing. Its file actions are read, and not made into tables.
+        """The commitInfo of `file`; None: it has none. Its file actions are read, and not made into tables.
 
         Raises:
             CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
@@ -188,7 +188,7 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
 
 
 def ids_of(files: pa.Table) -> pa.Array:
-    """What identifies each row of `ADDS` or `REMOVES` in replay, see `harness.metadata.delta.paths.file_ids`."""
+    """The identity of each row of `ADDS` or `REMOVES` in replay, see `harness.metadata.delta.paths.file_ids`."""
     columns = ("key", "dv_storage_type", "dv_path_or_inline", "dv_offset")
     return file_ids(*(_flat(files.column(name)) for name in columns))
 

@@ -1,4 +1,4 @@
-"""What lies in `_delta_log`: files by kind and version, told apart by their names alone (delta L1 to L5, L11, L12).
+"""The files in `_delta_log` by kind and version, told apart by their names alone (delta L1 to L5, L11, L12).
 
 A listing is taken once per table version and never changed: all later work uses it, so files that others write or
 clean up meanwhile cannot mix two states (delta L44, L46).
@@ -61,7 +61,7 @@ class LogFile:
 
 
 class CheckpointKind(enum.IntEnum):
-    """How a checkpoint is named, in ascending preference at equal versions (delta L11). It says nothing of V1 or V2."""
+    """The naming of a checkpoint, ascending in preference at one version (delta L11). It says nothing of V1 or V2."""
 
     CLASSIC = 0
     MULTI_PART = 1
@@ -96,7 +96,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What `_last_checkpoint` says: that there was a checkpoint of `version`.
+    """The word of `_last_checkpoint` that there was a checkpoint of `version`.
 
     files: live files in it; None: not recorded. actions: all actions in it, tombstones too; None: not recorded.
     """
@@ -278,11 +278,7 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
         if not sound:
             return None
         return Hint(int(version.text), _count(document.get("numOfAddFiles")), _count(document.get("size")))
-    except (
-        ValueError,
-        RecursionError,
-        LimitError,
-    ):  # as are a lone surrogate, and 5,000 digits
+    except (ValueError, RecursionError, LimitError):  # as are a lone surrogate, and 5,000 digits
         return None
 
 

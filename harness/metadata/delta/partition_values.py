@@ -303,7 +303,7 @@ def _numbered(codes: _Codes) -> _Codes:
 
 
 def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
-    """Of each number below `count`, the first place."""
+    """The first place of each number below `count`."""
     firsts = np.zeros(count, dtype=np.int64)
     firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return firsts
@@ -311,7 +311,7 @@ def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
 
 @dataclass(slots=True)
 class _Encoded:
-    """What the files have for one column. codes: per file the number of its text, chunk by chunk. texts: by number,
+    """The files' values of one column. codes: per file the number of its text, chunk by chunk. texts: by number,
     with the first file that has it; null is a text, too."""
 
     codes: list[_Codes] = field(default_factory=list)

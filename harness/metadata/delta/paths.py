@@ -55,12 +55,12 @@ class TableRoot:
 
     @property
     def is_local(self) -> bool:
-        """Whether the table is on the local file system."""
+        """True if the table is on the local file system."""
         return is_local(self.path)
 
     @property
     def prefix(self) -> str:
-        """What relative paths are put behind."""
+        """The prefix of relative paths."""
         return self.path if self.path.endswith("/") else self.path + "/"
 
     @property
@@ -146,7 +146,7 @@ def _shortened(canonical: pa.Array, root: TableRoot) -> pa.Array:
 
 
 def _all_plain(paths: pa.Array) -> bool:
-    """Whether none is intricate, as bytes that are looked at together tell; False: some may be."""
+    """True if no path is intricate, as all bytes looked at together tell; false: some may be."""
     if not len(paths):
         return True
     data, offsets = text_bytes(paths)
@@ -164,7 +164,7 @@ def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:
-    """What identifies logical files in replay: canonical path and deletion vector (delta R1).
+    """Identities of logical files in replay: canonical path and deletion vector (delta R1).
 
     The arrays are columns `key`, `dv_storage_type`, `dv_path_or_inline` and `dv_offset` of one table. Files without a
     deletion vector are identified by their key alone.

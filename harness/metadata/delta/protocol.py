@@ -1,4 +1,4 @@
-"""Whether harness may read a table at all, and which parts of its metadata are in force (delta section 3, R12).
+"""Checks that harness may read a table, and the parts of its metadata that are in force (delta section 3, R12).
 
 A table names what its readers must know. Harness either does all of it or refuses the table by the names of what it
 does not do, before it looks at a single file. What only writers must know never stops a read.
@@ -71,7 +71,7 @@ def check_redirect(configuration: Mapping[str, str], *, table: str | None = None
 
 
 def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[str, ...]:
-    """What a reader of a table that is moving should know, one sentence each; `check_redirect` lets it be read.
+    """Warnings about a table that is moving, one sentence each; `check_redirect` lets it be read.
 
     A redirection of writers alone leaves the table to readers that do not follow it, which may then see an old version.
     """
@@ -98,7 +98,7 @@ def _document(text: str) -> Mapping[str, Any]:
 
 
 def _is_at(table: str | None, document: Mapping[str, Any]) -> bool:
-    """Whether the redirection leads to the table at this location."""
+    """True if the redirection leads to the table at this location."""
     place = _destination(document)
     return table is not None and place is not None and TableRoot.of(table).path == TableRoot.of(place).path
 
@@ -109,7 +109,7 @@ def _place(document: Mapping[str, Any]) -> str:
 
 
 def _destination(document: Mapping[str, Any]) -> str | None:
-    """Where the data is, as far as the property says; `spec` is a text with JSON, or an object."""
+    """The place of the data, as far as the property says; `spec` is a text with JSON, or an object."""
     spec = document.get("spec")
     inner = _document(spec) if isinstance(spec, str) else spec if isinstance(spec, dict) else {}
     place = inner.get("destPath")
@@ -160,7 +160,7 @@ _NEWEST_READER_VERSION = 3
 
 
 class MappingMode(enum.Enum):
-    """How the columns of a data file are found: by display name, by physical name, or by field id (delta T10)."""
+    """The way in which columns of a data file are found: display name, physical name, or field id (delta T10)."""
 
     NONE = "none"
     NAME = "name"
@@ -188,7 +188,7 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
 
 
 def is_catalog_managed(protocol: Protocol) -> bool:
-    """Whether the table's catalog alone knows which commits are of the table (frontier F4)."""
+    """True if the table's catalog alone knows which commits are of the table (frontier F4)."""
     return CATALOG_MANAGED in features(protocol)
 
 
@@ -237,7 +237,7 @@ def features(protocol: Protocol) -> frozenset[str]:
 
 
 def has_writer_feature(protocol: Protocol, name: str) -> bool:
-    """Whether the list of writer features has `name`, in any letter case (delta P7)."""
+    """True if the list of writer features has `name`, in any letter case (delta P7)."""
     return name.lower() in _lowered(protocol.writer_features or ())
 
 
@@ -262,7 +262,7 @@ def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
 
 
 def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
-    """Whether the table property `key` (exact spelling) is true; false where it is not set (delta R12).
+    """The boolean table property `key` (exact spelling); false where it is not set (delta R12).
 
     Raises:
         InvalidTableError: it is set to something else than true or false, in any letter case.
@@ -282,7 +282,7 @@ def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
 
 
 def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
-    """What a reader of the log alone should know about such a table, one sentence each (delta P6)."""
+    """Warnings for a reader of the log alone, one sentence each (delta P6)."""
     if not has_writer_feature(protocol, "coordinatedCommits-preview"):
         return ()
     return (

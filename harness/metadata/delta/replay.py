@@ -318,7 +318,7 @@ class _Pending:
 
 
 def _newest(ids: pa.Array, ranks: Ranks) -> Ranks:
-    """Of each distinct id, the index with the greatest rank."""
+    """The index with the greatest rank, for each distinct id."""
     codes: Ranks = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
     order = np.lexsort((ranks, codes)).astype(np.int64)
     last = np.ones(len(order), dtype=np.bool_)
@@ -374,7 +374,7 @@ def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
 
 
 def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
-    """What the checksum file of the version says otherwise (delta L28)."""
+    """Contradictions between the state and the checksum file of its version (delta L28)."""
     if segment.checksum is None:
         return ()
     try:

@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from harness.metadata.delta.deletion_vectors import DeletedFile
 
 
-# What a scan of a Delta table reads from: where the table is, and one version of it.
+# The source of a scan: a table's place, and one version of the table.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaSource:
-    """Where a table is and how to read it.
+    """A table's place, and the options of its read.
 
     location: as the user gave it, for messages.
     """
@@ -73,7 +73,7 @@ class DeltaSource:
 
     @property
     def path_map(self) -> PathMap:
-        """From recorded paths to where the files are."""
+        """The map from recorded paths to physical ones."""
         return self.options.path_map
 
 
@@ -142,7 +142,7 @@ def planned_files(
 
 
 def skipped_files(statistics: FilesStatistics, locator: Locator, verdicts: Verdicts) -> SkippedFiles:
-    """Those files that the verdicts leave out."""
+    """The files that the verdicts skip."""
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> pa.Table:
@@ -265,7 +265,7 @@ class _Scan:
         }
 
     def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
-        """What the filter says of each file.
+        """The verdict of the filter on each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
         because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.

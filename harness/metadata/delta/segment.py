@@ -1,4 +1,4 @@
-"""Which files of the log make a version: one checkpoint or none, and every commit after it (delta L8 to L29).
+"""The files of the log that make a version: one checkpoint or none, and every commit after it (delta L8 to L29).
 
 Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
 `LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
@@ -62,7 +62,7 @@ class LogSegment:
 
     @property
     def steps(self) -> tuple[LogFile | Compaction, ...]:
-        """What to replay on top of the base, ascending: compactions, and the commits that none of them covers."""
+        """The steps of the replay after the base, ascending: compactions, and commits that no compaction covers."""
         kept: list[LogFile | Compaction] = []
         covered = -1
         waiting = list(reversed(self.compactions))
@@ -82,7 +82,7 @@ class LogSegment:
 
     @property
     def hint(self) -> Hint | None:
-        """What `_last_checkpoint` says of the base; None if it is about another checkpoint, or not there."""
+        """The `_last_checkpoint` about the base; None if it is about another checkpoint, or not there."""
         hint = self.listing.hint
         return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
 
@@ -119,10 +119,7 @@ class LogSegment:
         names = ", ".join(compaction.file.name for compaction in dropped)
         note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
         return replace(
-            self,
-            listing=listing,
-            compactions=_pick(listing, first, self.version),
-            warnings=(*self.warnings, note),
+            self, listing=listing, compactions=_pick(listing, first, self.version), warnings=(*self.warnings, note)
         )
 
 
@@ -210,7 +207,7 @@ def show_ranges(ranges: tuple[range, ...]) -> str:
 def with_listing(
     storage: Storage, root: str, use: Callable[[LogListing], T], *, listed: tuple[Entry, ...] | None = None
 ) -> T:
-    """What `use` makes of the table's log; it is listed again, once, if `use` finds that files are missing.
+    """The result of `use` on the table's log, which is listed again, once, if `use` finds that files are missing.
 
     A listing taken while others write can show a commit without the one before (delta L44), and a file can be cleaned
     up between its listing and its reading (delta L45). `use` must do all its reading of the log before it returns.
@@ -326,7 +323,7 @@ def _pick(listing: LogListing, first: int, last: int) -> tuple[Compaction, ...]:
 def _alternatives(
     listing: LogListing, target: int, others: list[Checkpoint], *, or_none: bool, allow_checkpoint_only: bool
 ) -> tuple[Checkpoint | None, ...]:
-    """Those bases from which a whole chain of commits leads to `target`."""
+    """The bases from which a whole chain of commits leads to `target`."""
     chain = next((run.start for run in _runs(listing) if target in run), target + 1)
     bases: list[Checkpoint | None] = [
         c for c in others if c.version >= chain - 1 and (allow_checkpoint_only or c.version in listing.commits)
@@ -337,7 +334,7 @@ def _alternatives(
 def _hint_warnings(
     hint: Hint | None, listing: LogListing, target: int, checkpoint: Checkpoint | None, *, newest: bool
 ) -> tuple[str, ...]:
-    """What a hint that the listing contradicts may mean. A hint that merely lags is normal (delta L8, L9)."""
+    """Warnings of a hint that the listing contradicts. A hint that merely lags is normal (delta L8, L9)."""
     if hint is None:
         return ()
     if hint.version > listing.latest:

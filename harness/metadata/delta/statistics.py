@@ -134,7 +134,7 @@ class FileStats:
             return None
 
     def of(self, place: int) -> Callable[[Field], ColumnStats | None]:
-        """What is known of each field in one file, as `harness.metadata.filters.predicate.may_match` takes it."""
+        """The statistics of each field in one file, as `harness.metadata.filters.predicate.may_match` takes them."""
 
         def stats(field: Field) -> ColumnStats | None:
             column = self.columns.get(field.id)
@@ -171,7 +171,7 @@ class FileStats:
 
 
 def array_type(type_: Type) -> pa.DataType | None:
-    """Of an array that holds internal values of a type as bounds; None: they stay Python objects."""
+    """The Arrow type that holds bounds of a type as internal values; None: they stay Python objects."""
     match type_:
         case IntegerType() | DateType() | TimestampType():
             return pa.int64()
@@ -309,7 +309,7 @@ def _leaves(field: Field, above: tuple[str, ...]) -> Iterable[Leaf]:
 
 
 def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
-    """What the JSON texts say. Damaged texts are as good as none."""
+    """The statistics in JSON texts. Damaged texts are as good as none."""
     size = files.num_rows
     texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
     if isinstance(texts, pa.ChunkedArray):  # no rows
@@ -379,7 +379,7 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
 
 
 def _has_long_decimals(lines: pa.Array) -> bool:
-    """Whether a number may have a scale for which pyarrow 26 looks beyond its table.
+    """True if a number may have a scale for which pyarrow 26 looks beyond its table.
 
     1e-77 is 0 to it, and 1e-999999999 ends the process.
     """
@@ -387,7 +387,7 @@ def _has_long_decimals(lines: pa.Array) -> bool:
 
 
 def _json_schema(wanted: Sequence[Leaf]) -> pa.Schema:
-    """What pyarrow shall look for: other fields are passed over without a look at their values."""
+    """The schema for pyarrow's parser. Other fields are passed over without a look at their values."""
     bounds = [(leaf.path, _json_type(leaf.field.type)) for leaf in wanted if has_bounds(leaf.field.type)]
     counts = [(leaf.path, pa.int64()) for leaf in wanted]
     fields = [pa.field(_ROWS, pa.int64())]
@@ -463,7 +463,7 @@ def _count(stats: Any, path: tuple[str, ...]) -> int | None:
 
 
 def _read_structs(column: pa.ChunkedArray, wanted: Sequence[Leaf]) -> _Raw:
-    """What the structs say; they may lag behind the schema, or have other types (delta F10)."""
+    """The statistics in structs, which may lag behind the schema or have other types (delta F10)."""
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     known = pc.is_valid(array).to_pylist()
 

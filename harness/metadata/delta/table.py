@@ -91,7 +91,7 @@ class DeltaTable:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the log but harmless to a reader, one sentence each."""
+        """Oddities of the log that are harmless to a reader, one sentence each."""
         state = self.latest.state
         return (
             *self.log.notes,
@@ -146,7 +146,7 @@ class DeltaTable:
         return {}
 
     def describe(self) -> dict[str, Any]:
-        """What the log says of the latest version, as plain values: for `harness info`."""
+        """The latest version as plain values, for `harness info`."""
         state, columns = self.latest.state, self.latest.columns
         files, metadata, protocol = state.files, state.metadata, state.protocol
         return {

@@ -129,7 +129,7 @@ class MappedIds:
 
     @staticmethod
     def of(schema: Any) -> MappedIds:
-        """For the schema with this JSON."""
+        """The mapping for the schema with this JSON."""
         return MappedIds(itertools.count(max(_annotated_ids(schema), default=0) + 1))
 
     def identify(self, annotations: Mapping[str, Any], path: str) -> tuple[int, str | None]:
@@ -163,12 +163,12 @@ Ids: TypeAlias = PositionalIds | MappedIds
 
 
 def ids_for(mode: MappingMode, schema: Any) -> Ids:
-    """Where the ids of the schema with this JSON come from."""
+    """The source of the ids of the schema with this JSON."""
     return PositionalIds() if mode is MappingMode.NONE else MappedIds.of(schema)
 
 
 def lookup_of(mode: MappingMode) -> ColumnLookup:
-    """How the columns of data files are found in this mode (delta T10)."""
+    """The way in which columns of data files are found in this mode (delta T10)."""
     return ColumnLookup.DELTA_ID if mode is MappingMode.ID else ColumnLookup.DELTA_NAME
 
 
@@ -248,7 +248,7 @@ class DeltaSchema:
 
     @property
     def lookup(self) -> ColumnLookup:
-        """How columns are found in the table's data files (delta T10)."""
+        """The way in which columns are found in the table's data files (delta T10)."""
         return lookup_of(self.mode)
 
 

@@ -14,7 +14,7 @@ from harness.storage.decoded import Cache
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
 
-# How far planning may skip what a read need not open.
+# The level of skipping.
 
 
 class Prune(enum.Enum):
@@ -42,11 +42,12 @@ def parse_prune(text: str) -> Prune:
         raise RequestError(f"Invalid option prune={text!r}: expected one of {expected}", options=("prune",)) from None
 
 
-# What a catalog says of a Delta table that it manages (frontier F4.4), from whichever client it came.
+# A catalog's answer about the commits of a Delta table that it manages (frontier F4.4), from any client. It stands
+# here, as the oracle takes it too, which imports neither format.
 #
 #     answer = catalog_answer(9, ["00000000000000000008.7d17ac10-5cc3-401b-bd1a-9c82dd2ea032.json", (9, b"…")])
 #
-# Nothing here asks a catalog: who has a client of one gives its answer, and the reader holds the log against it.
+# Nobody asks a catalog here. The reader holds the log against the answer.
 
 
 Ratified: TypeAlias = "str | tuple[int, str | bytes]"

@@ -1,4 +1,4 @@
-"""What a Delta table's log says: its versions, as DESCRIBE HISTORY shows them, and the files and partitions of one."""
+"""Metadata tables of a Delta log: versions as in DESCRIBE HISTORY, and the files and partitions of one version."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _number(value: Any) -> int | None:
 
 
 def _pairs(value: Any) -> list[tuple[str, str | None]] | None:
-    """What is no text, which other writers than Spark record, is shown as JSON."""
+    """The pairs of a mapping. Values that are no text, which other writers than Spark record, are shown as JSON."""
     if not isinstance(value, Mapping):
         return None
     return [(key, item if item is None or isinstance(item, str) else json_text(item)) for key, item in value.items()]

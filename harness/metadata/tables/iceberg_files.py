@@ -1,4 +1,4 @@
-"""What the manifests of an Iceberg snapshot list: data files and delete files, their entries, and their partitions.
+"""Metadata tables of an Iceberg snapshot's manifests: data and delete files, entries, and partitions.
 
 Data files stay columns from the manifests' bytes on; delete files, of which there are few, and entries, which show what
 was deleted too, are decoded one by one.
@@ -200,11 +200,7 @@ class SnapshotFiles:
     def entries_schema(self) -> pa.Schema:
         """The columns of `entries`."""
         return pa.schema(
-            [
-                *_NUMBERS,
-                pa.field("data_file", pa.struct(list(self.plain_schema()))),
-                metrics_field(self.schema),
-            ]
+            [*_NUMBERS, pa.field("data_file", pa.struct(list(self.plain_schema()))), metrics_field(self.schema)]
         )
 
     def partitions_schema(self) -> pa.Schema:
@@ -253,10 +249,7 @@ class SnapshotFiles:
             missing = [pa.nulls(len(numbers), schema.field(name).type) for name in ("data_file", METRICS)]
             return pa.Table.from_arrays([*numbers.columns, *missing], schema=schema)
         files = pa.concat_tables(
-            [
-                self._of_columns(found, [plain], frozenset({METRICS})),
-                self._of_entries([entry.file for entry in others]),
-            ]
+            [self._of_columns(found, [plain], frozenset({METRICS})), self._of_entries([entry.file for entry in others])]
         )
         metrics = self._with_metrics(files, columns).column(METRICS)
         struct = files.combine_chunks().to_struct_array()
@@ -294,7 +287,7 @@ class SnapshotFiles:
         return pa.Table.from_arrays([*arrays, *map(from_numpy, sums), *updates], schema=schema)
 
     def _last_updated(self, numbers: Sequence[int], snapshots: Sequence[int], size: int) -> list[pa.Array]:
-        """When, and by which snapshot, each partition got the newest of its live files; null: that one has expired."""
+        """The time and snapshot of the newest live file of each partition; null: the snapshot has expired."""
         known = self.source.metadata.snapshots
         newest: dict[int, tuple[int, int]] = {}
         for number, snapshot in set(zip(numbers, snapshots, strict=True)):

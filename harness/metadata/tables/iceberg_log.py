@@ -1,4 +1,4 @@
-"""What an Iceberg table's metadata file and manifest lists say: snapshots, their history, refs and manifests."""
+"""Metadata tables of an Iceberg table's metadata file and manifest lists: snapshots, history, refs and manifests."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def snapshots(metadata: TableMetadata) -> pa.Table:
 
 
 def history(metadata: TableMetadata) -> pa.Table:
-    """Which snapshot was the current one, from when on."""
+    """The current snapshots of the past, and from when on each was current."""
     ancestors = _ancestors(metadata)
     return table_of(
         HISTORY,

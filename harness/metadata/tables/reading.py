@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 
 
-# Which metadata tables there are.
+# The names of metadata tables.
 
 
 NAMES = {
@@ -31,11 +31,11 @@ NAMES = {
     ),
     "delta": ("versions", "history", "files", "partitions"),
 }
-"""By format. Those with `all_` are of all snapshots of the table. Delta's `history` is another name of `versions`."""
+"""Metadata tables by format. `all_` means all snapshots. Delta's `history` is another name of `versions`."""
 
 
 def is_metadata_table(table_format: str, name: str) -> bool:
-    """Whether tables of that format have such a metadata table, whatever the case of the letters."""
+    """True if tables of that format have such a metadata table, whatever the case of the letters."""
     return name.casefold() in NAMES[table_format]
 
 
@@ -129,7 +129,7 @@ def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable
 
 
 def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
-    """What manifests list: those of the snapshot, or with `all_` those of all snapshots, each once."""
+    """The table of the manifests of the snapshot, or with `all_` of all snapshots, each once."""
     from harness.metadata.iceberg.delete_scope import read_schema_first
     from harness.metadata.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata.tables import iceberg_log as log

@@ -1,5 +1,5 @@
 """Connections: SQL in which every table of a catalog is there by its name.
 
-`tables` says what a name stands for, `connection` runs statements and hands out rows, `attaching` makes views on a
-DuckDB connection of the user's, for tools that need one.
+Read `connection` first: it runs statements, hands out rows, and attaches views to a DuckDB connection of the user's.
+`statements` makes DuckDB's statement of the user's, `tables` finds the tables behind names, `texts` splits a text.
 """

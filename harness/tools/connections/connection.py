@@ -64,7 +64,7 @@ class Rows:
         return self._connection
 
     def as_a_whole(self) -> duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection:
-        """What has `to_arrow_table` and the like; afterwards no rows are left.
+        """The source of `to_arrow_table` and the like; afterwards no rows are left.
 
         Raises:
             RequestError: rows were taken one by one. DuckDB 1.5 would leave out those that it holds ready.
@@ -176,7 +176,7 @@ class Connection:
         return self
 
     def plans(self, query: str) -> list[tuple[str, ScanPlan]]:
-        """What a query would read: for each place where it names a table of the catalog, the table and the plan.
+        """The plans of a query: for each place where it names a table of the catalog, the table and the plan.
 
         Nothing runs, neither the query nor statements before it. Raises as `sql`.
         """
@@ -459,5 +459,5 @@ def view_plans(
 def attached(
     connection: duckdb.DuckDBPyConnection, source: Source, tables: Iterable[str] | None, options: dict[str, Any]
 ) -> Attached:
-    """As `attach`, for a caller with several connections to one instance: what each of the others needs."""
+    """Attaches as `attach`, and gives the statements that each further connection to the instance needs."""
     return duckdb_engine().attach(view_plans(source, tables, options), connection)

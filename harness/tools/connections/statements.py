@@ -47,7 +47,7 @@ _SHOW = re.compile(
 )
 _SHOW_TABLE = re.compile(rf"{_SPACE}SHOW\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
 _SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES")
-"""What SHOW lists, and does not describe."""
+"""Words behind SHOW that list, and do not describe."""
 
 
 def as_described(text: str) -> str:
@@ -57,7 +57,7 @@ def as_described(text: str) -> str:
 
 
 def used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tuple[str, Tables] | None:
-    """What DuckDB runs of a USE statement, and the tables with the namespace that it chooses; None: it is none.
+    """A USE statement for DuckDB, and the tables with the namespace that it chooses; None: the statement is another.
 
     Raises:
         TableNotFoundError: neither the catalog nor DuckDB has such a namespace; the message has the nearest names.
@@ -75,7 +75,7 @@ def used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tu
 
 
 def shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> str | None:
-    """What DuckDB runs in place of SHOW TABLES, SCHEMAS or DATABASES, which lists the catalog's too; None: it is none.
+    """The query in place of SHOW TABLES, SCHEMAS or DATABASES, which lists the catalog's too; None: another statement.
 
     Raises:
         As `used`.
@@ -144,7 +144,7 @@ def _listing(own: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> 
 
 
 def _namespaces_is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether DuckDB itself has a database or a schema of that name."""
+    """True if DuckDB itself has a database or a schema of that name."""
     rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
     folded = tuple(part.lower() for part in name)
     return any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
@@ -204,7 +204,7 @@ class Prepared:
     chosen: Tables | None = None
 
     def runnable(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> str:
-        """What DuckDB runs.
+        """The statement for DuckDB.
 
         Raises:
             As `harness.sql`.
@@ -312,7 +312,7 @@ def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessEr
 
 
 def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
-    """What DuckDB calls the statement; of one that it takes apart, the last part."""
+    """DuckDB's type of the statement, or of the last of its parts."""
     try:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
@@ -323,7 +323,7 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _kind_by_words(text: str) -> str:
-    """For statements with names of four parts, such as a.b.c.orders, which DuckDB 1.5 cannot parse."""
+    """The kind of a statement with names of four parts, such as a.b.c.orders, which DuckDB 1.5 cannot parse."""
     parsed = parse_statement(text)
     try:
         refuse_writes(parsed)
@@ -414,7 +414,7 @@ def _at_moment(alias: str, tables: Tables, connection: duckdb.DuckDBPyConnection
 
 
 def _is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the DuckDB connection itself has a table or view of that name."""
+    """True if the DuckDB connection itself has a table or view of that name."""
     rows = connection.execute(
         """
         SELECT lower(database_name), lower(schema_name), schema_name IN ('main', current_schema())

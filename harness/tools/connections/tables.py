@@ -1,4 +1,4 @@
-"""What names in a connection's SQL stand for: tables given by name, and those of a catalog."""
+"""Tables behind the names in a connection's SQL: those given by name, and those of a catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.tools.connections.texts import in_sql, is_location
 Given: TypeAlias = Table | Snapshot | str
 """A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
 Source: TypeAlias = Catalog | Mapping[str, Given] | str | None
-"""Where a connection finds tables: a catalog or its name, tables by name, or all catalogs that are configured."""
+"""A connection's source of tables: a catalog or its name, tables by name, or all configured catalogs."""
 
 
 _CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
@@ -184,7 +184,7 @@ class Tables:
         return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
 
     def _whole(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
-        """What the name may be in the catalog."""
+        """The possible names in the catalog."""
         assert self.catalog is not None
         if len(name) == 1 and not is_namespace:
             return [(*self.within, *name)]

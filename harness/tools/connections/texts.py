@@ -39,7 +39,7 @@ def statements(text: str) -> list[str]:
 
 
 def finished(text: str) -> bool:
-    """Whether the text ends behind a statement's semicolon, so that nothing more of it is to come."""
+    """True if the text ends behind a statement's semicolon, so that nothing more of it is to come."""
     *_, last = ((None, True), *_parts(text))
     return last[1]
 
@@ -71,7 +71,7 @@ _FILE = re.compile(
 
 
 def is_location(name: str) -> bool:
-    """Whether a table's name in a query is where one of Iceberg or Delta lies: a directory of it, or a metadata file.
+    """True if a table's name in a query is the directory of an Iceberg or Delta table, or a metadata file.
 
     A URI is, unless it ends as files do that DuckDB reads; what is there is seen when it is opened.
     """
@@ -112,7 +112,7 @@ def in_sql(name: Name) -> str:
 
 @cache
 def _words() -> frozenset[str]:
-    """Those of SQL that are no names without quotes, as this DuckDB says."""
+    """The words that DuckDB takes for names only in quotes."""
     with cursor() as own:
         rows = own.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
         return frozenset(word for (word,) in rows.fetchall())

@@ -19,10 +19,10 @@ from harness.storage.records import dataclass
 _CONTINUATION = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
 _TIMESTAMP, _UNION, _FIRST_VIEW = 10, 14, 22
-"""Of the types' numbers. Those from the first view on, run ends too, have rows that share bytes."""
+"""Numbers of types. The rows of types from the first view on, run ends too, share bytes."""
 _MOST_FIELDS, _MOST_LEVELS = 1 << 16, 64
 MOST_ARRAYS = 1 << 20
-"""In all batches, the parts of nested columns counted too: each takes some hundred bytes."""
+"""The limit of arrays in all batches, parts of nested columns counted too: each takes some hundred bytes."""
 
 
 class StreamError(ValueError):
@@ -53,7 +53,7 @@ class _Table:
             yield _Table(self.data, place + _unpacked("<I", self.data, place))
 
     def length(self, field: int) -> int:
-        """How long a text or a vector of bytes is."""
+        """The length of a text or a vector of bytes."""
         return self._vector(field, 1)[0]
 
     def pairs(self, field: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -192,7 +192,7 @@ class _Schema:
 
 
 def decoded_bytes(table: pa.Table) -> int:
-    """How many bytes the values of dictionaries take, if each row has its own."""
+    """The bytes of dictionaries' values, if each row has its own."""
     if not any(_has_dictionary(field.type) for field in table.schema):
         return 0
     return sum(_decoded(chunk) for column in table.columns for chunk in column.chunks)

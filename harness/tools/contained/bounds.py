@@ -1,4 +1,4 @@
-"""How much a worker may use, each number with its reason; and what may be waived where a system cannot hold it."""
+"""The resources that a worker may use, and the limits that may be waived where a system cannot hold them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness.storage.paths import is_local, local_path, may_be_name, shown
 from harness.storage.roots import metadata_root
 
 Unenforced: TypeAlias = dict[str, str]
-"""By name of a limit, why it cannot be enforced here."""
+"""Reasons why limits cannot be enforced here, by the limit's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What the process may use that reads a table which is not trusted.
+    """The resources of a process that reads an untrusted table.
 
     memory_bytes: of address space, beyond what the process has once its libraries are loaded. DuckDB gets half of it.
     cpu_seconds: of processor time, of all its threads together.
@@ -53,7 +53,7 @@ def names() -> tuple[str, ...]:
 
 
 SPARE_THREADS = 64
-"""How many more threads the system allows, so that a look at the worker finds and tells that it is beyond."""
+"""Threads that the system allows beyond the bound, so that the watch finds a worker that is beyond."""
 
 WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
 """Limits that the system must hold. The others are held by the process that waits for the worker."""

@@ -27,14 +27,14 @@ from harness.tools.contained.bounds import SPARE_THREADS, Bounds
 
 EVERY_S = 0.05
 LIBRARY_BYTES = 512 << 20
-"""Of memory that the libraries take beside the bound."""
+"""Memory that the libraries take beside the bound."""
 _MOST_FILES, _MOST_LEVELS = 10_000, 20
-"""In the scratch directory. A sort of DuckDB has a few hundred files, in one level."""
+"""Most files in the scratch directory. A sort of DuckDB has a few hundred, in one level."""
 _ENDLESS = 1 << 62
 _SELDOM = 10
-"""How many looks have one that takes longer."""
+"""The number of looks for each look that takes longer."""
 _UNIT = 512
-"""Of a file's `st_blocks`, in bytes."""
+"""The unit of a file's `st_blocks`, in bytes."""
 
 
 class Watch:
@@ -96,7 +96,7 @@ class Watch:
         return sum(found.values())
 
     def _maps_scratch(self) -> bool:
-        """Whether files of the scratch directory are mapped, which none of its libraries does: it would hide them."""
+        """True if files of the scratch directory are mapped, which would hide them; no library of harness does so."""
         try:
             with open(f"{self._proc}/maps", "rb") as maps:
                 return self._in_scratch in maps.read()

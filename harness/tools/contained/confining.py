@@ -38,7 +38,7 @@ _SYSTEM = (
     *("/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"),
     *("/sys/fs/cgroup", "/sys/devices/system"),
 )
-"""What libraries read of the system: each other, time zones, how large the machine is."""
+"""Paths that libraries read of the system: each other, time zones, the machine's size."""
 
 
 def restrict(*, readable: Iterable[str], writable: str) -> bool:
@@ -200,7 +200,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
 
 
 def _address_space() -> int:
-    """In bytes."""
+    """The address space of this process, in bytes."""
     with open("/proc/self/statm", encoding="ascii") as numbers:
         return int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 

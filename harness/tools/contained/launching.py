@@ -169,7 +169,7 @@ class Refusals:
         self._names: dict[str, None] = {}
 
     def names(self) -> tuple[str, ...]:
-        """In the order in which they were asked for first."""
+        """The names, in the order in which they were asked for first."""
         return tuple(self._names)
 
     @contextmanager
@@ -238,7 +238,7 @@ def _taken(process: int, descriptor: int) -> int | None:
 
 
 LIBRARIES = ("harness.queries.sql", "harness.engines.duckdb.engine")
-"""What a read of a table takes."""
+"""Modules that a read of a table imports."""
 CRASHED, KILLED = "Crashed", "Killed"
 _WORKER = "The process that reads the untrusted table"
 _KNOWN_CODES = (0, 1, 2)
@@ -247,12 +247,12 @@ _CHUNK = 1 << 18
 _TAIL = 300
 _LINE_BYTES = 16
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX", "TZ")
-"""Of the environment. All else, such as the tokens of a CI job, stays here."""
+"""Variables that the worker gets. All others, such as the tokens of a CI job, stay here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a worker gave back, all of it from a process that may have been taken over.
+    """The result of a worker, all of it from a process that may have been taken over.
 
     code: 0, 1 or 2. output: its result. said: what it wrote to standard error, as text that is not yet `visible`.
     refused: the names of system calls that it asked for, and was refused, where the system tells.
@@ -274,7 +274,7 @@ def run(
     libraries: Sequence[str] = (),
     calls: Sequence[str] = (),
 ) -> Finished:
-    """What work gives back that is done in a worker.
+    """The result of work that is done in a worker.
 
     Args:
         work: `module:function`, as `harness.tools.contained.worker.Work` says.

@@ -20,11 +20,11 @@ from harness.tools.contained.bounds import Bounds, check_waived, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused, run
 
 _SAID = b"harness.warnings"
-"""Of the rows' metadata: sentences as JSON."""
+"""The key of the warnings in the rows' metadata: sentences as JSON."""
 _TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
-"""Of a message, and of what it names; in characters."""
+"""Most characters of a message, and of a name in it."""
 _DOCUMENT_BYTES = 1 << 20
-"""Of an error or of warnings, as JSON, which has up to six bytes for a character."""
+"""Most bytes of an error or of warnings as JSON, which has up to six bytes for a character."""
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 

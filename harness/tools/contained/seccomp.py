@@ -85,7 +85,7 @@ execveat userfaultfd membarrier mlock2 copy_file_range preadv2 pwritev2 pkey_mpr
 io_pgetevents rseq kexec_file_load
 """
 _SINCE_5_1 = 424
-"""From here on, numbers are the same on every machine."""
+"""The first number that is the same on every machine."""
 _NEWER = """
 pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount fsopen fsconfig fsmount
 fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 process_madvise epoll_pwait2 mount_setattr
@@ -105,7 +105,7 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
     machine: _numbered(text) | _numbered(_NEWER, _SINCE_5_1)
     for machine, text in (("x86_64", _X86_64), ("aarch64", _AARCH64))
 }
-"""By machine and name."""
+"""Numbers of system calls by machine and name."""
 
 ALLOWED = frozenset(
     """
@@ -142,7 +142,7 @@ _X32 = 0x40000000  # the first number of x86_64's second set of calls
 _OWN = -1
 """Stands for the id of the process."""
 _THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
-"""Of clone: memory, files, handlers and the process are shared; what else the C library asks of a thread."""
+"""Flags of clone for a thread: memory, files, handlers and the process are shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +176,7 @@ _RULES = {
     "socketpair": (_Rule(0, (1,)), _Rule(1, (1,), mask=0xF)),
     "sendto": (_Rule(4, (0,), whole=True),),
 }
-_SEALED = {
-    "prlimit64": (_Rule(2, (0,), whole=True),),
-    "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),),
-}
+_SEALED = {"prlimit64": (_Rule(2, (0,), whole=True),), "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),)}
 """Calls that end once the limits are set: those that set them."""
 
 _Step = tuple[int, int, int, int]

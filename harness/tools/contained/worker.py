@@ -27,19 +27,19 @@ _state = {"confined": False}
 
 
 class Work(Protocol):
-    """What a worker does."""
+    """The work of a worker."""
 
     def __call__(self, request: Any, output: BinaryIO) -> int:
         """Do what `request`, a JSON value, asks, write the result to `output`, and return the exit code: 0, 1 or 2."""
 
 
 def is_confined() -> bool:
-    """Whether this process is a worker, and all limits hold in it that must."""
+    """True if this process is a worker in which all required limits hold."""
     return _state["confined"]
 
 
 def main() -> int:
-    """What the request asks, done under its limits; the exit code of the process."""
+    """Does the requested work under its limits, and gives the exit code of the process."""
     request = json.loads(sys.stdin.buffer.readline())
     bounds = Bounds(**request["bounds"])
     unenforced, listener = confining.before_imports(

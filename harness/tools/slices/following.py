@@ -133,7 +133,7 @@ def _in_order(first: str, steps: Sequence[Step]) -> list[str]:
 
 
 def _referred(snapshot: Snapshot, steps: Sequence[Step], directory: Path) -> Filter:
-    """What rows satisfy that the slices refer to."""
+    """The filter of the rows that the slices refer to."""
     parts = []
     for step in steps:
         (column,) = bind_columns((step.to_column,), snapshot.schema)
@@ -181,9 +181,7 @@ def _one_of(column: Field, values: list[Any]) -> Filter:
         return Filter(sql="false", predicate=Constant(value=False), columns=())
     written = ", ".join(sqltext.literal(value, column.type) for value in values)
     return Filter(
-        sql=f"{sqltext.name(column.name)} IN ({written})",
-        predicate=In(column, tuple(values)),
-        columns=(column,),
+        sql=f"{sqltext.name(column.name)} IN ({written})", predicate=In(column, tuple(values)), columns=(column,)
     )
 
 
@@ -264,7 +262,7 @@ def _identity(snapshot: Snapshot) -> str | None:
 
 
 def _follows(snapshot: Snapshot, base: int) -> bool:
-    """Whether `base` is in the past of a snapshot, as far as the source still knows it."""
+    """True if `base` is in the past of a snapshot, as far as the source still knows it."""
     table: Any = snapshot.source
     if isinstance(table, DeltaTable):
         return any(base in versions and snapshot.id in versions for versions in table.readable())

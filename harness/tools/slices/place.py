@@ -29,9 +29,9 @@ NOTE = "_harness_slice.json"
 """The note of where a slice came from. Names that begin so are hidden: neither format's cleaning removes them."""
 _WORK = "_harness_pull"
 ORIGINALS = f"{_WORK}/originals"
-"""Where files of the source are that are not in their place yet."""
+"""The folder of the source's files that are not in their place yet."""
 FILES = "_harness_slice_files.jsonl"
-"""Which file of the source each file of a slice is, with its size and checksum."""
+"""The journal: the source file of each file of the slice, with size and checksum."""
 _REQUEST = "request.json"
 _BEFORE = "before"
 
@@ -49,16 +49,16 @@ class Place:
 
     @property
     def staged(self) -> Path:
-        """Where the metadata is written before it counts."""
+        """The folder in which the metadata is written before it counts."""
         return self._work / self._metadata.name
 
     @property
     def journal(self) -> Path:
-        """Where it is written down which files are there."""
+        """The journal of the files that are there."""
         return self._work / FILES
 
     def file(self, relative: str) -> Path:
-        """Where a file of the slice goes.
+        """The path of a file of the slice.
 
         Raises:
             RequestError: a link leads out of the directory.
@@ -127,7 +127,7 @@ class Place:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """What the operating system says of a write becomes an error that names the file."""
+    """Turns errors of the operating system into an error that names the written file."""
     try:
         yield
     except OSError as error:
@@ -135,7 +135,7 @@ def writing(path: Path) -> Iterator[None]:
         raise StorageError(f"Cannot write the slice: {reason}", file=str(error.filename or path)) from error
 
 
-# What the files of a slice are called: as below the source's location, where that is safe, else by a digest.
+# Names of a slice's files: as below the source's location, where that is safe, else by a digest.
 #
 # Paths come from metadata that anyone may have written. A path that leaves the slice, that no file system takes, or
 # that is the metadata's own becomes a name that says nothing.
@@ -152,7 +152,7 @@ class Names:
     """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
 
     def __init__(self, locations: Iterable[str], refreshed: int = 0, *, numbered: bool = False) -> None:
-        """For a source whose files are below one of `locations`, as its metadata or storage calls them.
+        """Names for a source whose files are below one of `locations`, as its metadata or storage calls them.
 
         refreshed: how often the slice was; files that are written anew have other names each time.
         numbered: names say nothing of the source's, but in which order they were asked for.
@@ -256,7 +256,7 @@ class FetchedFile:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What was fetched, by target; and how many files were there before."""
+    """The fetched files by target, and the number of files that were there before."""
 
     files: Mapping[str, FetchedFile]
     reused: int
@@ -302,7 +302,7 @@ class _StoppedError(Exception):
 
 
 class _Work:
-    """What the threads share."""
+    """State that the threads share."""
 
     def __init__(self, storage: Storage, place: Place, max_bytes: int | None) -> None:
         self.stopped = threading.Event()
@@ -354,7 +354,7 @@ class _Work:
 
 
 def read_journal(path: Path) -> dict[str, FetchedFile]:
-    """By target, what earlier tries fetched; a line that an interruption cut tells nothing."""
+    """The files that earlier tries fetched, by target; a line that an interruption cut tells nothing."""
     if not path.is_file():
         return {}
     found = {}
@@ -387,7 +387,7 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
 
 
 def _is_there(path: Path, expected: FetchedFile) -> bool:
-    """Whether the file is as it was fetched, to the last bit."""
+    """True if the file is as it was fetched, to the last bit."""
     if not path.is_file() or path.stat().st_size != expected.size:
         return False
     with path.open("rb") as stream:

@@ -108,7 +108,7 @@ class Pseudonyms:
                 )
 
     def _image(self, before: str, count: int, index: int) -> int:
-        """What the permutation of `count` things that follows `before` makes of one of them."""
+        """The image of one of `count` things under the permutation that follows `before`."""
         return self._permutation(before, count)[index]
 
     def _drawn(self, before: str, count: int) -> Sequence[int]:
@@ -252,13 +252,13 @@ def _kind_of(character: str) -> Sequence[int]:
 
 _ID = b"PARQUET:field_id"
 OLD_INT96 = b"org.apache.spark.legacyINT96"
-"""In the footer of a file whose INT96 are in the old calendar."""
+"""The key in the footer of a file whose INT96 are in the old calendar."""
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", OLD_INT96)
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """What becomes of the values of a slice that is anonymised."""
+    """The pseudonyms of an anonymised slice's values."""
 
     pseudonyms: Pseudonyms
 
@@ -334,7 +334,7 @@ def check_calendar(metadata: Any, *, file: str) -> None:
 
 
 def _reads_alike(own: Type, stored: Type | None) -> bool:
-    """Whether a pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
+    """True if the pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
     match own, stored:
         case (DecimalType(scale=scale), DecimalType(scale=other)):
             return scale == other
@@ -349,7 +349,7 @@ def _reads_alike(own: Type, stored: Type | None) -> bool:
 
 
 def _stored_type(type_: pa.DataType) -> Type | None:
-    """How values of an Arrow type are read; None: as nothing that has pseudonyms."""
+    """The type as which values of an Arrow type are read; None: no type that has pseudonyms."""
     kind = pa.types
     if kind.is_boolean(type_):
         return BooleanType()

@@ -45,13 +45,13 @@ class Slice(Protocol):
 
     @property
     def identity(self) -> str | None:
-        """What tells the source from another table at its place."""
+        """The identity of the source among tables at its place."""
 
     def files(self) -> tuple[SourceFile, ...]:
-        """What is copied."""
+        """The files to copy."""
 
     def plans(self) -> Iterable[ScanPlan]:
-        """How the filter reads each of its snapshots, oldest first."""
+        """The filtered plans of its snapshots, oldest first."""
 
     def with_rows(self, rows: KeptRows) -> Slice:
         """The slice that has these rows of its files and no others."""
@@ -65,7 +65,7 @@ class Slice(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulled:
-    """What a pull did, or, if it was a trial, would do.
+    """The result of a pull, or, if it was a trial, what it would be.
 
     directory: of the slice, as it was given. format: `iceberg` or `delta`. snapshots: ids or versions, oldest first.
     files, bytes: what the slice takes of the source. reused: files that were there from a pull that was interrupted.
@@ -227,7 +227,7 @@ def _anonymous(origin: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _note(origin: Mapping[str, Any], told: Pulled, notes: list[str]) -> dict[str, Any]:
-    """Where the slice came from, for people and for a refresh."""
+    """The origin of the slice, for people and for a refresh."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return {
         "harness": sys.modules["harness"].__version__,  # the package itself imports what is above this layer

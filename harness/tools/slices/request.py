@@ -1,4 +1,4 @@
-"""What a slice is asked to hold."""
+"""A request for a slice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from harness.tools.slices.pseudonyms import Mask, Pseudonyms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRequest:
-    """What a slice is asked to hold.
+    """A request for a slice.
 
     where: a boolean SQL expression, or a filter for the snapshot's schema; None: all rows.
     last: so many of the newest snapshots, up to the one that is read.
@@ -76,17 +76,17 @@ class SliceRequest:
 
     @property
     def cuts_rows(self) -> bool:
-        """Whether data files may lose rows."""
+        """True if data files may lose rows."""
         return self.exact or self.compact or self.sample_rows is not None
 
     @property
     def rewrites_vectors(self) -> bool:
-        """Whether deletion vectors are written anew."""
+        """True if deletion vectors are written anew."""
         return self.cuts_rows or self.anonymise is not None
 
     @property
     def rewrites(self) -> bool:
-        """Whether data files may change."""
+        """True if data files may change."""
         return self.rewrites_vectors or self.columns is not None
 
     def bound_columns(self, schema: Schema) -> tuple[Field, ...] | None:
@@ -96,7 +96,7 @@ class SliceRequest:
         return None if self.anonymise is None else schema.fields
 
     def mask(self) -> Mask | None:
-        """What becomes of values; None: they stay."""
+        """The pseudonyms of values; None: values stay."""
         return None if self.anonymise is None else Mask(Pseudonyms(self.anonymise))
 
     def as_dict(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _check_number(value: object, name: str, least: int) -> None:
         raise RequestError(f"Invalid {name}={value!r}: expected a number from {least} on", options=(name,))
 
 
-# Which rows of the source's files a slice keeps, by their positions, as DuckDB finds them.
+# The rows of the source's files that a slice keeps, by their positions, as DuckDB finds them.
 #
 # A deleted row that the filter lets through stays in its file, and its delete with it: deletes are never applied but
 # where that was asked for. A sample takes deleted rows along in the measure of the others, so that it has deletes too.
@@ -129,11 +129,11 @@ def _check_number(value: object, name: str, least: int) -> None:
 Positions: TypeAlias = npt.NDArray[np.int64]
 """Positions of rows in a file, from 0, ascending."""
 KeptRows: TypeAlias = Mapping[str, Positions]
-"""By physical path the rows that are kept; a file without any is absent."""
+"""The kept rows by physical path; a file without any is absent."""
 
 
 def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows:
-    """What the slice keeps of the files of these reads.
+    """The rows that the slice keeps of the files of these reads.
 
     Raises:
         UnsupportedError: two snapshots keep other rows of one file.
@@ -175,12 +175,7 @@ def without_deletes(plan: ScanPlan) -> ScanPlan:
         index = files.schema.get_field_index(name)
         files = files.set_column(index, files.schema.field(index), from_numpy(values))
     return replace(
-        plan,
-        files=files,
-        equality_deletes=(),
-        delete_sets=((),),
-        position_deletes=(),
-        load_positions=_no_positions,
+        plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=_no_positions
     )
 
 

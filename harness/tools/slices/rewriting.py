@@ -56,7 +56,7 @@ class RowIds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What becomes of a file.
+    """The rows and columns of one file that stay.
 
     rows: positions that stay, ascending; None: all.
     places: of the top-level columns that stay, ascending; None: all.
@@ -113,12 +113,7 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
 
 
 def _chosen(
-    table: pa.Table,
-    kept: npt.NDArray[np.int64] | None,
-    start: int,
-    schema: pa.Schema,
-    places: Sequence[int],
-    cut: Cut,
+    table: pa.Table, kept: npt.NDArray[np.int64] | None, start: int, schema: pa.Schema, places: Sequence[int], cut: Cut
 ) -> pa.Table:
     columns = [table.column(place) for place in places]
     if cut.row_ids is not None:
@@ -134,7 +129,7 @@ def _chosen(
 
 
 def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: Cut, name: str) -> pa.Schema:
-    """Of the new file: as the old one's, in which INT96, which nobody writes any more, says what it means."""
+    """The schema of the new file: the old file's, with the meaning of INT96, which nobody writes any more."""
     int96 = {
         column.path.split(".", 1)[0] if "." in column.path else column.path
         for column in map(file.schema.column, range(len(file.schema.names)))
@@ -198,7 +193,7 @@ def _check_unchanged(old: pq.ParquetFile, target: Path, places: Sequence[int], n
 
 
 def _blocks(schema: pq.ParquetSchema) -> list[str]:
-    """What the schema says of each top-level column, as text."""
+    """The schema of each top-level column, as text."""
     blocks: list[str] = []
     for line in str(schema).splitlines()[2:]:
         if line.startswith("  ") and not line.startswith(("   ", "  }")):
@@ -209,7 +204,7 @@ def _blocks(schema: pq.ParquetSchema) -> list[str]:
 
 
 Statistics: TypeAlias = Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
-"""From values of columns, named as the table names them, to what metadata says of a file that holds them."""
+"""Makes a file's statistics of its columns' values, which are named as in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +222,7 @@ class Settled:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def moved(self, positions: BitMap64) -> BitMap64:
-        """Where rows at these positions of the source's file are now; those that are gone are left out."""
+        """The present positions of rows at these positions of the source's file, without the rows that are gone."""
         if self.rows is None:
             return positions
         here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
@@ -282,7 +277,7 @@ class Rewriter:
         )
 
     def _cut(self, row: Mapping[str, Any], footer: Footer, rows: Positions | None) -> tuple[Cut, tuple[Field, ...]]:
-        """What becomes of the file, and the columns of the slice that it has."""
+        """The cut of the file, and the columns of the slice that it has."""
         plan = self.plan
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
         if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
@@ -323,7 +318,7 @@ class Rewriter:
         return RowIds(name=name, field_id=id_, place=place, first=row["first_row_id"])
 
     def _said(self, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]) -> Mapping[str, Any]:
-        """What the format's metadata says of the new file, by what a reader finds in it."""
+        """The statistics of the new file in the format's metadata, by what a reader finds in it."""
         if not stored:
             return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())
         files = self.plan.files.slice(ordinal, 1)
@@ -346,13 +341,13 @@ class Rewriter:
 
 
 def read_footer(original: Path, recorded: str, table: str) -> Footer:
-    """What a file says of itself. original: a copy of it. recorded, table: for messages."""
+    """The footer of a file. original: a copy of the file. recorded, table: for messages."""
     files = DuckDBFiles(cursor(), Storage())
     return read_footers(files, [FileName(recorded, str(original))], table=table)[str(original)]
 
 
 def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
-    """Where a file has a column that is none of the table's; None: it has not."""
+    """The path of a column that the table does not have; None: the file has no such column."""
     if column is None:
         return None
     name, id_ = column

@@ -1,1 +1,1 @@
-"""Slices of Delta tables: which actions they hold, and their log written anew."""
+"""Slices of Delta tables: `pulling` writes the log anew from the `contents`, by the `actions` of both."""

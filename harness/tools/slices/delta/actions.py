@@ -33,7 +33,7 @@ def protocol_json(protocol: Protocol) -> Json:
 
 
 def is_managed(protocol: Protocol) -> bool:
-    """Whether the protocol names a catalog's feature, which `protocol_json` leaves out."""
+    """True if the protocol names a catalog's feature, which `protocol_json` leaves out."""
     return bool(_CATALOG & {*(protocol.reader_features or ()), *(protocol.writer_features or ())})
 
 
@@ -129,7 +129,7 @@ def _plain(struct: Mapping[str, Any]) -> Json:
     return found
 
 
-# What the log says of a data file that was written anew: statistics under the names that the file has.
+# Statistics of a data file that was written anew, under the names that the file has.
 
 
 _BOUNDS_LENGTH = 32  # characters, as Delta's own writers cut bounds
@@ -156,7 +156,7 @@ def _inner(field: Field, value: Any) -> Any:
 
 
 def vector_target(file: str) -> str:
-    """What a file of vectors, by its physical path, is called in the slice; always the same for one file."""
+    """The name in the slice of a file of vectors, by its physical path; always the same for one file."""
     return f"deletion_vector_{_id(file)}.bin"
 
 

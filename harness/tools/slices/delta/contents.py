@@ -1,4 +1,4 @@
-"""What a slice of a Delta table holds: versions, and of their files those that the filter needs."""
+"""The contents of a slice of a Delta table: versions, and of their files those that the filter needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a slice holds of a table.
+    """The contents of a slice.
 
     table: the source.
     root: the oldest version, with all that the log says of its files.
@@ -87,7 +87,7 @@ class Contents:
 
 
 def contents_of(table: DeltaTable, selection: Selection, where: str | Filter | None, last: int) -> Contents:
-    """What the slice of a version and the `last` - 1 before it holds.
+    """The contents of a slice of a version and the `last` - 1 before it.
 
     Raises:
         UnsupportedError: a version between was redirected, or the versions have a gap.

@@ -32,7 +32,7 @@ from harness.tools.slices.pseudonyms import Pseudonyms
 from harness.tools.slices.request import KeptRows, SliceRequest
 from harness.tools.slices.rewriting import Rewriter, Settled, ordinals
 
-# What the log of an anonymised slice says: partitions of the new values, and no text that people or writers left.
+# The log of an anonymised slice: partitions of the new values, and no text that people or writers left.
 
 
 _FIELD = frozenset((*("name", "type", "nullable", "metadata"),))
@@ -57,7 +57,7 @@ _PROPERTIES = frozenset(
         *("delta.tuneFileSizesForRewrites",),
     )
 )
-"""What is kept of properties: those whose values are modes and sizes, or names of columns."""
+"""Properties that are kept: their values are modes and sizes, or names of columns."""
 _DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
 _INFO = frozenset({"timestamp", "inCommitTimestamp", "isBlindAppend"})
 _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREATE TABLE", "STREAMING UPDATE"})
@@ -128,7 +128,7 @@ class Masking:
 
 
 def commit_info(info: Mapping[str, Any]) -> Json:
-    """When a commit was, and what it did; not who did it, where and by which condition."""
+    """The time and operation of a commit, without its user, place and condition."""
     kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
     operation = info.get("operation")
     return {**kept, "operation": operation} if operation in _OPERATIONS else kept
@@ -196,15 +196,15 @@ class DeltaSlice:
 
     @property
     def identity(self) -> str | None:
-        """What tells the source from another table at its place."""
+        """The identity of the source among tables at its place."""
         return self.contents.root.metadata.id
 
     def plans(self) -> Iterable[ScanPlan]:
-        """How the filter reads each of its versions, oldest first."""
+        """The filtered plans of its versions, oldest first."""
         return self.contents.plans.values()
 
     def files(self) -> tuple[SourceFile, ...]:
-        """What is copied: data files, files of deletion vectors, files of changes."""
+        """The files to copy: data files, files of deletion vectors, files of changes."""
         found: dict[str, SourceFile] = {}
         for row in self.contents.adds():
             path = row["physical"]
@@ -327,7 +327,7 @@ class _Writer:
     vectors: Vectors | None
 
     def actions(self, commit: Commit) -> Iterator[Json]:
-        """Those of a commit after the root's."""
+        """The actions of a commit after the root's."""
         contents, names = self.slice.contents, self.slice.names
         if commit.info is not None:
             yield {"commitInfo": dict(commit.info.values)}
@@ -383,6 +383,6 @@ def _named(column: str | None) -> tuple[str, None] | None:
 
 
 def _set_time(path: Path, time_ms: int | None) -> None:
-    """Of a commit it is its time, where the log has no better one; of a data file, what the log says it is."""
+    """Sets a file's time: of a commit the commit's own, of a data file the time in the log."""
     if time_ms is not None and 0 <= time_ms < 1 << 53:
         set_time(path, time_ms)

@@ -1,1 +1,1 @@
-"""Slices of Iceberg tables: which entries they hold, and their manifests and metadata written anew."""
+"""Slices of Iceberg tables: `pulling` writes delete files anew from the `contents`, and `manifests` the metadata."""

@@ -1,4 +1,4 @@
-"""What a slice of an Iceberg table holds: snapshots, and of their manifests the entries that the filter needs."""
+"""The contents of a slice of an Iceberg table: snapshots, and of their manifests the entries that the filter needs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.limits import contained
 
 FileKey: TypeAlias = tuple[str, int | None]
-"""What tells entries apart: the recorded path and, of a deletion vector, where it is in its file."""
+"""The identity of entries: the recorded path and, of a deletion vector, its place in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a slice holds of a table.
+    """The contents of a slice.
 
     source: the table, with the specs that only its manifests know.
     selection: what is read of it; the slice's current snapshot and schema.
@@ -60,12 +60,12 @@ class Contents:
 
 
 def key_of(entry: ManifestEntry) -> FileKey:
-    """What tells the entry's file from others."""
+    """The identity of the entry's file."""
     return entry.file.path, entry.file.content_offset
 
 
 def contents_of(table: IcebergTable, selection: Selection, where: str | Filter | None, last: int) -> Contents:
-    """What the slice of a snapshot and the `last` - 1 before it holds.
+    """The contents of a slice of a snapshot and the `last` - 1 before it.
 
     Raises:
         As planning a read of each of them does.
@@ -107,7 +107,7 @@ def _newest(table: IcebergTable, selection: Selection, last: int) -> tuple[Snaps
 def _entries(
     source: ScanSource, selection: Selection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
 ) -> dict[str, tuple[ManifestEntry, ...]]:
-    """Of each manifest that has one, the entries of files that are kept; all that the metadata says of them."""
+    """The entries of kept files, by manifest, with all that the metadata says of them."""
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
     found = {}

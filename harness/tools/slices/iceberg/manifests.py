@@ -130,7 +130,7 @@ class ManifestWriter:
         }
 
     def _record(self, manifest: ManifestFile, written: Mapping[str, Any]) -> dict[str, Any]:
-        """What the list says of a manifest: as it is now, and of the commit that added it."""
+        """The list's record of a manifest: as it is now, and of the commit that added it."""
         return {
             **written,
             "sequence_number": manifest.sequence_number,
@@ -186,7 +186,7 @@ def _writable(type_: Type, values: Iterable[Any]) -> Type:
 # The metadata document of a slice: the source's, as it is, but for what is not in the slice.
 
 
-# Where a writer would put new files, or a class that it would ask: none of the slice's.
+# Properties with places for new files, or classes that a writer would ask: none of the slice's.
 _LOCATING = (
     *("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"),
     *("write.location-provider.impl", "write.object-storage.enabled"),
@@ -261,7 +261,7 @@ def slice_document(
 
 
 def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """What the source's metadata has and the slice's has not, a sentence each."""
+    """Metadata of the source that the slice lacks, a sentence each."""
     told = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
         gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))

@@ -1,4 +1,4 @@
-"""What an anonymised slice says of itself: partitions, defaults and texts of the metadata that hold values of rows."""
+"""Metadata of an anonymised slice: partitions, defaults and texts that hold values of rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _PROPERTIES = frozenset(
         *("history.expire.min-snapshots-to-keep",),
     )
 )
-"""What is kept of properties: those whose values are modes and sizes, or names of columns."""
+"""Properties that are kept: their values are modes and sizes, or names of columns."""
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 

@@ -41,7 +41,7 @@ from harness.tools.slices.rewriting import Rewriter, Settled, ordinals
 
 
 Moved = Callable[[str, BitMap64], BitMap64]
-"""From the recorded path of a data file and positions in it to where these rows are in the slice's file."""
+"""Maps the recorded path of a data file and positions in it to the rows' positions in the slice's file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,15 +192,15 @@ class IcebergSlice:
 
     @property
     def identity(self) -> str | None:
-        """What tells the source from another table at its place."""
+        """The identity of the source among tables at its place."""
         return self.table.metadata.uuid
 
     def plans(self) -> Iterable[ScanPlan]:
-        """How the filter reads each of its snapshots, oldest first."""
+        """The filtered plans of its snapshots, oldest first."""
         return self.contents.plans.values()
 
     def files(self) -> tuple[SourceFile, ...]:
-        """What is copied: data files, and delete files that name no data file."""
+        """The files to copy: data files, and delete files that name no data file."""
         found: dict[str, SourceFile] = {}
         for entry in self.contents.files(Content.DATA, *self._copied_deletes()):
             path = entry.file.path
@@ -244,12 +244,7 @@ class IcebergSlice:
 
         if not self.request.compact:
             written |= DeleteWriter(
-                contents=self.contents,
-                targets=targets,
-                moved=moved,
-                place=place,
-                names=self.names,
-                recorded=location,
+                contents=self.contents, targets=targets, moved=moved, place=place, names=self.names, recorded=location
             ).write()
         return self._write_metadata(place, written, masking)
 
@@ -338,7 +333,7 @@ class IcebergSlice:
         return f"{ORIGINALS}/{name}" if self._is_written(content) else name
 
     def _is_written(self, content: Content) -> bool:
-        """Whether files of that kind are the source's own no more."""
+        """True if the slice writes files of that kind anew."""
         return self.request.anonymise is not None or (self.request.rewrites and content is Content.DATA)
 
 
@@ -352,7 +347,7 @@ def _statistics(values: pa.Table, fields: tuple[Field, ...]) -> dict[str, Any]:
 
 
 def _described(settled: Settled) -> dict[str, Any]:
-    """What the entry of a data file says where it differs from the source's."""
+    """The values of a data file's entry that differ from the source's."""
     if settled.count is None:
         return {}
     own = {"file_size_in_bytes": settled.size, "record_count": settled.count}
