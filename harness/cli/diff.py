@@ -15,7 +15,7 @@ from harness.cli.diff_request import ENGINES, Request, Side, pair, pair_of_engin
 from harness.cli.name_lists import names
 from harness.cli.relaxing import Relaxing
 from harness.differ.result import ComparisonResult
-from harness.differ.sources import Source
+from harness.differ.sources import RowSource
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -113,7 +113,7 @@ def diff(
         raise typer.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
     if sql is not None and not (columns is None and where is None):
         raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
-    sources = [None if text is None else Source.parse(text) for text in (location, other)]
+    sources = [None if text is None else RowSource.parse(text) for text in (location, other)]
     is_foreign = any(source is not None for source in sources)
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
@@ -147,7 +147,7 @@ def diff(
     if many.resume is not None:
         raise typer.BadParameter("--resume is for two namespaces or warehouse directories")
     with terminal.progress("reading metadata"):
-        left: Table | Source = sources[0] or opening.open(location, trust, reading)
+        left: Table | RowSource = sources[0] or opening.open(location, trust, reading)
         right = left if other is None else sources[1] or opening.open(other, trust, reading)
         sides = (_at(left, moments[0]), _at(right, moments[1]))
     with terminal.progress("comparing"):
@@ -165,13 +165,13 @@ def diff(
         raise typer.Exit(DIFFERENT)
 
 
-def _at(side: Table | Source, moment: options.Selector) -> Side:
+def _at(side: Table | RowSource, moment: options.Selector) -> Side:
     """The side at a moment.
 
     Raises:
         typer.BadParameter: it is no table, and so has no moments.
     """
-    if not isinstance(side, Source):
+    if not isinstance(side, RowSource):
         return moment.select(side)
     if moment != options.Selector():
         raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")

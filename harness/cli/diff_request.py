@@ -11,12 +11,12 @@ import harness
 from harness.cli import options
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import ComparisonResult
-from harness.differ.sources import Source
+from harness.differ.sources import RowSource
 from harness.engines.registry import find_engine
 from harness.snapshot import Snapshot, called
 
 ENGINES = "duckdb,spark"
-Side: TypeAlias = Snapshot | Source
+Side: TypeAlias = Snapshot | RowSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,13 @@ class Request:
             UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
         """
         asked = zip(queries, (left, right), strict=True)
-        sides = [s.asking(text) if isinstance(s, Source) else harness.Query(text, {"t": s}) for text, s in asked]
+        sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]
         names = [f"query on {_name(side)}" for side in (left, right)]
         return harness.compare(*sides, engines=self.engines, names=names, **self._how())
 
 
 def _name(side: Side) -> str:
-    return side.name if isinstance(side, Source) else called(side.source.location, side.name)
+    return side.name if isinstance(side, RowSource) else called(side.source.location, side.name)
 
 
 def pair_of_engines(text: str) -> tuple[str, str]:

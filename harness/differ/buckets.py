@@ -35,7 +35,7 @@ Hash: TypeAlias = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Tally:
+class HashTally:
     """The differing rows so far.
 
     most: how many of each kind to remember. only_left, only_right, changed: how many rows differ, each counted as often

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import Groups, Hash, Tally, passes, passes_of_one, total
+from harness.differ.buckets import Groups, Hash, HashTally, passes, passes_of_one, total
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.exact import Difference, Rules
 from harness.differ.forms import INCOMPARABLE, form
@@ -47,7 +47,7 @@ def failing(number: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
     """The differences of rows, and how many rows each side has.
 
     shown: the rows that the difference was made from. by_group: the groups with most differing rows, of `groups`.
@@ -60,7 +60,7 @@ class Found:
     groups: int = 0
 
 
-def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Found:
+def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
     """The difference of sides of any size.
 
     Raises:
@@ -75,7 +75,7 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
             buckets.append(side.buckets(hashing))
     if hashing.keys:
         _refuse_all_repeated(sides, hashing, buckets)
-    tally = Tally(rules.max_rows)
+    tally = HashTally(rules.max_rows)
     schemas = (sides[0].schema, sides[1].schema)
     groups = Groups(rules.group_by, schemas) if rules.group_by else None
     review = Review(hashing, schemas, rules.relaxations.tolerances, _no_rows, groups)
@@ -102,7 +102,7 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         places = (_places(fetched[0], hashing), _places(fetched[1], hashing))
         by_column = review.columns(fetched[0], fetched[1], places)
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
-    return Found(
+    return FoundRows(
         (total(buckets[0]), total(buckets[1])),
         difference,
         shown,
@@ -192,14 +192,16 @@ def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
     return list(zip(first, second, strict=True))
 
 
-def _check_same(difference: Difference, tally: Tally) -> None:
+def _check_same(difference: Difference, tally: HashTally) -> None:
     """Rows whose hashes differ must differ, or the hashes or the values are wrong; both would be a fault of harness."""
     found = difference.only_left, difference.only_right, difference.changed
     hashed = len(tally.left), len(tally.right), len(tally.both)
     assert found == hashed, f"rows differ by hash but not by value: {hashed} by hash, {found} by value"
 
 
-def _counted(difference: Difference, tally: Tally, shown: tuple[pa.Table, pa.Table], hashing: Hashing) -> Difference:
+def _counted(
+    difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
+) -> Difference:
     """The difference of a row of each hash, as that of all rows of these hashes."""
     counts = []
     examples = (difference.left_examples, difference.right_examples)

@@ -33,7 +33,7 @@ from harness.metadata.model.arrow_values import elements_of, is_list, offsets_of
 
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
 """Tells whether -0.0 differs from 0.0."""
-Row: TypeAlias = tuple[Hashable, ...]
+CanonicalRow: TypeAlias = tuple[Hashable, ...]
 
 NAN_TOKEN = "NaN"
 NEGATIVE_ZERO = "-0.0"
@@ -43,7 +43,9 @@ _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MS_PER_DAY = 86_400_000
 
 
-def canonical_rows(table: pa.Table, columns: Sequence[str], *, signed_zeros: SignedZeros = "distinct") -> list[Row]:
+def canonical_rows(
+    table: pa.Table, columns: Sequence[str], *, signed_zeros: SignedZeros = "distinct"
+) -> list[CanonicalRow]:
     """The rows of a table, in its order, as tuples of canonical values in the order of `columns`.
 
     Raises UnsupportedError: a column holds a type that has no canonical form, such as a union.

@@ -25,7 +25,7 @@ _MOST_DIGITS = 37
 _NANOS_PER_SECOND = 1_000_000_000
 
 
-class Kind(Enum):
+class LineKind(Enum):
     """How values are subtracted."""
 
     NUMBER = "number"
@@ -41,7 +41,7 @@ class Line:
     left, right: their types. scale: of numbers, digits after the point.
     """
 
-    kind: Kind
+    kind: LineKind
     left: pa.DataType
     right: pa.DataType
     scale: int = 0
@@ -52,13 +52,13 @@ class Line:
         a, b = normal_type(left), normal_type(right)
         kind = pa.types
         if kind.is_floating(a) and kind.is_floating(b):
-            return Line(Kind.FLOAT, a, b)
+            return Line(LineKind.FLOAT, a, b)
         if all(kind.is_integer(type_) or kind.is_decimal(type_) for type_ in (a, b)):
             wholes, scales = zip(digits_of(a), digits_of(b), strict=True)
             wide = max(wholes) + max(scales) > _MOST_DIGITS
-            return Line(Kind.WIDE if wide else Kind.NUMBER, a, b, max(scales))
+            return Line(LineKind.WIDE if wide else LineKind.NUMBER, a, b, max(scales))
         if is_ticks(a) and is_ticks(b):
-            return Line(Kind.TICKS, a, b)
+            return Line(LineKind.TICKS, a, b)
         return None
 
     def distance(self, left: str, right: str) -> str:
@@ -72,7 +72,7 @@ class Line:
         a, b = self._values(left, right)
         amount = tolerance.amount
         match tolerance.measure:
-            case Measure.ABSOLUTE if self.kind is Kind.NUMBER:
+            case Measure.ABSOLUTE if self.kind is LineKind.NUMBER:
                 close = f"abs({a} - {b}) <= {_decimal(amount, self.scale)}"
             case Measure.ABSOLUTE:
                 close = f"abs({a} - {b}) <= {_double(amount)}"
@@ -91,10 +91,10 @@ class Line:
     def check(self, column: str, tolerance: Tolerance) -> None:
         """Refuse a tolerance that values of this line do not have. Raises RequestError: such as seconds of a number."""
         fits = {
-            Kind.NUMBER: (Measure.ABSOLUTE, Measure.RELATIVE),
-            Kind.WIDE: (Measure.ABSOLUTE, Measure.RELATIVE),
-            Kind.FLOAT: (Measure.ABSOLUTE, Measure.RELATIVE, Measure.ULPS),
-            Kind.TICKS: (Measure.SECONDS,),
+            LineKind.NUMBER: (Measure.ABSOLUTE, Measure.RELATIVE),
+            LineKind.WIDE: (Measure.ABSOLUTE, Measure.RELATIVE),
+            LineKind.FLOAT: (Measure.ABSOLUTE, Measure.RELATIVE, Measure.ULPS),
+            LineKind.TICKS: (Measure.SECONDS,),
         }[self.kind]
         if tolerance.measure not in fits:
             units = {
@@ -111,18 +111,18 @@ class Line:
 
     @property
     def _is_double(self) -> bool:
-        return self.kind in (Kind.FLOAT, Kind.WIDE)
+        return self.kind in (LineKind.FLOAT, LineKind.WIDE)
 
     def _values(self, left: str, right: str) -> tuple[str, str]:
         return self._value(left, self.left), self._value(right, self.right)
 
     def _value(self, text: str, type_: pa.DataType) -> str:
         match self.kind:
-            case Kind.NUMBER:
+            case LineKind.NUMBER:
                 return f"CAST({text} AS DECIMAL(38, {self.scale}))"
-            case Kind.FLOAT | Kind.WIDE:
+            case LineKind.FLOAT | LineKind.WIDE:
                 return f"CAST({text} AS DOUBLE)"
-            case Kind.TICKS:
+            case LineKind.TICKS:
                 count = f"({text} - DATE '1970-01-01')" if pa.types.is_date32(type_) else text
                 return f"(CAST({count} AS HUGEINT) * {nanos(type_)}::HUGEINT)"
 

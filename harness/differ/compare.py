@@ -18,18 +18,18 @@ import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
 from harness.differ.buckets import partition_columns, total
-from harness.differ.by_hashes import LABELS, Found, SideFailedError, by_hashes, cheaper_first, failing, sampled
+from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
 from harness.differ.exact import Rules
 from harness.differ.forms import form
-from harness.differ.opening import Opening, Query, opened
+from harness.differ.opening import Query, SideOpening, opened
 from harness.differ.origins import columns_of, with_origins
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import Hashing, Side
-from harness.differ.sources import Source
+from harness.differ.sources import RowSource
 from harness.errors import RequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def compare(
 class _Run:
     """One comparison."""
 
-    openings: tuple[Opening, Opening]
+    openings: tuple[SideOpening, SideOpening]
     rules: Rules
     resources: ExitStack
     allowances: Mapping[str, Tolerance] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class _Run:
         if small is None:
             found = by_hashes(sides, columns, grouped)
         else:
-            found = Found((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
+            found = FoundRows((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
             differing = found.difference
             if grouped.group_by and (differing.only_left or differing.only_right or differing.changed):
                 found = self._grouped(found, sides, columns, grouped)
@@ -192,7 +192,7 @@ class _Run:
         names = self._partitions.get(0) or self._partitions.get(1, ())
         return tuple(name for name in names if name in columns)
 
-    def _grouped(self, found: Found, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Found:
+    def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
         """The differences of rows in memory, and how many rows differ in each group."""
         first, second = (
             ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=self.resources)
@@ -255,7 +255,7 @@ class _Run:
         """The rules asked for; else all of them beside a file or another database."""
         if self.rules.relaxations.types is not None:
             return self.rules.relaxations.types
-        return ALL_TYPE_RULES if any(isinstance(each.data, Source) for each in self.openings) else frozenset()
+        return ALL_TYPE_RULES if any(isinstance(each.data, RowSource) for each in self.openings) else frozenset()
 
     def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""
@@ -270,7 +270,7 @@ class _Run:
                 return None
         return heads[0], heads[1]
 
-    def _placed(self, found: Found, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[RowDifference, ...]:
+    def _placed(self, found: FoundRows, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[RowDifference, ...]:
         """The differing rows with their origins."""
         plans = [None if side.plan is None else columns_of(side.plan) for side in sides]
         if plans == [None, None] or not found.difference.rows:
@@ -308,7 +308,7 @@ def _openings(
     spark: SparkSession | None,
     names: Sequence[str] | None,
     relaxations: Relaxations,
-) -> tuple[Opening, Opening]:
+) -> tuple[SideOpening, SideOpening]:
     chosen = None if columns is None else tuple(_strings(columns, "columns"))
     if chosen is not None and len(set(chosen)) < len(chosen):
         raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
@@ -317,7 +317,7 @@ def _openings(
             raise RequestError(f"Invalid {what} {pair!r}: expected two, for the left and the right side")
     pairs = (_with_engine(left, engines[0], spark), _with_engine(right, engines[1], spark))
     first, second = (
-        Opening(
+        SideOpening(
             data=data,
             label=LABELS[i],
             name=names[i] if names is not None else None if query is None else query.name,

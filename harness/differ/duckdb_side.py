@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from harness.differ.hashing import Value, child, row_hashes
+from harness.differ.hashing import DuckDBValue, child, row_hashes
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
 from harness.engines import sqltext
@@ -188,9 +188,9 @@ class DuckDBSide:
         outputs = {**lanes, **(further or {})}
         return _numbered(self.relation).project(", ".join(f"{text} AS {name}" for name, text in outputs.items()))
 
-    def _value(self, name: str, hashing: Hashing) -> Value:
+    def _value(self, name: str, hashing: Hashing) -> DuckDBValue:
         place = self.schema.get_field_index(name)
-        return Value(f"c{place}", self.relation.types[place], self.types.field(place).type, hashing.form_of(name))
+        return DuckDBValue(f"c{place}", self.relation.types[place], self.types.field(place).type, hashing.form_of(name))
 
     def _shown(self, columns: Sequence[str]) -> list[str]:
         places = [self.schema.get_field_index(name) for name in columns]

@@ -16,8 +16,8 @@ from decimal import Decimal, localcontext
 
 import pyarrow as pa
 
-from harness.differ.canonical import Row, SignedZeros, canonical_rows, order_key
-from harness.differ.closeness import Kind, Line, close_pairs, line_of
+from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows, order_key
+from harness.differ.closeness import Line, LineKind, close_pairs, line_of
 from harness.differ.printing import show, show_pair
 from harness.differ.relaxations import NOTHING, Relaxations, Tolerance
 from harness.differ.result import ColumnDifference, RowDifference, RowKind
@@ -32,8 +32,8 @@ def column_differences(
     left: pa.Table,
     right: pa.Table,
     columns: Sequence[str],
-    left_rows: Sequence[Row],
-    right_rows: Sequence[Row],
+    left_rows: Sequence[CanonicalRow],
+    right_rows: Sequence[CanonicalRow],
     pairs: Sequence[tuple[int, int]],
     passed: Mapping[tuple[int, int], tuple[bool, ...]],
 ) -> tuple[ColumnDifference, ...]:
@@ -94,7 +94,7 @@ def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
 
 def distance_text(line: Line, apart: Decimal | float) -> str:
     """A distance of values on a line, as reports say it."""
-    if line.kind is not Kind.TICKS:
+    if line.kind is not LineKind.TICKS:
         return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
     seconds = Decimal(apart) * _SECONDS["date" if dates else "other"]
@@ -104,7 +104,7 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
 
 
 def _distances(
-    pairs: Sequence[tuple[int, int]], number: int, left_rows: Sequence[Row], right_rows: Sequence[Row]
+    pairs: Sequence[tuple[int, int]], number: int, left_rows: Sequence[CanonicalRow], right_rows: Sequence[CanonicalRow]
 ) -> dict[tuple[int, int], Decimal | float]:
     apart = {(i, j): distance(left_rows[i][number], right_rows[j][number]) for i, j in pairs}
     return {pair: value for pair, value in apart.items() if value is not None}
@@ -164,8 +164,8 @@ def multiset_difference(
     left_places = _places(sides.left_rows, _first(lefts, shares[0]))
     right_places = _places(sides.right_rows, _first(rights, shares[1]))
     partners = sides.partners(left_places, right_places)
-    found = [_Found(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
-    found += [_Found(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
+    found = [_DifferingRow(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
+    found += [_DifferingRow(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
     alike = [(found[a].left or 0, found[b].right or 0) for a, b in partners.items() if a < b]
     return Difference(
         rows=tuple(sides.row(one, found, partners.get(number)) for number, one in enumerate(found)),
@@ -216,9 +216,9 @@ def keyed_difference(
     only_left = [key for key in left_keys if key not in shared]
     only_right = [key for key in right_keys if key not in shared]
     shares = _shares([len(changed), len(only_left), len(only_right)], max_rows)
-    found = [_Found(RowKind.CHANGED, left_keys[key], right_keys[key]) for key in _first(changed, shares[0])]
-    found += [_Found(RowKind.ONLY_LEFT, left_keys[key], None) for key in _first(only_left, shares[1])]
-    found += [_Found(RowKind.ONLY_RIGHT, None, right_keys[key]) for key in _first(only_right, shares[2])]
+    found = [_DifferingRow(RowKind.CHANGED, left_keys[key], right_keys[key]) for key in _first(changed, shares[0])]
+    found += [_DifferingRow(RowKind.ONLY_LEFT, left_keys[key], None) for key in _first(only_left, shares[1])]
+    found += [_DifferingRow(RowKind.ONLY_RIGHT, None, right_keys[key]) for key in _first(only_right, shares[2])]
     return Difference(
         rows=tuple(sides.row(one, found, None) for one in found),
         left_examples=tuple(one.left for one in found),
@@ -233,7 +233,7 @@ def keyed_difference(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _DifferingRow:
     """A differing row: where one such row is on each side, and how often it is too many."""
 
     kind: RowKind
@@ -249,8 +249,8 @@ class _Sides:
     left: pa.Table
     right: pa.Table
     columns: tuple[str, ...]
-    left_rows: list[Row]
-    right_rows: list[Row]
+    left_rows: list[CanonicalRow]
+    right_rows: list[CanonicalRow]
     passed: Mapping[tuple[int, int], tuple[bool, ...]] = field(default_factory=dict)
 
     @staticmethod
@@ -294,7 +294,7 @@ class _Sides:
                 partners[a], partners[b] = b, a
         return partners
 
-    def row(self, one: _Found, found: Sequence[_Found], partner: int | None) -> RowDifference:
+    def row(self, one: _DifferingRow, found: Sequence[_DifferingRow], partner: int | None) -> RowDifference:
         """The row, printed so that what differs from its other half, or from its partner, is seen."""
         left, right = one.left, one.right
         if partner is not None:
@@ -342,7 +342,7 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str]) -> None:
             )
 
 
-def _by_key(side: str, table: pa.Table, keys: Sequence[str], signed_zeros: SignedZeros) -> dict[Row, int]:
+def _by_key(side: str, table: pa.Table, keys: Sequence[str], signed_zeros: SignedZeros) -> dict[CanonicalRow, int]:
     """Index of the one row of each key."""
     rows = canonical_rows(table, keys, signed_zeros=signed_zeros)
     places = {row: i for i, row in enumerate(rows)}
@@ -365,14 +365,14 @@ def _shares(numbers: Sequence[int], most: int) -> list[int]:
     return shares
 
 
-def _first(rows: Collection[Row], most: int) -> list[Row]:
+def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
     """The first rows by value."""
     return heapq.nsmallest(most, rows, key=order_key)
 
 
-def _places(rows: Sequence[Row], wanted: Sequence[Row]) -> list[int]:
+def _places(rows: Sequence[CanonicalRow], wanted: Sequence[CanonicalRow]) -> list[int]:
     """The index of the first row that equals each wanted row."""
-    places: dict[Row, int] = {}
+    places: dict[CanonicalRow, int] = {}
     missing = set(wanted)
     for i, row in enumerate(rows):
         if row in missing:

@@ -71,28 +71,28 @@ class Bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class StructFields:
     """A struct, by the names of its fields, sorted."""
 
-    fields: tuple[tuple[str, Form], ...]
+    fields: tuple[tuple[str, HashForm], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list."""
 
-    element: Form
+    element: HashForm
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
     """A map, whose order means nothing."""
 
-    key: Form
-    value: Form
+    key: HashForm
+    value: HashForm
 
 
-Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | Fields | Items | Entries
+HashForm: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | StructFields | Items | Entries
 
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -101,7 +101,7 @@ INCOMPARABLE = "IncomparableType"
 """The cause of errors that are no failure of the side that has such a column."""
 
 
-def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> Form:
+def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> HashForm:
     """The form of a column with these types, which `harness.differ.schemas` found comparable.
 
     Raises UnsupportedError: values of the type can be compared in small numbers only.
@@ -147,7 +147,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return _plain(normal_type(type_.storage_type)) if isinstance(type_, pa.BaseExtensionType) else type_
 
 
-def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
+def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> HashForm:
     kind = pa.types
     if kind.is_null(a):
         return Nothing()
@@ -164,7 +164,9 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
         return Ticks(max(units), units[0] != units[1])
     if kind.is_struct(a):
         names = sorted(field.name for field in a)
-        return Fields(tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names))
+        return StructFields(
+            tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names)
+        )
     if kind.is_map(a):
         return Entries(
             form(a.key_type, b.key_type, signed_zeros=zeros), form(a.item_type, b.item_type, signed_zeros=zeros)
@@ -174,7 +176,7 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
     raise large(a)
 
 
-def _number(a: pa.DataType, b: pa.DataType) -> Form:
+def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
     if pa.types.is_integer(a) and pa.types.is_integer(b) and (pa.types.is_uint64(a) == pa.types.is_uint64(b)):
         return Whole()
     sizes = [digits_of(type_) for type_ in (a, b)]

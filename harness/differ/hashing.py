@@ -13,12 +13,12 @@ from harness.differ.forms import (
     Bytes,
     Digits,
     Entries,
-    Fields,
     Float,
-    Form,
+    HashForm,
     Items,
     Nothing,
     Number,
+    StructFields,
     Ticks,
     Whole,
     nanos,
@@ -116,7 +116,7 @@ _LOW = "18446744073709551615::HUGEINT"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class DuckDBValue:
     """A value to hash.
 
     text: its expression. stored: its DuckDB type. logical: what it stands for, where the stored type is an integer that
@@ -126,17 +126,17 @@ class Value:
     text: str
     stored: Any
     logical: pa.DataType
-    form: Form
+    form: HashForm
     depth: int = field(default=0, compare=False)
 
 
-def row_hashes(values: Sequence[Value]) -> tuple[str, str]:
+def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
     """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
     first, second = (_blocks([_hash(value, lane) for value in values], lane) for lane in LANES)
     return first, second
 
 
-def column_hash(value: Value) -> str:
+def column_hash(value: DuckDBValue) -> str:
     """The first lane of the hash of one value."""
     return _hash(value, 0)
 
@@ -154,7 +154,7 @@ def _chain(hashes: Sequence[str], lane: Lane) -> str:
     return linked
 
 
-def _hash(value: Value, lane: Lane) -> str:
+def _hash(value: DuckDBValue, lane: Lane) -> str:
     if value.stored.id == "null":
         return _NULL
     text = value.text
@@ -175,13 +175,13 @@ def _hash(value: Value, lane: Lane) -> str:
             return f"hash(CASE WHEN isnan({number}) THEN {_NAN} {zero}ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
         case Bytes():
             return _bytes(value, lane)
-        case Fields() | Items() | Entries():
+        case StructFields() | Items() | Entries():
             return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
         case other:
             assert_never(other)
 
 
-def _integer(value: Value) -> str:
+def _integer(value: DuckDBValue) -> str:
     """A count of a unit of time, in a type whose hash is that of its 64 bits."""
     return f"CAST({value.text} AS BIGINT)" if value.stored.id == "integer" else value.text
 
@@ -190,7 +190,7 @@ def _days(text: str) -> str:
     return f"({text} - DATE '1970-01-01')"
 
 
-def _number(value: Value, scale: int, digits: Digits, lane: Lane) -> str:
+def _number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) -> str:
     match digits:
         case Digits.NARROW:
             return f"hash(CAST({value.text} AS DECIMAL(18, {scale})))"
@@ -216,7 +216,7 @@ def _hugeint(text: str, lane: Lane) -> str:
     return f"hash(CASE WHEN {text} = {_LEAST} THEN {_LEAST} ELSE -{text} END)" if lane else f"hash({text})"
 
 
-def _split_ticks(value: Value, base: int, lane: Lane) -> str:
+def _split_ticks(value: DuckDBValue, base: int, lane: Lane) -> str:
     own = nanos(value.logical)
     count, per_base = _count(value, own), base // own
     rest = f"({count} % {per_base})"
@@ -230,7 +230,7 @@ def _split_ticks(value: Value, base: int, lane: Lane) -> str:
     return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {_chain(parts, lane)} END"
 
 
-def _count(value: Value, own: int) -> str:
+def _count(value: DuckDBValue, own: int) -> str:
     """The 64-bit integer that DuckDB stores; infinite times have no epoch, but the integer that Arrow shows."""
     text, stored = value.text, value.stored.id
     if stored in ("bigint", "integer"):
@@ -246,7 +246,7 @@ def _count(value: Value, own: int) -> str:
     return f"CASE WHEN isfinite({text}) THEN {finite} WHEN {past} THEN -{most} ELSE {most} END"
 
 
-def _bytes(value: Value, lane: Lane) -> str:
+def _bytes(value: DuckDBValue, lane: Lane) -> str:
     match value.stored.id:
         case "blob":
             text = value.text
@@ -263,20 +263,20 @@ def _bytes(value: Value, lane: Lane) -> str:
     return f"hash('{PREFIX}'::BLOB || {text})" if lane else f"hash({text})"
 
 
-def _nested(value: Value, lane: Lane) -> str:
+def _nested(value: DuckDBValue, lane: Lane) -> str:
     text, item = value.text, f"x{value.depth}"
     match value.form:
-        case Fields():
+        case StructFields():
             return _chain([_hash(part, lane) for part in _fields(value)], lane)
         case Items(element=element):
-            part = Value(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
+            part = DuckDBValue(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
             each = f"list_transform({text}, lambda {item}: {_hash(part, lane)})"
             folded = f"list_reduce({each}, lambda a, b: hash(xor(a, b)), {SEEDS[lane]}::UBIGINT)"
             return f"hash(xor({folded}, hash(CAST(len({text}) AS BIGINT))))"
         case Entries(key=key, value=held):
             parts = [
-                Value(f"{item}.key", child(value.stored, 0), value.logical.key_type, key, value.depth + 1),
-                Value(f"{item}.value", child(value.stored, 1), value.logical.item_type, held, value.depth + 1),
+                DuckDBValue(f"{item}.key", child(value.stored, 0), value.logical.key_type, key, value.depth + 1),
+                DuckDBValue(f"{item}.value", child(value.stored, 1), value.logical.item_type, held, value.depth + 1),
             ]
             entry = _chain([_hash(part, lane) for part in parts], lane)
             summed = f"list_sum(list_transform(map_entries({text}), lambda {item}: {entry}))"
@@ -286,11 +286,11 @@ def _nested(value: Value, lane: Lane) -> str:
             raise AssertionError(f"{other} is not nested")
 
 
-def _fields(value: Value) -> Iterator[Value]:
-    assert isinstance(value.form, Fields)
+def _fields(value: DuckDBValue) -> Iterator[DuckDBValue]:
+    assert isinstance(value.form, StructFields)
     for name, form in value.form.fields:
         place = value.logical.get_field_index(name)
-        yield Value(
+        yield DuckDBValue(
             f"struct_extract_at({value.text}, {place + 1})",
             child(value.stored, place),
             value.logical.field(place).type,

@@ -25,7 +25,7 @@ from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
-from harness.differ.sources import Source
+from harness.differ.sources import RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.registrations import registrar
@@ -116,7 +116,7 @@ _ACCEPTED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class SideOpening:
     """The data of a side, and how it is read.
 
     data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
@@ -147,7 +147,7 @@ class Opening:
             return
         if self.where is not None:
             raise self._no_filter()
-        if isinstance(self.data, Source):
+        if isinstance(self.data, RowSource):
             check_there(self.data)
             return
         if self.query is not None:
@@ -164,7 +164,7 @@ class Opening:
     @property
     def has_types(self) -> bool:
         """Tells whether the side's columns have types; else it is opened once the other side's are known."""
-        return not isinstance(self.data, Source) or self.data.has_types
+        return not isinstance(self.data, RowSource) or self.data.has_types
 
     @property
     def info(self) -> SideInfo:
@@ -180,7 +180,7 @@ class Opening:
         name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
         if isinstance(data, HarnessError):
             name, engine = "query", _engine(self.engine)
-        elif isinstance(data, Source):
+        elif isinstance(data, RowSource):
             name, engine = data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
         elif is_relation(data):
             name, engine = "DuckDB relation", f"duckdb {duckdb.__version__}"
@@ -203,7 +203,7 @@ class Opening:
         data, info = self.data, self.info
         if isinstance(data, HarnessError):
             raise data
-        if isinstance(data, Source):
+        if isinstance(data, RowSource):
             data = rows_of(data, like, resources)
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
@@ -290,7 +290,7 @@ def opened(data: object) -> object:
     names, as a source; all else as it is.
     """
     if isinstance(data, str):
-        return Source.parse(data) or data
+        return RowSource.parse(data) or data
     return open_table(data) if is_table(data) else data
 
 

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.differ.canonical import Row, SignedZeros, canonical_rows
+from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows
 from harness.differ.exact import Difference
 from harness.differ.result import Origin, RowDifference
 from harness.differ.schemas import normal_type
@@ -44,7 +44,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 
 PlanOf: TypeAlias = Callable[[Sequence[str]], ScanPlan]
 """The plan of a side that reads the named columns, metadata columns among them; `Snapshot.plan` is one."""
-Place: TypeAlias = tuple[str, int]
+RowPlace: TypeAlias = tuple[str, int]
 """A data file, as recorded, and a physical position in it."""
 
 MOST_ORIGINS = 10
@@ -122,7 +122,7 @@ def columns_of(plan: ScanPlan) -> PlanOf:
     return plan_of
 
 
-def hidden_places(plan: ScanPlan, places: Iterable[Place]) -> dict[Place, tuple[str, ...]]:
+def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
     """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read.
 
     Raises HarnessError: delete files or data files cannot be read.
@@ -221,7 +221,7 @@ def _no_positions(_ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
 class _Candidate:
     """A physical row that has the values, or only the key, of a differing row."""
 
-    place: Place
+    place: RowPlace
     only_key: bool
     deleted: bool
 
@@ -243,7 +243,7 @@ class _Lookup:
             return {}
         candidates = self._candidates(side.plan_of, side.rows.take(pa.array(list(wanted.values()), pa.int64())))
         by_number = dict(zip(wanted, candidates, strict=True))
-        elsewhere: dict[Place, tuple[str, ...]] = {}
+        elsewhere: dict[RowPlace, tuple[str, ...]] = {}
         if other is not None:
             places = {candidate.place for found in candidates for candidate in found}
             elsewhere = hidden_places(other(_PLACE), sorted(places))
@@ -263,7 +263,7 @@ class _Lookup:
         if read.num_rows > _MOST_CANDIDATES:
             return [[] for _ in range(wanted.num_rows)]
         matched = self.keys or self.columns
-        by_match: dict[Row, list[tuple[Row, Place, bool]]] = {}
+        by_match: dict[CanonicalRow, list[tuple[CanonicalRow, RowPlace, bool]]] = {}
         places = zip(*(read.column(name).to_pylist() for name in _PLACE), strict=True)
         for key, row, (file, position, deleted) in zip(
             self._rows(read, matched), self._rows(read, self.columns), places, strict=True
@@ -274,11 +274,11 @@ class _Lookup:
             for key, row in zip(self._rows(wanted, matched), self._rows(wanted, self.columns), strict=True)
         ]
 
-    def _rows(self, table: pa.Table, columns: Sequence[str]) -> list[Row]:
+    def _rows(self, table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow]:
         return canonical_rows(table, columns, signed_zeros=self.signed_zeros)
 
 
-def _rank(candidate: _Candidate, elsewhere: Mapping[Place, tuple[str, ...]]) -> tuple[bool, bool, bool, Place]:
+def _rank(candidate: _Candidate, elsewhere: Mapping[RowPlace, tuple[str, ...]]) -> tuple[bool, bool, bool, RowPlace]:
     """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
     read_elsewhere = elsewhere.get(candidate.place) == ()
     return candidate.only_key, candidate.deleted, read_elsewhere, candidate.place

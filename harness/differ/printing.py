@@ -31,7 +31,7 @@ from harness.differ.canonical import canonical_values, order_key
 from harness.differ.schemas import is_hugeint
 from harness.metadata.model.arrow_values import elements_of, is_list
 
-Column: TypeAlias = pa.Array | pa.ChunkedArray
+ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
 LIMIT = 400
 """The characters of a value that are shown, about; longer values are cut, and say how much is missing."""
@@ -43,12 +43,12 @@ _DAYS_PER_ERA = 146_097
 """Days in 400 years of the Gregorian calendar."""
 
 
-def show(column: Column, place: int) -> str:
+def show(column: ArrowColumn, place: int) -> str:
     """The value at an index of a column, cut in the middle if it is long."""
     return cut(_text(column, place))
 
 
-def show_pair(left: Column, left_place: int, right: Column, right_place: int) -> tuple[str, str]:
+def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_place: int) -> tuple[str, str]:
     """Two values that differ, so that it shows where: long ones are cut alike, around the first difference.
 
     Text that only looks the same is shown in ASCII escapes; other values that print the same, with their types.
@@ -102,7 +102,7 @@ def show_values(array: pa.Array) -> list[str]:
     return ["NULL" if value is None else write(value) for value in _plain(array)]
 
 
-def _text(column: Column, place: int) -> str:
+def _text(column: ArrowColumn, place: int) -> str:
     one = column.slice(place, 1)
     array = next(chunk for chunk in one.chunks if len(chunk)) if isinstance(one, pa.ChunkedArray) else one
     return show_values(array)[0]

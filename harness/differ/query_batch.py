@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import harness.queries.sql
 from harness.differ.compare import compare
-from harness.differ.opening import Opening, named_allowances
+from harness.differ.opening import SideOpening, named_allowances
 from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
 from harness.differ.relaxed import MOST_ROWS
 from harness.differ.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, SideInfo, entry_of
@@ -76,7 +76,7 @@ class QueryRun:
             result = harness.queries.sql.run_query(text, self.tables[side], engine=self.engines[side], dialect=dialect)
         except duckdb.Error as error:
             raise EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}") from error
-        opening = Opening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)
+        opening = SideOpening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)
         with ExitStack() as resources:
             opened = opening.open(MOST_ROWS, resources)
             rows = opened.head(opened.schema.names, MOST_ROWS + 1)

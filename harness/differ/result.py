@@ -236,7 +236,7 @@ class ComparisonResult:
 # The words that all reports share.
 
 
-class Verdict(enum.Enum):
+class ComparisonVerdict(enum.Enum):
     """The outcomes of a comparison; the values are the words of the JSON report."""
 
     EQUAL = "equal"
@@ -245,26 +245,26 @@ class Verdict(enum.Enum):
     FAILED = "could not compare"  # both sides failed
 
 
-def verdict(comparison: ComparisonResult) -> Verdict:
+def verdict(comparison: ComparisonResult) -> ComparisonVerdict:
     """The outcome of the comparison."""
     if comparison.failed:
-        return Verdict.FAILED
+        return ComparisonVerdict.FAILED
     if comparison.outcomes_differ:
-        return Verdict.OUTCOME
-    return Verdict.EQUAL if comparison.equal else Verdict.DIFFERENT
+        return ComparisonVerdict.OUTCOME
+    return ComparisonVerdict.EQUAL if comparison.equal else ComparisonVerdict.DIFFERENT
 
 
 def sentence(comparison: ComparisonResult) -> str:
     """The verdict with its counts, on one line, without a full stop."""
     match verdict(comparison):
-        case Verdict.EQUAL:
+        case ComparisonVerdict.EQUAL:
             assert comparison.left.rows is not None
             return f"no difference in {counted(comparison.left.rows, 'row')}"
-        case Verdict.FAILED:
+        case ComparisonVerdict.FAILED:
             return "both sides failed"
-        case Verdict.OUTCOME:
+        case ComparisonVerdict.OUTCOME:
             return f"the left side {_outcome_words(comparison.left)}, the right side {_outcome_words(comparison.right)}"
-        case Verdict.DIFFERENT:
+        case ComparisonVerdict.DIFFERENT:
             return ", ".join(_differences(comparison))
 
 

@@ -18,7 +18,7 @@ from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
 from harness.differ.exact import MOST_EXAMPLES, distance, distance_text, examples
 from harness.differ.forms import carried, plain, storage_type
-from harness.differ.hashing import Value, column_hash
+from harness.differ.hashing import DuckDBValue, column_hash
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference
 from harness.differ.sides import HASH_PREFIX, Hashing
@@ -118,7 +118,9 @@ class Review:
         types = [schema.field(name).type for schema in self.schemas]
         texts = [f"{label}.c{i}" for label in "lr"]
         hashes = [
-            column_hash(Value(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name)))
+            column_hash(
+                DuckDBValue(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name))
+            )
             for label, text, type_ in zip("lr", texts, types, strict=True)
         ]
         unequal = f"({hashes[0]} <> {hashes[1]})"

@@ -19,7 +19,7 @@ from harness.metadata.model.arrow_values import is_list
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
 """Extension types that other writers leave off; their values are those of the storage."""
-Rules: TypeAlias = frozenset[TypeRule]
+TypeRules: TypeAlias = frozenset[TypeRule]
 _MOST_DIGITS = 38
 """The most digits of decimals that every engine holds."""
 _EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
@@ -149,14 +149,14 @@ def _walk(path: str, type_: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield from _walk(f"{path}.element", type_.value_type)
 
 
-def _column(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterator[SchemaDifference]:
+def _column(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
     if left.nullable != right.nullable:
         words = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
         yield SchemaDifference(path, SchemaKind.NULLABLE, *words)
     yield from _types(path, left, right, rules)
 
 
-def _types(path: str, left: pa.Field, right: pa.Field, rules: Rules) -> Iterator[SchemaDifference]:
+def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
     a, b = normal_type(left.type), normal_type(right.type)
     kind = pa.types
     inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
@@ -194,7 +194,7 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
     return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
 
 
-def _parts(path: str, left: pa.StructType, right: pa.StructType, rules: Rules) -> Iterator[SchemaDifference]:
+def _parts(path: str, left: pa.StructType, right: pa.StructType, rules: TypeRules) -> Iterator[SchemaDifference]:
     names = [field.name for field in right]
     for field in left:
         place = f"{path}.{field.name}"

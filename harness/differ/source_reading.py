@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.schemas import normal_type
-from harness.differ.sources import Source, SourceKind
+from harness.differ.sources import RowSource, SourceKind
 from harness.engines import sqltext
 from harness.engines.duckdb.instance import tracked
 from harness.errors import EngineError, MissingFileError, RequestError
@@ -71,7 +71,7 @@ _PLAIN = {
 _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 
 
-def rows_of(source: Source, like: pa.Schema | None, resources: ExitStack) -> Any:
+def rows_of(source: RowSource, like: pa.Schema | None, resources: ExitStack) -> Any:
     """The rows: a DuckDB relation, or a stream of Arrow batches.
 
     like: names and types of the other side's columns, for a source whose columns are text. None: it is text too.
@@ -100,7 +100,7 @@ def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def check_there(source: Source) -> None:
+def check_there(source: RowSource) -> None:
     """Look for a file of this machine: one that is misspelled says nothing about rows.
 
     Raises MissingFileError: there is none.
@@ -110,7 +110,7 @@ def check_there(source: Source) -> None:
         raise MissingFileError(f"Cannot find the {source.kind.value} {source.place}")
 
 
-def _scan(source: Source, connection: duckdb.DuckDBPyConnection) -> str:
+def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
     place = sqltext.text(source.place)
     match source.kind:
         case SourceKind.CSV:
@@ -151,14 +151,14 @@ def _arrow(place: str, resources: ExitStack) -> pa.RecordBatchReader:
         raise EngineError(f"Cannot read {place} as an Arrow file: {_line(error)}") from error
 
 
-def _asked(source: Source, rows: pa.RecordBatchReader, resources: ExitStack) -> Any:
+def _asked(source: RowSource, rows: pa.RecordBatchReader, resources: ExitStack) -> Any:
     if source.query is None:
         return rows
     connection = _connection(resources)
     return _query(connection, connection.from_arrow(rows), source)
 
 
-def _of_database(source: Source, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+def _of_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     if source.place:
         kind = _EXTENSIONS.get(source.kind)
         how = "READ_ONLY" if kind is None else f"TYPE {kind}, READ_ONLY"
@@ -179,7 +179,7 @@ def _of_database(source: Source, connection: duckdb.DuckDBPyConnection) -> duckd
 
 
 def _query(
-    connection: duckdb.DuckDBPyConnection, rows: duckdb.DuckDBPyRelation, source: Source
+    connection: duckdb.DuckDBPyConnection, rows: duckdb.DuckDBPyRelation, source: RowSource
 ) -> duckdb.DuckDBPyRelation:
     try:
         rows.create_view("t", replace=True)
@@ -188,7 +188,7 @@ def _query(
         raise RequestError(f"Cannot run the {source.name}: {_line(error, source)}") from error
 
 
-def _line(error: Exception, source: Source | None = None) -> str:
+def _line(error: Exception, source: RowSource | None = None) -> str:
     """The error in one line; without the source's place where that may hold a password."""
     line = " ".join(str(error).split())
     hides = source is not None and source.kind is SourceKind.POSTGRES and source.place

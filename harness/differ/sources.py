@@ -30,7 +30,7 @@ class SourceKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """The place of rows.
 
     place: a path, which may be a pattern, or the text that a database is attached by. table: of a database, a name with
@@ -43,7 +43,7 @@ class Source:
     query: str | None = None
 
     @staticmethod
-    def parse(text: str) -> Source | None:
+    def parse(text: str) -> RowSource | None:
         """The source that a text names; None: none of these, so it may be a lake table.
 
         Raises RequestError: a database without a table or query.
@@ -57,13 +57,13 @@ class Source:
                     f"Invalid side {text!r}: expected {prefix}:DATABASE#TABLE, or a query in place of the table"
                 )
             kind = _DATABASES[prefix]
-            return Source(kind, place, query=what) if _QUERY.match(what) else Source(kind, place, table=what)
+            return RowSource(kind, place, query=what) if _QUERY.match(what) else RowSource(kind, place, table=what)
         if text.endswith(".metadata.json"):
             return None
         found = _FILES.search(text)
-        return None if found is None else Source(_ENDINGS[found[1].lower()], text)
+        return None if found is None else RowSource(_ENDINGS[found[1].lower()], text)
 
-    def asking(self, query: str) -> Source:
+    def asking(self, query: str) -> RowSource:
         """The source of what a query gives, in which its rows are `t`."""
         return replace(self, query=query)
 

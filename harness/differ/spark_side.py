@@ -20,18 +20,18 @@ from harness.differ.forms import (
     Bytes,
     Digits,
     Entries,
-    Fields,
     Float,
-    Form,
+    HashForm,
     Items,
     Nothing,
     Number,
+    StructFields,
     Ticks,
     Whole,
     carried,
     nanos,
 )
-from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, Lane, Value, is_known, row_hashes
+from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
@@ -47,16 +47,16 @@ _DIGITS = {Digits.NARROW: 0, Digits.WIDE: 1, Digits.SPLIT: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class HashedColumn:
+class SparkValue:
     """A column to hash: its Spark type, what it stands for (a long may be a time), and what is hashed."""
 
     column: Column
     stored: spark.DataType
     logical: pa.DataType
-    form: Form
+    form: HashForm
 
 
-def row_columns(values: Sequence[HashedColumn], gateway: Gateway) -> tuple[Column, Column]:
+def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
     """Both lanes of the hash of a row, as the bigints of the same bits."""
     first, second = (_blocks([_hash(value, lane, gateway) for value in values], lane, gateway) for lane in LANES)
     return first, second
@@ -75,13 +75,13 @@ def _chain(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:
     return linked
 
 
-def _hash(value: HashedColumn, lane: Lane, gateway: Gateway) -> Column:
+def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     if isinstance(value.stored, spark.NullType) or isinstance(value.form, Nothing):
         return _constant(NULL)
     return functions.coalesce(_not_null(value, lane, gateway), _constant(NULL))
 
 
-def _not_null(value: HashedColumn, lane: Lane, gateway: Gateway) -> Column:
+def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     match value.form, value.stored:
         case Whole(), _:
             return _call(gateway, "whole", value.column)
@@ -98,7 +98,7 @@ def _not_null(value: HashedColumn, lane: Lane, gateway: Gateway) -> Column:
             return _call(gateway, "of", value.column, functions.lit(text), functions.lit(lane))
 
 
-def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
+def _described(form: HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
     """The description of a value that `RowHash` reads."""
     if isinstance(stored, spark.NullType):
         return "N"
@@ -122,7 +122,7 @@ def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
             assert isinstance(stored, spark.MapType)
             keys = _described(key, stored.keyType, logical.key_type)
             return f"<{keys}{_described(item, stored.valueType, logical.item_type)}"
-        case Fields(fields=fields):
+        case StructFields(fields=fields):
             assert isinstance(stored, spark.StructType)
             places = [(logical.get_field_index(name), part) for name, part in fields]
             texts = [
@@ -188,7 +188,7 @@ def _hashes(
     connection.register("batch", rows.rename_columns(names))
     relation = connection.table("batch")
     values = {
-        name: Value(f"c{i}", relation.types[i], schema.field(i).type, hashing.form_of(name))
+        name: DuckDBValue(f"c{i}", relation.types[i], schema.field(i).type, hashing.form_of(name))
         for i, name in enumerate(schema.names)
         if name in hashing.columns
     }
@@ -285,14 +285,16 @@ class SparkSide:
         if not has_gateway(session) or not is_known():
             return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
         gateway = Gateway.of(session)
-        lanes = hashing.lanes(lambda columns: row_columns([self._value(name, hashing) for name in columns], gateway))
+        lanes = hashing.lanes(
+            lambda columns: row_hash_columns([self._value(name, hashing) for name in columns], gateway)
+        )
         outputs = [lane.alias(name) for name, lane in lanes.items()]
         return self.frame.select(*(["*"] if keep else []), *outputs)
 
-    def _value(self, name: str, hashing: Hashing) -> HashedColumn:
+    def _value(self, name: str, hashing: Hashing) -> SparkValue:
         place = self.schema.get_field_index(name)
         column, stored = functions.col(f"c{place}"), self.frame.schema.fields[place].dataType
-        return HashedColumn(column, stored, self.schema.field(place).type, hashing.form_of(name))
+        return SparkValue(column, stored, self.schema.field(place).type, hashing.form_of(name))
 
     def _shown(self, columns: Sequence[str]) -> list[Column]:
         return [functions.col(f"c{self.schema.get_field_index(name)}") for name in columns]

@@ -44,14 +44,14 @@ CANCELLED = Allowance(1 << 22, "a difference of numbers whose last bits differ")
 
 
 @dataclass(frozen=True, slots=True)
-class _Number:
+class _Result:
     """The result of an expression. is_float: maybe a float; allowance: None if all engines agree on it."""
 
     is_float: bool = False
     allowance: Allowance | None = None
 
 
-_EXACT, _FLOAT = _Number(), _Number(is_float=True)
+_EXACT, _FLOAT = _Result(), _Result(is_float=True)
 _STATISTICS = ("stddev", "variance", "var_", "covar", "corr", "regr", "skewness", "kurtosis", "entropy", "sem")
 _QUANTILES = ("median", "percentilecont", "quantile_cont")
 _SUMS = ("favg", "fsum", "fmean", "kahan_sum", "sumkahan", "product", "geomean", "geometric_mean")
@@ -88,23 +88,23 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
             identify=False,
         )
         scope = build_scope(tree)
-        numbers = [] if scope is None else _Reading(floats).outputs(scope)
+        numbers = [] if scope is None else _ColumnReading(floats).outputs(scope)
     except (SqlglotError, RecursionError, AssertionError):  # the last for queries that sqlglot cannot qualify
         return {}
     return {i: n.allowance for i, n in enumerate(numbers) if n.allowance is not None}
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ColumnReading:
     """Follows columns through the queries inside a query.
 
     floats: the floating-point columns of tables, by both names in lower case.
     """
 
     floats: set[tuple[str, str]]
-    _known: dict[int, list[_Number]] = field(default_factory=dict)
+    _known: dict[int, list[_Result]] = field(default_factory=dict)
 
-    def outputs(self, scope: Scope) -> list[_Number]:
+    def outputs(self, scope: Scope) -> list[_Result]:
         """The columns of a query, by place."""
         key = id(scope.expression)
         if key not in self._known:
@@ -112,7 +112,7 @@ class _Reading:
             self._known[key] = self._outputs(scope)
         return self._known[key]
 
-    def _outputs(self, scope: Scope) -> list[_Number]:
+    def _outputs(self, scope: Scope) -> list[_Result]:
         if scope.set_operation_scopes:
             sides = [self.outputs(side) for side in scope.set_operation_scopes]
             return [_together(pair) for pair in zip(*sides, strict=False)]
@@ -120,7 +120,7 @@ class _Reading:
             return []
         return [self._number(e, scope) for e in scope.expression.selects]
 
-    def _column(self, column: exp.Column, scope: Scope | None) -> _Number:
+    def _column(self, column: exp.Column, scope: Scope | None) -> _Result:
         while scope is not None:
             source = scope.sources.get(column.table)
             if isinstance(source, exp.Table):
@@ -131,7 +131,7 @@ class _Reading:
             scope = scope.parent
         return _EXACT
 
-    def _of_query(self, name: str, source: Scope) -> _Number:
+    def _of_query(self, name: str, source: Scope) -> _Result:
         query = source.expression
         names = [n.casefold() for n in query.named_selects] if isinstance(query, exp.Query) else []
         if name.casefold() not in names:
@@ -140,13 +140,13 @@ class _Reading:
         place = names.index(name.casefold())
         return outputs[place] if place < len(outputs) else _EXACT
 
-    def _number(self, node: exp.Expr, scope: Scope) -> _Number:
+    def _number(self, node: exp.Expr, scope: Scope) -> _Result:
         match node:
             case exp.Column():
                 return self._column(node, scope)
             case exp.Cast():
                 inner = self._number(node.this, scope)
-                return _Number(True, inner.allowance) if node.to.this in _DOUBLES else _EXACT
+                return _Result(True, inner.allowance) if node.to.this in _DOUBLES else _EXACT
             case exp.Subquery() | exp.Query():
                 return self._scalar(node, scope)
             case exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Alias() | exp.Paren():
@@ -162,10 +162,10 @@ class _Reading:
             case _:
                 return _computed(node, self._parts(node, scope))
 
-    def _parts(self, node: exp.Expr, scope: Scope) -> list[_Number]:
+    def _parts(self, node: exp.Expr, scope: Scope) -> list[_Result]:
         return [self._number(inner, scope) for inner in node.iter_expressions()]
 
-    def _scalar(self, node: exp.Expr, scope: Scope) -> _Number:
+    def _scalar(self, node: exp.Expr, scope: Scope) -> _Result:
         inner = node.unnest()
         found = next((s for s in scope.subquery_scopes if s.expression is inner), None)
         outputs = [] if found is None else self.outputs(found)
@@ -194,33 +194,33 @@ def _is_mean(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "mean"
 
 
-def _aggregate(node: exp.Expr, parts: list[_Number]) -> _Number:
+def _aggregate(node: exp.Expr, parts: list[_Result]) -> _Result:
     inner = _together(parts)
     if _is_statistic(node):
-        return _Number(True, ORDER)
+        return _Result(True, ORDER)
     if isinstance(node, exp.Sum | exp.Avg | exp.Anonymous) and (inner.is_float or inner.allowance is not None):
-        return _Number(True, _greater(ORDER, inner.allowance))
+        return _Result(True, _greater(ORDER, inner.allowance))
     if isinstance(node, exp.Avg | exp.Anonymous):
-        return _Number(True, AVERAGE)
+        return _Result(True, AVERAGE)
     return inner
 
 
-def _computed(node: exp.Expr, parts: list[_Number]) -> _Number:
+def _computed(node: exp.Expr, parts: list[_Result]) -> _Result:
     inner = _together(parts)
     if isinstance(node, exp.Add | exp.Sub) and inner.allowance is not None:
-        return _Number(True, CANCELLED)
+        return _Result(True, CANCELLED)
     if isinstance(node, exp.Div):
-        return _Number(True, inner.allowance)
+        return _Result(True, inner.allowance)
     if (node.name.lower() if isinstance(node, exp.Anonymous) else node.key) in _OF_LIBRARIES:
-        return _Number(True, _greater(LIBRARY, inner.allowance))
+        return _Result(True, _greater(LIBRARY, inner.allowance))
     return inner
 
 
-def _together(parts: list[_Number] | tuple[_Number, ...]) -> _Number:
+def _together(parts: list[_Result] | tuple[_Result, ...]) -> _Result:
     allowance: Allowance | None = None
     for part in parts:
         allowance = _greater(part.allowance, allowance)
-    return _Number(any(p.is_float for p in parts), allowance)
+    return _Result(any(p.is_float for p in parts), allowance)
 
 
 def _greater(left: Allowance | None, right: Allowance | None) -> Allowance | None:

@@ -12,11 +12,11 @@ from dataclasses import field, replace
 from sqlglot import exp
 
 from harness.metadata.model.schema import Schema
-from harness.queries.sources import Source, holds_of_both
+from harness.queries.sources import JoinedSource, holds_of_both
 from harness.storage.records import dataclass
 
 
-class Outputs:
+class OutputColumns:
     """Names and uses of the queries inside a statement."""
 
     def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
@@ -189,12 +189,12 @@ class SourceColumns:
     """
 
     select: exp.Select
-    sources: Sequence[Source]
+    sources: Sequence[JoinedSource]
     columns: Sequence[Mapping[str, str | None] | None]
     hiding: Collection[str]
     _known: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
 
-    def with_sources(self, sources: Sequence[Source]) -> SourceColumns:
+    def with_sources(self, sources: Sequence[JoinedSource]) -> SourceColumns:
         """The same for sources of which is known what their joins really do."""
         return replace(self, sources=sources)
 
@@ -242,7 +242,7 @@ class SourceColumns:
         return self._known[names]
 
 
-def _is_attached_by(source: Source, name: str) -> bool:
+def _is_attached_by(source: JoinedSource, name: str) -> bool:
     """Tells whether a source is joined by a USING of which the column on the left is the one that has the name."""
     return name in source.using and source.join is not None and source.join.side in ("", "LEFT")
 

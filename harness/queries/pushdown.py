@@ -37,7 +37,7 @@ from harness.metadata.filters.value_texts import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries.outputs import (
     EqualColumns,
-    Outputs,
+    OutputColumns,
     SourceColumns,
     is_bare_star,
     is_equality,
@@ -119,11 +119,11 @@ def _is_moment(node: exp.Expr) -> bool:
             return False
 
 
-Renamed: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
+Renaming: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
 """The expression in a column's place; None: it is not known."""
 
 
-def implied(condition: exp.Expr, renamed: Renamed, now: datetime.datetime | None) -> exp.Expr | None:
+def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
     """The part of a condition over columns that `renamed` knows: true wherever the condition is. None: nothing.
 
     now: as for `since`; None: nothing is known of it.
@@ -151,7 +151,7 @@ def implied(condition: exp.Expr, renamed: Renamed, now: datetime.datetime | None
             return None if weaker is None else _whole(weaker, renamed)
 
 
-def _all(parts: Iterator[exp.Expr], renamed: Renamed, now: datetime.datetime | None) -> exp.Expr | None:
+def _all(parts: Iterator[exp.Expr], renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
     known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
     return exp.and_(*known, copy=False) if known else None
 
@@ -173,7 +173,7 @@ def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
         yield exp.or_(*parts, copy=False)
 
 
-def _whole(condition: exp.Expr, renamed: Renamed) -> exp.Expr | None:
+def _whole(condition: exp.Expr, renamed: Renaming) -> exp.Expr | None:
     names = []
     for node in condition.walk(prune=_is_literal):
         name = renamed(node) if isinstance(node, exp.Column) else node
@@ -278,7 +278,7 @@ class Pushdown:
         """`schemas`: by the `id` of each reference to a bound table in `statement`. now: None: it is not known."""
         self._schemas = schemas
         self._now = now
-        self._outputs = Outputs(statement, schemas)
+        self._outputs = OutputColumns(statement, schemas)
         self._aliases = {
             str(t.alias_or_name).casefold() for t in statement.find_all(exp.Table, exp.Subquery, exp.Lateral)
         }

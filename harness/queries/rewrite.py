@@ -22,7 +22,7 @@ from harness.metadata.filters.value_texts import whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
-from harness.queries.statements import Reference, Statement, parse_statement, quote_of, references, shorten, spliced
+from harness.queries.statements import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
 from harness.storage.records import dataclass
 
 _CLAUSES = frozenset({"expressions", "from_", "limit", "offset"})
@@ -118,7 +118,7 @@ def rewrite(
 
 
 def rewrite_statement(
-    statement: Statement,
+    statement: SqlStatement,
     bound: Mapping[Name, str],
     tables: Mapping[str, Schema],
     *,
@@ -185,7 +185,7 @@ _WRITES = (
 )
 
 
-def refuse_writes(statement: Statement) -> None:
+def refuse_writes(statement: SqlStatement) -> None:
     """Raises RequestError: a statement does more than read."""
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):

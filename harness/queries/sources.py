@@ -58,7 +58,7 @@ def _null_with(node: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class JoinedSource:
     """A table, subquery or function in FROM.
 
     join: what attaches it; None for the first.
@@ -110,14 +110,14 @@ def select_of(table: exp.Expr) -> exp.Select | None:
     return node if isinstance(node, exp.Select) else None
 
 
-def sources_of(select: exp.Select) -> list[Source] | None:
+def sources_of(select: exp.Select) -> list[JoinedSource] | None:
     """The sources of a SELECT, with the sides as they are written; None where conditions cannot be moved."""
     first = select.args.get("from_")
     if first is None or select.args.get("sample") or select.args.get("laterals"):
         return None
     inner = (first.this.args.get("joins") or []) if isinstance(first.this, exp.Table) else []
     joins = [*inner, *(select.args.get("joins") or [])]
-    sources = [Source(first.this, None, ""), *(Source(join.this, join, join.side) for join in joins)]
+    sources = [JoinedSource(first.this, None, ""), *(JoinedSource(join.this, join, join.side) for join in joins)]
     if any(s.node.args.get("joins") for s in sources[1:]) or not all(_is_known_join(join) for join in joins):
         return None
     return sources
@@ -134,7 +134,7 @@ def _is_known_join(join: exp.Join) -> bool:
     return join.kind in ("", "INNER", "CROSS", "SEMI", "ANTI")
 
 
-def without_dropped(select: exp.Select, sources: Sequence[Source], index_of: IndexOf) -> list[Source]:
+def without_dropped(select: exp.Select, sources: Sequence[JoinedSource], index_of: IndexOf) -> list[JoinedSource]:
     """The sources, with fewer outer joins: a condition that no nulls satisfy drops the rows that a join fills."""
     found = list(sources)
     if not any(s.side for s in found):
@@ -164,7 +164,7 @@ def _kept_side(side: str, is_own_dropped: bool, is_other_dropped: bool) -> str:
     return {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}.get((fills_own, fills_others), "")
 
 
-def conditions(select: exp.Select, sources: Sequence[Source], position: int) -> Iterator[exp.Expr]:
+def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:
     """Conditions that all hold of every combination of rows in which a row of the source matters."""
     where = select.args.get("where")
     if where is not None and is_preserved(sources, position, len(sources)):
@@ -190,7 +190,7 @@ def of_groups(select: exp.Select) -> Iterator[exp.Expr]:
         yield from conjuncts(having.this)
 
 
-def partners(sources: Sequence[Source], position: int) -> frozenset[int]:
+def partners(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
     """Sources without a row of which no row of this one matters, and which have it whether or not it does.
 
     Of a left join, say, those on its left for the one on its right: what drops their rows needs no rows to match them.
@@ -206,14 +206,14 @@ def partners(sources: Sequence[Source], position: int) -> frozenset[int]:
     return frozenset()
 
 
-def is_preserved(sources: Sequence[Source], position: int, end: int) -> bool:
+def is_preserved(sources: Sequence[JoinedSource], position: int, end: int) -> bool:
     """Tells whether joining the sources before `end` gives rows of this one only, none filled with nulls."""
     own = sources[position]
     is_visible = own.side in ("", "RIGHT") and own.kind not in ("SEMI", "ANTI")
     return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
 
 
-def holds_of_both(sources: Sequence[Source], index: int, position: int) -> bool:
+def holds_of_both(sources: Sequence[JoinedSource], index: int, position: int) -> bool:
     """Tells whether rows of a source that fail a condition of the ON, or USING, of source `index` cannot matter."""
     join = sources[index]
     if position > index or join.side == "FULL":
@@ -223,7 +223,7 @@ def holds_of_both(sources: Sequence[Source], index: int, position: int) -> bool:
     return join.side in ("", "RIGHT") and join.kind != "ANTI" and is_preserved(sources, position, index)
 
 
-def _on(source: Source) -> exp.Expr | None:
+def _on(source: JoinedSource) -> exp.Expr | None:
     return source.join.args.get("on") if source.join is not None else None
 
 

@@ -22,7 +22,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class SqlStatement:
     """One statement.
 
     explain: what stands before it: `EXPLAIN`, with its options and the space behind, or nothing.
@@ -58,11 +58,11 @@ class Reference:
         return int(self.node.parts[-1].meta["end"]) + 1
 
 
-def parse_statement(query: str, dialect: str = "duckdb") -> Statement:
+def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
     explain, text = _without_explain(query)
     tree, text = _parse(text, dialect)
-    return Statement(explain=explain, text=text, tree=tree, dialect=dialect)
+    return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
 def quote_of(dialect: str) -> Callable[[str], str]:
@@ -77,7 +77,7 @@ def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
     return text
 
 
-def references(statement: Statement) -> list[Reference]:
+def references(statement: SqlStatement) -> list[Reference]:
     """The tables that a statement names, in the order of its text; a table once for each place."""
     return sorted(_references(statement.tree), key=lambda found: found.start)
 
@@ -170,7 +170,7 @@ class ColumnPrefix:
     alias: str
 
 
-def shorten(statement: Statement, found: Sequence[Reference]) -> list[ColumnPrefix]:
+def shorten(statement: SqlStatement, found: Sequence[Reference]) -> list[ColumnPrefix]:
     """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
 
     Args:

@@ -20,7 +20,7 @@ from sqlglot.dialects.dialect import Dialect
 from harness.errors import RequestError
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.value_texts import whole_number
-from harness.queries.statements import Reference, Statement, parse_statement, quote_of, references, shorten, spliced
+from harness.queries.statements import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
 
 _DAY_MS = 86_400_000
 
@@ -61,7 +61,7 @@ class Pinned:
     moments: Mapping[str, tuple[tuple[str, ...], Moment]]
 
 
-def pin(statement: Statement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
+def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
     """A query with tables at moments under names of their own; None: it reads no table so.
 
     Clauses of tables that are not harness's stay as they are.
@@ -142,7 +142,7 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
 # The place of a clause in the text, which the parser does not keep.
 
 
-def _clause(statement: Statement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
+def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
     """The places of the clause behind a name, and behind the alias that may follow the name."""
     first = next(i for i, token in enumerate(tokens) if token.start >= reference.end)
     for start in range(first, min(first + 4, len(tokens))):
@@ -184,7 +184,7 @@ def _closing(tokens: Sequence[Token], opening: int) -> int | None:
     return None
 
 
-def _reads_as(statement: Statement, clause: str, moment: Moment) -> bool:
+def _reads_as(statement: SqlStatement, clause: str, moment: Moment) -> bool:
     """Tells whether the words alone mean the moment: then they are the whole clause."""
     try:
         tree = parse_statement(f"SELECT * FROM t {clause}", statement.dialect).tree

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from harness.differ.compare import FEW, compare
-from harness.differ.opening import Opening, is_frame, is_relation
+from harness.differ.opening import SideOpening, is_frame, is_relation
 from harness.differ.relaxations import NOTHING, Tolerance
 from harness.errors import RequestError
 from harness.snapshot import Changes, Snapshot
@@ -180,7 +180,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 def schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
     data = side[0] if isinstance(side, tuple) else side
-    opening = Opening(
+    opening = SideOpening(
         data=data,
         label="other",
         name=None,

@@ -14,7 +14,7 @@ import harness
 from harness.cli import main
 from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
-from harness.differ.sources import Source, SourceKind
+from harness.differ.sources import RowSource, SourceKind
 from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -108,7 +108,7 @@ def test_relaxations_reach_the_comparison(calls):
     more = ["--null-as", "", "--group-by", "d,e", "--sample-keys", "9", "--strict", "zones", "--keys", "k"]
     assert main(["diff", "t", "rows.csv", *relaxing, *more]) == 0
     (_, right, given) = calls.compared[0]
-    assert right == Source(SourceKind.CSV, "rows.csv")
+    assert right == RowSource(SourceKind.CSV, "rows.csv")
     assert given["relaxations"] == Relaxations(
         tolerances={"a": Tolerance(Decimal("0.01"), reason="of b=c")},
         exclude=("b",),

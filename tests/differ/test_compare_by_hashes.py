@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nasty import ALL, SHARED, array
 
-from harness.differ.buckets import Tally, passes
+from harness.differ.buckets import HashTally, passes
 from harness.differ.compare import compare
 from harness.differ.result import ComparisonResult, RowKind
 from harness.differ.sides import Sums
@@ -180,7 +180,7 @@ def test_equal_sums_of_unlike_buckets_are_told_apart_by_the_second_lane() -> Non
 
 def test_a_tally_adds_up_over_passes() -> None:
     hashes = pa.table({"h1": pa.array([1, 1, 2], pa.uint64()), "h2": pa.array([1, 1, 2**64 - 1], pa.uint64())})
-    tally = Tally(1)
+    tally = HashTally(1)
     tally.count(hashes, hashes.slice(1, 1))
     tally.count(hashes.slice(0, 0), hashes)
     assert (tally.only_left, tally.only_right, tally.kinds) == (2, 3, 4)

@@ -20,7 +20,7 @@ import harness
 from harness.differ import spark_side
 from harness.differ.compare import compare
 from harness.differ.forms import form
-from harness.differ.opening import Opening
+from harness.differ.opening import SideOpening
 from harness.differ.relaxations import ALL_TYPE_RULES
 from harness.differ.sides import Hashing
 from harness.differ.spark_side import SparkSide, hashed_by_duckdb
@@ -62,7 +62,7 @@ def carried_frame(spark):
 
 
 def side_of(data: object) -> SparkSide:
-    opening = Opening(data=data, label="left", name=None, engine="spark", columns=None, where=None, spark=None)
+    opening = SideOpening(data=data, label="left", name=None, engine="spark", columns=None, where=None, spark=None)
     return opening.open(0, ExitStack())
 
 

@@ -16,7 +16,7 @@ import pytest
 from harness.differ import source_reading
 from harness.differ.compare import compare
 from harness.differ.relaxations import Relaxations, Tolerance
-from harness.differ.sources import Source, SourceKind
+from harness.differ.sources import RowSource, SourceKind
 from harness.errors import EngineError, MissingFileError, RequestError
 
 ROWS = pa.table(
@@ -131,16 +131,16 @@ def test_queries_stand_for_tables() -> None:
     made("duckdb:old.duckdb#s.orders")
     found = compare("duckdb:old.duckdb#SELECT id + 0 AS id FROM s.orders", "duckdb:#FROM range(1, 3) t(id)")
     assert found.equal
-    source = Source.parse(made("o.csv"))
+    source = RowSource.parse(made("o.csv"))
     assert source is not None
     assert compare(source.asking("SELECT max(note) AS n FROM t"), pa.table({"n": ["007"]})).equal
 
 
 PARSED = {
-    "o.csv.gz": Source(SourceKind.CSV, "o.csv.gz"),
-    "a/*.PARQUET": Source(SourceKind.PARQUET, "a/*.PARQUET"),
-    "sqlite:a.db#t": Source(SourceKind.SQLITE, "a.db", table="t"),
-    "duckdb:a.db#select 1": Source(SourceKind.DUCKDB, "a.db", query="select 1"),
+    "o.csv.gz": RowSource(SourceKind.CSV, "o.csv.gz"),
+    "a/*.PARQUET": RowSource(SourceKind.PARQUET, "a/*.PARQUET"),
+    "sqlite:a.db#t": RowSource(SourceKind.SQLITE, "a.db", table="t"),
+    "duckdb:a.db#select 1": RowSource(SourceKind.DUCKDB, "a.db", query="select 1"),
     "metadata/v3.metadata.json": None,
     "warehouse/orders": None,
     "prod.sales.orders": None,
@@ -149,12 +149,12 @@ PARSED = {
 
 
 @pytest.mark.parametrize(("text", "source"), PARSED.items(), ids=PARSED)
-def test_what_a_text_names(text: str, source: Source | None) -> None:
-    assert Source.parse(text) == source
+def test_what_a_text_names(text: str, source: RowSource | None) -> None:
+    assert RowSource.parse(text) == source
 
 
 def test_a_password_is_not_shown() -> None:
-    source = Source.parse("postgres:host=a password=secret#public.orders")
+    source = RowSource.parse("postgres:host=a password=secret#public.orders")
     assert source is not None
     assert source.name == "postgres#public.orders"
 

@@ -38,9 +38,9 @@ from xml.etree import ElementTree
 from harness.differ.reports.text import to_text
 from harness.differ.result import (
     ComparisonResult,
+    ComparisonVerdict,
     SchemaDifference,
     SideInfo,
-    Verdict,
     counted,
     differing_rows,
     sentence,
@@ -151,11 +151,11 @@ def to_junit(comparison: ComparisonResult) -> str:
 def _outcome_case(comparison: ComparisonResult) -> ElementTree.Element:
     case = _case("outcome")
     match verdict(comparison):
-        case Verdict.FAILED:
+        case ComparisonVerdict.FAILED:
             _add(case, "error", "could not compare: both sides failed", comparison)
-        case Verdict.OUTCOME:
+        case ComparisonVerdict.OUTCOME:
             _add(case, "failure", sentence(comparison), comparison)
-        case Verdict.EQUAL | Verdict.DIFFERENT:
+        case ComparisonVerdict.EQUAL | ComparisonVerdict.DIFFERENT:
             pass
     return case
 
@@ -180,7 +180,7 @@ def _rows_case(comparison: ComparisonResult) -> ElementTree.Element:
 
 
 def _one_failed(comparison: ComparisonResult) -> bool:
-    return verdict(comparison) in (Verdict.FAILED, Verdict.OUTCOME)
+    return verdict(comparison) in (ComparisonVerdict.FAILED, ComparisonVerdict.OUTCOME)
 
 
 def _case(name: str) -> ElementTree.Element:

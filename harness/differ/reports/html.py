@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 
 from harness.differ.reports.text import (
+    ReportTable,
     RowPairing,
-    Table,
     column_table,
     group_table,
     origin_text,
@@ -25,11 +25,11 @@ from harness.differ.reports.text import (
 )
 from harness.differ.result import (
     ComparisonResult,
+    ComparisonVerdict,
     Origin,
     RowKind,
     SchemaDifference,
     SideInfo,
-    Verdict,
     counted,
     differing_rows,
     sentence,
@@ -99,16 +99,16 @@ def framed(page: str, text: str) -> str:
 
 
 _TITLES = {
-    Verdict.EQUAL: ("=", "No difference"),
-    Verdict.DIFFERENT: ("≠", "Differences found"),
-    Verdict.OUTCOME: ("≠", "Different outcome"),
-    Verdict.FAILED: ("!", "Could not compare"),
+    ComparisonVerdict.EQUAL: ("=", "No difference"),
+    ComparisonVerdict.DIFFERENT: ("≠", "Differences found"),
+    ComparisonVerdict.OUTCOME: ("≠", "Different outcome"),
+    ComparisonVerdict.FAILED: ("!", "Could not compare"),
 }
 _CLASSES = {
-    Verdict.EQUAL: "equal",
-    Verdict.DIFFERENT: "different",
-    Verdict.OUTCOME: "different",
-    Verdict.FAILED: "failed",
+    ComparisonVerdict.EQUAL: "equal",
+    ComparisonVerdict.DIFFERENT: "different",
+    ComparisonVerdict.OUTCOME: "different",
+    ComparisonVerdict.FAILED: "failed",
 }
 
 _MOST_NAMES = 3
@@ -157,7 +157,7 @@ def _columns(comparison: ComparisonResult) -> Iterator[str]:
         yield f'<details><summary>{number}.{keys}</summary><p class="columns">{names}</p></details>'
 
 
-def _totals(name: str, table: Table | None) -> Iterator[str]:
+def _totals(name: str, table: ReportTable | None) -> Iterator[str]:
     """A table of counts; it scrolls inside its box where it is long."""
     if table is None:
         return

@@ -106,7 +106,7 @@ _MOST_EXAMPLES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """A heading, names of columns, and lines of cells. numbers: places of columns whose cells are numbers."""
 
     title: str
@@ -125,7 +125,7 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Table | None:
+def column_table(comparison: ComparisonResult, *, most: int | None = None) -> ReportTable | None:
     """The columns that differ, those first in which most rows do; None: none is known.
 
     most: how many to show; None: all.
@@ -139,16 +139,16 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Ta
     if most is not None and len(found) > most:
         title = f"{title[:-1]}; the {most} with most rows)"
     names = ("column", "rows", "within tolerance", "largest difference", "null left", "null right", "examples")
-    chosen = [0, 1, *(i for i in range(2, 6) if any(_totals_cells(each)[i] for each in found)), 6]
-    return Table(
+    chosen = [0, 1, *(i for i in range(2, 6) if any(_cells_of(each)[i] for each in found)), 6]
+    return ReportTable(
         title,
         tuple(names[i] for i in chosen),
-        tuple(tuple(_totals_cells(each)[i] for i in chosen) for each in found[:most]),
+        tuple(tuple(_cells_of(each)[i] for i in chosen) for each in found[:most]),
         frozenset(place for place, i in enumerate(chosen) if i in (1, 2, 3, 4, 5)),
     )
 
 
-def group_table(comparison: ComparisonResult) -> Table | None:
+def group_table(comparison: ComparisonResult) -> ReportTable | None:
     """The groups with differing rows; None: nobody asked, or there is none."""
     if not comparison.by_group:
         return None
@@ -158,7 +158,7 @@ def group_table(comparison: ComparisonResult) -> Table | None:
     kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
     words = {"changed": "changed", "only_left": "only left", "only_right": "only right"}
     width = len(comparison.grouped_by)
-    return Table(
+    return ReportTable(
         title,
         (*comparison.grouped_by, *(words[kind] for kind in kinds)),
         tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
@@ -166,7 +166,7 @@ def group_table(comparison: ComparisonResult) -> Table | None:
     )
 
 
-def _totals_cells(column: ColumnDifference) -> tuple[str, ...]:
+def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
     numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
     rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
     examples = "; ".join(f"{a} → {b}" for a, b in column.examples[:_MOST_EXAMPLES])
@@ -239,7 +239,7 @@ def _relaxations(comparison: ComparisonResult) -> Iterator[str]:
         yield from (f"  {visible(line)}" for line in lines)
 
 
-def _totals(table: Table | None) -> Iterator[str]:
+def _totals(table: ReportTable | None) -> Iterator[str]:
     if table is not None:
         yield visible(table.title)
         right = [False, *(i in table.numbers for i in range(len(table.names)))]

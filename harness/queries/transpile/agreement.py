@@ -34,7 +34,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
 )
-from harness.queries.transpile.queries import Query
+from harness.queries.transpile.queries import SparkQuery
 from harness.queries.transpile.values import HUGE
 from harness.storage.records import dataclass
 
@@ -260,7 +260,7 @@ _SHOWN_TYPES: dict[str, Type] = {
 }
 
 
-def result_columns(query: Query, described: Sequence[tuple[str, str]]) -> tuple[Field, ...]:
+def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[Field, ...]:
     """The columns that the query must have on Spark: DuckDB's names, and its types where Spark has them.
 
     described: name and type of each column on DuckDB, as it shows them. Raises UnsupportedError: the two do not fit

@@ -38,7 +38,7 @@ _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _TextReading:
     """Texts of a type, as regular expressions of Java: those that both engines read alike, and what neither reads."""
 
     alike: str
@@ -47,16 +47,16 @@ class _Reading:
 
 # What has a sign that is in no number, or begins with none of a number.
 _NO_NUMBER = r"\A\s*\z|[^0-9A-Za-z_.+\-\s]|\A\s*[^0-9+.\-\siInN]|\A[0-9]+-"
-_INTEGER = _Reading(r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
-_DECIMAL = _Reading(rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)
-_DOUBLE = _Reading(rf"\A *[+-]?{_DIGITS}([eE][+-]?[0-9]+)? *\z", _NO_NUMBER)
+_INTEGER = _TextReading(r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
+_DECIMAL = _TextReading(rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)
+_DOUBLE = _TextReading(rf"\A *[+-]?{_DIGITS}([eE][+-]?[0-9]+)? *\z", _NO_NUMBER)
 _NO_DAY = r"\A(?!.*(?i:epoch|inf))([^0-9]*|[^-/\\ ]*)\z"
-_DATE = _Reading(rf"\A{_DAY}\z", _NO_DAY)
-_TIMESTAMP = _Reading(rf"\A{_DAY}([ T]{_CLOCK})?\z", _NO_DAY)
-_BOOLEAN = _Reading(r"\A(?i:t|true|y|yes|1|f|false|n|no|0)\z", r"\A(?!(?i:t|true|y|yes|1|f|false|n|no|0)\z)")
+_DATE = _TextReading(rf"\A{_DAY}\z", _NO_DAY)
+_TIMESTAMP = _TextReading(rf"\A{_DAY}([ T]{_CLOCK})?\z", _NO_DAY)
+_BOOLEAN = _TextReading(r"\A(?i:t|true|y|yes|1|f|false|n|no|0)\z", r"\A(?!(?i:t|true|y|yes|1|f|false|n|no|0)\z)")
 
 
-def _reading(to: Type) -> _Reading | None:
+def _reading(to: Type) -> _TextReading | None:
     match to:
         case IntegerType():
             return _INTEGER
@@ -88,7 +88,7 @@ def try_read(text: str, to: Type) -> str | None:
     return _guarded(text, to, reading, "TRY_CAST", f"WHEN {text} RLIKE {spark_text.text(reading.neither)} THEN NULL ")
 
 
-def _guarded(text: str, to: Type, reading: _Reading, cast: str, none: str) -> str:
+def _guarded(text: str, to: Type, reading: _TextReading, cast: str, none: str) -> str:
     message = spark_text.text(f"a text that DuckDB and Spark may read differently as {to}")
     return (
         f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {spark_text.text(reading.alike)} "

@@ -13,7 +13,7 @@ from harness.metadata.model.schema import ListType, StructType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.ordered_aggregates import ordered
-from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.scopes import NameScope, Output
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
 
@@ -233,7 +233,7 @@ Columns = list[tuple[str | None, Typed]]
 """Columns with their names, None where there is none."""
 
 
-def projected(node: exp.Expr, scope: Scope, expressions: Expressions) -> Columns:
+def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
     """The columns that an item gives. Raises UnsupportedError."""
     if _is_star(node):
         return _expanded(node, scope, expressions)
@@ -253,7 +253,7 @@ def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def _expanded(node: exp.Expr, scope: Scope, expressions: Expressions) -> Columns:
+def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
     """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
     star = node.this if isinstance(node, exp.Column) else node
     if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
@@ -284,7 +284,7 @@ def _expanded(node: exp.Expr, scope: Scope, expressions: Expressions) -> Columns
 _EACH = "a column of columns"
 
 
-def _of_columns(node: exp.Expr, scope: Scope, expressions: Expressions) -> Columns:
+def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
     """An expression with COLUMNS(…) in it, once for each of them."""
     calls = list(node.find_all(exp.Columns))
     if any(call.this != calls[0].this for call in calls):
@@ -304,7 +304,7 @@ def _of_columns(node: exp.Expr, scope: Scope, expressions: Expressions) -> Colum
     return found
 
 
-def _chosen(call: exp.Columns, scope: Scope, expressions: Expressions) -> Columns:
+def _chosen(call: exp.Columns, scope: NameScope, expressions: Expressions) -> Columns:
     """The columns that COLUMNS(…) names: a star, a list, a regular expression, a lambda with LIKE."""
     what = call.this
     if _is_star(what):
@@ -331,7 +331,7 @@ def _is_like(node: exp.Like, name: str) -> bool:
     return fits is not bool(node.args.get("negate"))
 
 
-def _all(scope: Scope) -> Columns:
+def _all(scope: NameScope) -> Columns:
     found: Columns = []
     seen: set[str] = set()
     for source in scope.sources:
@@ -348,7 +348,7 @@ def _all(scope: Scope) -> Columns:
 _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
 
 
-def group_by(node: exp.Select, scope: Scope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
     """The clause as text; empty where there is none. Raises UnsupportedError.
 
     outputs: the projection, for the numbers that stand for its expressions.
@@ -395,7 +395,7 @@ def _no_ordinal(value: Typed) -> str:
     return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"
 
 
-def _all_keys(node: exp.Select, scope: Scope, expressions: Expressions) -> list[Typed]:
+def _all_keys(node: exp.Select, scope: NameScope, expressions: Expressions) -> list[Typed]:
     """The keys of GROUP BY ALL: every expression of the projection without an aggregate."""
     keys: list[Typed] = []
     for item in node.expressions:

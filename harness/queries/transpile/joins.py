@@ -14,7 +14,7 @@ from harness.errors import UnsupportedError
 from harness.metadata.model.schema import ListType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.scopes import Lowered, Output, Scope, Source, of_table, renamed
+from harness.queries.transpile.scopes import LoweredQuery, NameScope, Output, Relation, of_table, renamed
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import LONG, Typed, alike
 
@@ -128,7 +128,7 @@ class Turned:
 _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FULL OUTER"}
 
 
-def join(node: exp.Join, sql: str, source: Source, scope: Scope, expressions: Expressions) -> str:
+def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressions: Expressions) -> str:
     """A join as text; `scope` gains what queries may name after it. Raises UnsupportedError."""
     if node.method == "NATURAL":
         node = _with_common_columns(node, source, scope)
@@ -160,7 +160,7 @@ def join(node: exp.Join, sql: str, source: Source, scope: Scope, expressions: Ex
     return f" {_SIDES[side]} JOIN {sql} ON {condition}"
 
 
-def _with_common_columns(node: exp.Join, source: Source, scope: Scope) -> exp.Join:
+def _with_common_columns(node: exp.Join, source: Relation, scope: NameScope) -> exp.Join:
     """A natural join as one by the columns that both sides have."""
     names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
     if not names:
@@ -171,7 +171,9 @@ def _with_common_columns(node: exp.Join, source: Source, scope: Scope) -> exp.Jo
     return node
 
 
-def _filtering(node: exp.Join, kind: str, sql: str, source: Source, scope: Scope, expressions: Expressions) -> str:
+def _filtering(
+    node: exp.Join, kind: str, sql: str, source: Relation, scope: NameScope, expressions: Expressions
+) -> str:
     """A semi or anti join: its table cannot be named after it."""
     if node.args.get("using"):
         keys = _keys(node, source, scope)
@@ -185,7 +187,7 @@ def _filtering(node: exp.Join, kind: str, sql: str, source: Source, scope: Scope
     return f" LEFT {kind} JOIN {sql} ON {condition}"
 
 
-def _condition(on: exp.Expr, source: Source, scope: Scope, expressions: Expressions) -> str:
+def _condition(on: exp.Expr, source: Relation, scope: NameScope, expressions: Expressions) -> str:
     """The condition after ON, where Spark takes no query that names columns of both sides."""
     for node in on.walk(prune=lambda part: isinstance(part, exp.Query)):
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
@@ -196,7 +198,7 @@ def _condition(on: exp.Expr, source: Source, scope: Scope, expressions: Expressi
     return expressions.boolean(on)
 
 
-def _keys(node: exp.Join, source: Source, scope: Scope) -> dict[str, tuple[Typed, Typed]]:
+def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple[Typed, Typed]]:
     """The columns that USING compares, left and right, by name in lower case."""
     found = {}
     for identifier in node.args["using"]:
@@ -254,7 +256,7 @@ def lateral(node: exp.Join) -> exp.Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FromClause:
     """Lowers what stands in FROM.
 
     tables: the bound tables, by name in lower case.
@@ -265,10 +267,10 @@ class Sources:
 
     tables: Mapping[str, tuple[str, Mapping[str, Type]]]
     numbers: Iterator[int]
-    query: Callable[[exp.Expr, Scope], Lowered]
-    expressions: Callable[[Scope], Expressions]
+    query: Callable[[exp.Expr, NameScope], LoweredQuery]
+    expressions: Callable[[NameScope], Expressions]
 
-    def clause(self, node: exp.Select, scope: Scope) -> str:
+    def clause(self, node: exp.Select, scope: NameScope) -> str:
         """The FROM clause, empty if there is none; `scope` gains its relations. Raises UnsupportedError."""
         clause = node.args.get("from_")
         if clause is None:
@@ -291,40 +293,40 @@ class Sources:
             text += join(item, sql, source, scope, expressions)
         return text
 
-    def values(self, node: exp.Values, around: Scope) -> Lowered:
+    def values(self, node: exp.Values, around: NameScope) -> LoweredQuery:
         """Rows that the query spells out; each column has one type for all of them. Raises UnsupportedError."""
-        expressions = self.expressions(Scope(ctes=around.ctes, outer=around))
+        expressions = self.expressions(NameScope(ctes=around.ctes, outer=around))
         rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
         columns = [alike(values, "VALUES") for values in zip(*rows, strict=True)]
         listed = ", ".join(f"({', '.join(row)})" for row in zip(*(texts for texts, _ in columns), strict=True))
         outputs = tuple(Output(f"col{i}", type_, f"c{i}") for i, (_, type_) in enumerate(columns))
         names = ", ".join(c.sql for c in outputs)
-        return Lowered(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
+        return LoweredQuery(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
 
-    def turned(self, turned: Turned, around: Scope) -> Lowered:
+    def turned(self, turned: Turned, around: NameScope) -> LoweredQuery:
         """A PIVOT or UNPIVOT. Raises UnsupportedError."""
-        _, base = self._source(turned.base, Scope(ctes=around.ctes, outer=around))
+        _, base = self._source(turned.base, NameScope(ctes=around.ctes, outer=around))
         return self.query(turned.select([c.name for c in base.columns]), around)
 
-    def _source(self, node: exp.Expr, scope: Scope) -> tuple[str, Source]:
+    def _source(self, node: exp.Expr, scope: NameScope) -> tuple[str, Relation]:
         """The relation as text, which begins with LATERAL where it needs what is to its left."""
         alias = f"t{next(self.numbers)}"
         if node.args.get("pivots"):
             turned = Turned.of_source(node)
-            lowered = self.turned(turned, Scope(ctes=scope.ctes, outer=scope.outer))
+            lowered = self.turned(turned, NameScope(ctes=scope.ctes, outer=scope.outer))
             name = str(turned.node.alias) or str(node.alias_or_name)
-            return f"({lowered.sql}) AS {alias}", Source(name, alias, renamed(lowered.columns, turned.node))
+            return f"({lowered.sql}) AS {alias}", Relation(name, alias, renamed(lowered.columns, turned.node))
         inner = node.this if isinstance(node, exp.Lateral) else node
         name = str(node.alias_or_name)
         match inner:
             case exp.Table() if isinstance(inner.this, exp.Identifier) and not inner.args.get("db"):
                 sql, columns = self._relation(inner.name, scope)
             case exp.Subquery() if isinstance(inner.this, exp.Query | exp.Values | exp.Pivot):
-                beside = Scope(sources=scope.sources, merged=scope.merged, ctes=scope.ctes, outer=scope.outer)
+                beside = NameScope(sources=scope.sources, merged=scope.merged, ctes=scope.ctes, outer=scope.outer)
                 lowered = self.query(inner, beside)
                 sql, columns = f"{'LATERAL ' if beside.reached else ''}({lowered.sql})", lowered.columns
             case exp.Values():
-                lowered = self.values(inner, scope.outer or Scope())
+                lowered = self.values(inner, scope.outer or NameScope())
                 sql, columns = f"({lowered.sql})", lowered.columns
             case exp.Unnest() if len(inner.expressions) == 1:
                 return self._unnested(inner.expressions[0], node, alias, scope, "unnest")
@@ -332,11 +334,11 @@ class Sources:
                 return self._unnested(inner.this, node, alias, scope, str(inner.this.this).lower())
             case _:
                 raise refused(node)
-        return f"{sql} AS {alias}", Source(name, alias, renamed(columns, node))
+        return f"{sql} AS {alias}", Relation(name, alias, renamed(columns, node))
 
     def _unnested(
-        self, listed: exp.Expr, node: exp.Expr, alias: str, scope: Scope, function: str
-    ) -> tuple[str, Source]:
+        self, listed: exp.Expr, node: exp.Expr, alias: str, scope: NameScope, function: str
+    ) -> tuple[str, Relation]:
         """A row for each element of a list. The column is called as the relation is, if it has no name of its own."""
         value = self.expressions(scope).translate(listed)
         if not isinstance(value.type, ListType):
@@ -351,9 +353,9 @@ class Sources:
             places = f"SELECT col AS c0, CAST(pos + 1 AS BIGINT) AS c1 FROM POSEXPLODE({value.sql})"
             call = f"({places}) AS {alias}"
         prefix = "LATERAL " if scope.sources else ""
-        return f"{prefix}{call}", Source(name, alias, renamed(tuple(columns), node))
+        return f"{prefix}{call}", Relation(name, alias, renamed(tuple(columns), node))
 
-    def _relation(self, name: str, scope: Scope) -> tuple[str, tuple[Output, ...]]:
+    def _relation(self, name: str, scope: NameScope) -> tuple[str, tuple[Output, ...]]:
         found = scope.ctes.get(name.casefold())
         if found is not None:
             return found

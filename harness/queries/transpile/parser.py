@@ -111,7 +111,7 @@ _BASE: Any = language("duckdb").parser_class
 _WRITER: Any = DuckDB.Generator
 
 
-class _Parser(_BASE):  # type: ignore[misc]
+class _DuckDBParser(_BASE):  # type: ignore[misc]
     FUNCTIONS = {name: build for name, build in _BASE.FUNCTIONS.items() if name.lower() not in NAMES}  # noqa: RUF012
     FUNCTION_PARSERS = {  # noqa: RUF012
         name: parse
@@ -151,7 +151,7 @@ class _Dialect(DuckDB):
 def parse(text: str) -> list[exp.Expr | None]:
     """The statements of a text. Raises SqlglotError."""
     dialect = _Dialect()
-    statements: list[exp.Expr | None] = _Parser(dialect=dialect).parse(dialect.tokenize(text), text)
+    statements: list[exp.Expr | None] = _DuckDBParser(dialect=dialect).parse(dialect.tokenize(text), text)
     for statement in statements:
         for node in list(statement.walk()) if statement is not None else ():
             plainer = _plainer(node)
@@ -168,7 +168,7 @@ def written_back(statement: exp.Expr) -> str:
 def parse_condition(text: str) -> exp.Expr:
     """A condition. Raises SqlglotError."""
     dialect = _Dialect()
-    (condition,) = _Parser(dialect=dialect).parse_into(exp.Condition, dialect.tokenize(text), text)
+    (condition,) = _DuckDBParser(dialect=dialect).parse_into(exp.Condition, dialect.tokenize(text), text)
     assert isinstance(condition, exp.Expr)
     return condition
 

@@ -25,10 +25,10 @@ from harness.queries.transpile.clauses import (
     projected,
 )
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.joins import Sources, Turned
+from harness.queries.transpile.joins import FromClause, Turned
 from harness.queries.transpile.ordered_aggregates import check_ordered, direction
 from harness.queries.transpile.parser import check, parse, written_back
-from harness.queries.transpile.scopes import Lowered, Output, Scope, Source, as_types, check_parts, renamed
+from harness.queries.transpile.scopes import LoweredQuery, NameScope, Output, Relation, as_types, check_parts, renamed
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import HUGE, Typed, common_type, type_name
 from harness.queries.transpile.windows import with_windows
@@ -51,7 +51,9 @@ def _mentions(node: exp.Expr, name: str) -> int:
     return sum(t.name.casefold() == name.casefold() and not t.args.get("db") for t in node.find_all(exp.Table))
 
 
-def recursive(cte: exp.CTE, name: str, around: Scope, query: Callable[[exp.Expr, Scope], Lowered]) -> Lowered:
+def recursive(
+    cte: exp.CTE, name: str, around: NameScope, query: Callable[[exp.Expr, NameScope], LoweredQuery]
+) -> LoweredQuery:
     """The recursive query; its columns have the types of its first part. Raises UnsupportedError.
 
     Args:
@@ -65,10 +67,10 @@ def recursive(cte: exp.CTE, name: str, around: Scope, query: Callable[[exp.Expr,
     check_parts(node, {"this", "expression", "distinct"})
     if _mentions(node.this, cte.alias) or _mentions(node.expression, cte.alias) != 1:
         raise refused(cte, "WITH RECURSIVE of a query that names itself more than once")
-    start = query(node.this, Scope(ctes=around.ctes))
+    start = query(node.this, NameScope(ctes=around.ctes))
     columns = renamed(start.columns, cte)
     known = {**around.ctes, cte.alias.casefold(): (name, columns)}
-    step = query(node.expression, Scope(ctes=known))
+    step = query(node.expression, NameScope(ctes=known))
     if len(step.columns) != len(columns):
         raise refused(cte)
     for first, then in zip(columns, step.columns, strict=True):
@@ -76,13 +78,13 @@ def recursive(cte: exp.CTE, name: str, around: Scope, query: Callable[[exp.Expr,
         if str(first.type) != str(then.type) and not integers:
             raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
     types = [c.type for c in columns]
-    return Lowered(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
+    return LoweredQuery(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
 
 
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 
 
-def combined(node: exp.SetOperation, left: Lowered, right: Lowered) -> Lowered:
+def combined(node: exp.SetOperation, left: LoweredQuery, right: LoweredQuery) -> LoweredQuery:
     """The operation over both sides, each column in the type that they have in common. Raises UnsupportedError."""
     word = _WORDS[type(node)]
     if node.args.get("by_name"):
@@ -96,10 +98,10 @@ def combined(node: exp.SetOperation, left: Lowered, right: Lowered) -> Lowered:
     columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
     sides = [as_types(side, types) for side in (left, right)]
     all_ = "" if node.args.get("distinct") else " ALL"
-    return Lowered(f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
+    return LoweredQuery(f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
 
 
-def _by_name(node: exp.Expr, left: Lowered, right: Lowered) -> tuple[Lowered, Lowered]:
+def _by_name(node: exp.Expr, left: LoweredQuery, right: LoweredQuery) -> tuple[LoweredQuery, LoweredQuery]:
     """Both sides with the columns of either, nulls in what they lack."""
     sides = []
     for side in (left, right):
@@ -117,12 +119,12 @@ def _by_name(node: exp.Expr, left: Lowered, right: Lowered) -> tuple[Lowered, Lo
             value = named[name].sql if name in named else f"CAST(NULL AS {type_name(of.type)})"
             columns.append(Output(of.name, named[name].type if name in named else of.type, f"c{place}"))
             parts.append(f"{value} AS c{place}")
-        aligned.append(Lowered(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
+        aligned.append(LoweredQuery(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
     return aligned[0], aligned[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SparkQuery:
     """A query in Spark's SQL.
 
     sql: its columns are called `c0`, `c1`, ...
@@ -139,7 +141,7 @@ class Query:
     needs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
+def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> SparkQuery:
     """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
 
     text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. Raises
@@ -150,11 +152,11 @@ def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> Query:
     read = written_back(statement)
     queries = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()})
     try:
-        lowered = queries.query(statement, Scope())
+        lowered = queries.query(statement, NameScope())
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
     names, types = tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns)
-    return Query(lowered.sql, names, types, read, queries.needs)
+    return SparkQuery(lowered.sql, names, types, read, queries.needs)
 
 
 def _parsed(text: str) -> exp.Expr:
@@ -187,9 +189,9 @@ class _Queries:
     def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, Type]]]) -> None:
         self._numbers = itertools.count()
         self.needs: dict[str, tuple[int, int]] = {}
-        self._sources = Sources(tables, self._numbers, self.query, self._expressions)
+        self._sources = FromClause(tables, self._numbers, self.query, self._expressions)
 
-    def query(self, node: exp.Expr, around: Scope) -> Lowered:
+    def query(self, node: exp.Expr, around: NameScope) -> LoweredQuery:
         """A query. `around`: the names that it may use besides those of its own tables."""
         match node:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
@@ -209,12 +211,12 @@ class _Queries:
 
     # WITH, and what follows a query.
 
-    def _with(self, node: exp.Expr, around: Scope) -> tuple[str, Scope]:
+    def _with(self, node: exp.Expr, around: NameScope) -> tuple[str, NameScope]:
         """The WITH clause, and the names under it."""
         clause = node.args.get("with_")
         if clause is None:
             return "", around
-        inner = Scope(ctes=dict(around.ctes), outer=around)
+        inner = NameScope(ctes=dict(around.ctes), outer=around)
         parts, any_recursive = [], False
         for cte in clause.expressions:
             name = spark_text.name(f"w{next(self._numbers)}")
@@ -223,36 +225,36 @@ class _Queries:
                 lowered, any_recursive = recursive(cte, name, inner, self.query), True
                 self.needs["WITH RECURSIVE"] = SINCE
             else:
-                lowered = self.query(cte.this, Scope(ctes=inner.ctes))
+                lowered = self.query(cte.this, NameScope(ctes=inner.ctes))
             columns = renamed(lowered.columns, cte)
             inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
             levels = f" MAX RECURSION LEVEL {LEVELS}" if is_recursive else ""
             parts.append(f"{name}{levels} AS ({lowered.sql})")
         return f"WITH {'RECURSIVE ' if any_recursive else ''}{', '.join(parts)} ", inner
 
-    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> Lowered:
+    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> LoweredQuery:
         """A query whose ORDER BY sees its columns only."""
         items = [by_output(item, columns) for item in items_of(node.args.get("order"), columns)]
-        return Lowered(f"{start}{body}{order_by(items)}{limits(node)}", columns)
+        return LoweredQuery(f"{start}{body}{order_by(items)}{limits(node)}", columns)
 
     # SELECT.
 
-    def _select(self, node: exp.Select, around: Scope) -> Lowered:
+    def _select(self, node: exp.Select, around: NameScope) -> LoweredQuery:
         start, around = self._with(node, around)
         node = with_windows(node)
-        scope = Scope(ctes=around.ctes, outer=around)
+        scope = NameScope(ctes=around.ctes, outer=around)
         source = self._sources.clause(node, scope)
         scope.aliases = _aliases(node)
         return self._selected(node, scope, start, source)
 
-    def _selected(self, node: exp.Select, scope: Scope, start: str, source: str) -> Lowered:
+    def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredQuery:
         """A SELECT of what `source` reads, in two steps where it has to be. start: its WITH clause."""
         steps = two_steps.split(node, scope)
         if steps is not None:
             scope.aliases = {}
             first = self._selected(steps.inner, scope, "", source)
             name = f"h{next(self._numbers)}"
-            second = Scope(sources=[Source(name, name, two_steps.named(first.columns))], ctes=scope.ctes)
+            second = NameScope(sources=[Relation(name, name, two_steps.named(first.columns))], ctes=scope.ctes)
             return self._selected(steps.outer(first.columns), second, start, f" FROM ({first.sql}) AS {name}")
         unnests = Unnests.of(node, next(self._numbers))
         expressions = self._expressions(scope, unnests)
@@ -276,7 +278,7 @@ class _Queries:
         is_forgotten = bool(hidden and limits(node)) and scope.is_within
         if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
             by = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
-            return Lowered(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
+            return LoweredQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
         if distinct and hidden:
             raise refused(node, "an order by what is no column of the result")
         # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
@@ -288,12 +290,12 @@ class _Queries:
         names = ", ".join(c.sql for c in columns)
         rows = f"(SELECT {', '.join(shown)}{source}){where}{by}{limits(node)}"
         rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
-        return Lowered(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
+        return LoweredQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
     def _chosen(
         self,
         node: exp.Select,
-        scope: Scope,
+        scope: NameScope,
         expressions: Expressions,
         outputs: list[tuple[str | None, Typed]],
         items: list[_Item],
@@ -320,7 +322,7 @@ class _Queries:
         order = ", ".join(f"{item.value.sql}{item.direction}" for item in items)
         return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) = 1"
 
-    def _expressions(self, scope: Scope, unnests: Unnests | None = None) -> Expressions:
+    def _expressions(self, scope: NameScope, unnests: Unnests | None = None) -> Expressions:
         pending: set[int] = set()
 
         def alias(node: exp.Expr) -> Typed:
@@ -343,7 +345,7 @@ class _Queries:
         )
         return expressions
 
-    def _having(self, node: exp.Select, scope: Scope, expressions: Expressions) -> str:
+    def _having(self, node: exp.Select, scope: NameScope, expressions: Expressions) -> str:
         having, group = node.args.get("having"), node.args.get("group")
         if having is None:
             return ""
@@ -354,7 +356,7 @@ class _Queries:
     def _ordering(
         self,
         node: exp.Select,
-        scope: Scope,
+        scope: NameScope,
         expressions: Expressions,
         outputs: list[tuple[str | None, Typed]],
         columns: tuple[Output, ...],
@@ -370,7 +372,7 @@ class _Queries:
 
     # UNION, INTERSECT, EXCEPT.
 
-    def _set_operation(self, node: exp.SetOperation, around: Scope) -> Lowered:
+    def _set_operation(self, node: exp.SetOperation, around: NameScope) -> LoweredQuery:
         start, around = self._with(node, around)
         both = combined(node, self.query(node.this, around), self.query(node.expression, around))
         return self._ended(node, start, both.sql, both.columns)
@@ -396,7 +398,7 @@ def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
     return list(on.expressions) if isinstance(on, exp.Tuple) else [on.this if isinstance(on, exp.Paren) else on]
 
 
-def _check_shadows(node: exp.Expr, scope: Scope, but: Collection[str] = ()) -> None:
+def _check_shadows(node: exp.Expr, scope: NameScope, but: Collection[str] = ()) -> None:
     """Refuses names that are a column and another expression of the projection, where either may be meant.
 
     In GROUP BY, and in an expression of ORDER BY, it is the column. `but`: names that are the column's here.

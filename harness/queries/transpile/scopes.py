@@ -25,7 +25,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Relation:
     """A relation in FROM. `name`: what the query calls it; `alias`: what Spark does, unique in the query."""
 
     name: str
@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(slots=True, kw_only=True)
-class Scope:
+class NameScope:
     """The names of one SELECT.
 
     sources: what is in FROM so far, from the left.
@@ -54,11 +54,11 @@ class Scope:
     conditions: of joins that go to WHERE.
     """
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[Relation] = field(default_factory=list)
     merged: dict[str, Typed] = field(default_factory=dict)
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     ctes: dict[str, tuple[str, tuple[Output, ...]]] = field(default_factory=dict)
-    outer: Scope | None = None
+    outer: NameScope | None = None
     reached: bool = False
     conditions: list[str] = field(default_factory=list)
 
@@ -147,7 +147,7 @@ def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredQuery:
     """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
 
     sql: str
@@ -169,7 +169,7 @@ def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
     return (*changed, *columns[len(changed) :])
 
 
-def as_types(query: Lowered, types: Sequence[Type]) -> str:
+def as_types(query: LoweredQuery, types: Sequence[Type]) -> str:
     """The query with its columns in other types."""
     if all(str(c.type) == str(t) for c, t in zip(query.columns, types, strict=True)):
         return query.sql

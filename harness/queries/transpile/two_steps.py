@@ -14,7 +14,7 @@ from sqlglot import exp
 from harness.metadata.filters.literals import literal_of
 from harness.queries.transpile import clauses, windows
 from harness.queries.transpile.clauses import place_of
-from harness.queries.transpile.scopes import Output, Scope
+from harness.queries.transpile.scopes import NameScope, Output
 from harness.queries.transpile.spark_text import refused
 
 _PARTS_OF_CALLS = (exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, exp.Where, exp.If, exp.PropertyEQ)
@@ -58,7 +58,7 @@ def named(columns: Sequence[Output]) -> tuple[Output, ...]:
     return tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(columns))
 
 
-def split(select: exp.Select, scope: Scope) -> Steps | None:
+def split(select: exp.Select, scope: NameScope) -> Steps | None:
     """The SELECT in two steps; None: Spark runs it in one. Raises UnsupportedError.
 
     scope: what its names mean.
@@ -212,7 +212,7 @@ class _Second:
         return copy
 
 
-def _without_aliases(select: exp.Select, scope: Scope) -> exp.Select:
+def _without_aliases(select: exp.Select, scope: NameScope) -> exp.Select:
     """The SELECT with expressions in place of their aliases and of their numbers in GROUP BY."""
     plain = select.copy()
     items = list(select.expressions)
@@ -230,7 +230,7 @@ def _without_aliases(select: exp.Select, scope: Scope) -> exp.Select:
     return plain
 
 
-def _without_alias(column: exp.Column, part: exp.Expr, select: exp.Select, scope: Scope) -> None:
+def _without_alias(column: exp.Column, part: exp.Expr, select: exp.Select, scope: NameScope) -> None:
     name = column.name.casefold()
     if len(column.parts) > 1 or name not in scope.aliases or isinstance(column.this, exp.Star):
         return

@@ -29,7 +29,7 @@ from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries.plain import may_name_moments
 from harness.queries.rewrite import MetadataReference, refuse_writes, rewrite_statement
 from harness.queries.sql import MetadataTables, planned
-from harness.queries.statements import Statement, parse_statement, references
+from harness.queries.statements import SqlStatement, parse_statement, references
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
@@ -332,7 +332,7 @@ def _kind_by_words(text: str) -> str:
     return "EXPLAIN" if parsed.explain else "SELECT"
 
 
-def _target(statement: Statement) -> Name | None:
+def _target(statement: SqlStatement) -> Name | None:
     """The table that a statement writes or makes; None: it is no such one."""
     tree = statement.tree
     if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Drop | exp.Alter | exp.Merge):
@@ -341,7 +341,7 @@ def _target(statement: Statement) -> Name | None:
     return tuple(part.name for part in place.parts) if isinstance(place, exp.Table) else None
 
 
-def _refuse(statement: Statement, target: Name | None, bound: Mapping[Name, str]) -> None:
+def _refuse(statement: SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
     """Tables of a catalog are read: by queries, and to fill tables and files of the user's."""
     match statement.tree:
         case exp.Create(kind="VIEW"):

@@ -67,7 +67,7 @@ def parse_regex(pattern: str, options: str = "") -> Regex:
         pattern, options = pattern[4:], options + "i"
     if set(options) - set("cis") or {"c", "i"} <= set(options):
         raise RegexError(f"the options {options!r}")
-    reader = _Reader(pattern, folds="i" in options, lines="s" in options)
+    reader = _RegexReader(pattern, folds="i" in options, lines="s" in options)
     if reader.folds and not pattern.isascii():
         raise RegexError("letters beyond ASCII where case means nothing")
     java, empty = reader.alternatives()
@@ -94,7 +94,7 @@ def java_replacement(text: str, groups: int, shift: int) -> str:
     return result
 
 
-class _Reader:
+class _RegexReader:
     def __init__(self, pattern: str, *, folds: bool, lines: bool) -> None:
         self.pattern, self.folds, self.lines = pattern, folds, lines
         self.place = self.groups = 0
