@@ -155,7 +155,7 @@ def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
 class Groups:
     """Differing rows so far, by the printed values of some columns.
 
-    columns: what to group by. schemas: of both sides.
+    columns: the columns to group by. schemas: of both sides.
     """
 
     columns: tuple[str, ...]

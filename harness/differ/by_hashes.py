@@ -37,7 +37,7 @@ class SideFailedError(Exception):
 
 @contextmanager
 def failing(number: int) -> Iterator[None]:
-    """A side's failure, told apart from a wrong request and from what cannot be compared at all."""
+    """Tells a side's failure from a wrong request and from incomparable values."""
     try:
         yield
     except HarnessError as error:

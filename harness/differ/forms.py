@@ -1,8 +1,8 @@
-"""The part of a column's values that is hashed, so that both sides hash equal values alike.
+"""Forms of columns: the part of a value that is hashed, and the types in which DuckDB takes Arrow data.
 
 A form is made from the types of both sides, and stands for the values that `harness.differ.canonical` gives: integers
-and decimals by value, times in the coarser unit and what is left of it, floats by the bits of the double, text and
-bytes by bytes. `harness.differ.hashing` says what is done with them.
+and decimals by value, times in the coarser unit and the rest, floats by the bits of the double, text and bytes by
+bytes. So both sides hash equal values alike (`harness.differ.hashing`).
 """
 
 from __future__ import annotations

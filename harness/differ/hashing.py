@@ -119,8 +119,8 @@ _LOW = "18446744073709551615::HUGEINT"
 class DuckDBValue:
     """A value to hash.
 
-    text: its expression. stored: its DuckDB type. logical: what it stands for, where the stored type is an integer that
-    counts a unit of time. form: what is hashed.
+    text: its expression. stored: its DuckDB type. logical: its meaning, where the stored type is an integer that
+    counts a unit of time. form: the part that is hashed.
     """
 
     text: str

@@ -86,7 +86,7 @@ def with_origins(
     of its key. Rows that the other side reads too come last among several equal ones.
 
     Args:
-        difference: what `multiset_difference` or `keyed_difference` found.
+        difference: of `multiset_difference` or `keyed_difference`.
         left, right, columns, keys, signed_zeros: as these were given.
         left_plan, right_plan: how the sides are planned; None: a side is no planned table.
 

@@ -65,7 +65,7 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
 def cut(text: str, *, around: int | None = None) -> str:
     """`text`, without its middle if it is long, saying how many characters are missing where.
 
-    around: index of a character that stays, with what is near it.
+    around: index of a character that stays, with its neighbours.
     """
     if len(text) <= LIMIT:
         return text

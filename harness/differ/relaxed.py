@@ -162,7 +162,7 @@ def _with_types(schema: pa.Schema, types: dict[int, pa.DataType]) -> pa.Schema:
 
 
 MOST_ROWS = 2_000_000
-"""Rows of a side that are held in memory to be paired; what has more is compared without allowances."""
+"""The most rows of a side that are held in memory to be paired; larger sides are compared without allowances."""
 PLACE = "place among equal rows"
 
 

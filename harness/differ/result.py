@@ -117,7 +117,7 @@ class ColumnDifference:
 class GroupDifference:
     """The number of differing rows of one value of the columns that rows are counted by.
 
-    values: printed. A changed row counts for what the left side says.
+    values: printed. A changed row counts for the left side's values.
     """
 
     values: tuple[str, ...]

@@ -1,6 +1,6 @@
 """The columns that queries inside a query pass on: their names, who uses them, and which column of FROM each one is.
 
-So a condition on a result becomes one on what it is made of. Only columns that are passed on as they are count, and
+So a condition on a result becomes one on its sources. Only columns that are passed on as they are count, and
 only through queries where the rows that fail a condition can be left out before as well as after (`keeps_rows`).
 """
 
@@ -144,7 +144,7 @@ class OutputColumns:
 
 
 def keeps_rows(query: exp.Query) -> bool:
-    """Tells whether a row of the result depends on no others than those that pass on the same values to it."""
+    """Tells whether a row of the result depends only on rows that pass on the same values to it."""
     if any(query.args.get(key) for key in ("limit", "offset", "fetch", "sample", "qualify", "having", "windows")):
         return False
     if not isinstance(query, exp.Select):
@@ -195,7 +195,7 @@ class SourceColumns:
     _known: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
 
     def with_sources(self, sources: Sequence[JoinedSource]) -> SourceColumns:
-        """The same for sources of which is known what their joins really do."""
+        """The same columns, with other sides of the sources' joins."""
         return replace(self, sources=sources)
 
     def path(self, names: Sequence[str], position: int) -> Sequence[str] | None:
@@ -243,7 +243,7 @@ class SourceColumns:
 
 
 def _is_attached_by(source: JoinedSource, name: str) -> bool:
-    """Tells whether a source is joined by a USING of which the column on the left is the one that has the name."""
+    """Tells whether a source is joined by a USING whose name means the column on the left."""
     return name in source.using and source.join is not None and source.join.side in ("", "LEFT")
 
 

@@ -1,5 +1,4 @@
-"""Queries of one table without conditions, understood without sqlglot: to import that takes a third as long as all else
-that the first query of a process does, and it could only say that there is nothing to push down.
+"""Rewritten queries, and those of one table without conditions, which are rewritten without sqlglot (decision 15).
 
     query := SELECT item, ... FROM table [[AS] alias]
              [GROUP BY sum, ...] [ORDER BY sum [ASC | DESC], ...] [LIMIT number]
@@ -7,8 +6,7 @@ that the first query of a process does, and it could only say that there is noth
     sum   := part {::type} {(+ | - | * | / | %) part {::type}}
     part  := number | text | function([DISTINCT] sum, ...) | count(*) | [alias .] column | (sum) | - part
 
-Whatever is not so, or might mean something else to DuckDB or to sqlglot, is left to `harness.queries.rewrite`, which
-gives the same for what is.
+All others, and texts that might mean something else to DuckDB or to sqlglot, are left to `harness.queries.rewrite`.
 """
 
 from __future__ import annotations
@@ -59,11 +57,11 @@ class Rewritten:
 
     @property
     def originals(self) -> dict[str, str]:
-        """The texts that were put into the query, and those that stood there."""
+        """The user's words by the words that replace them."""
         return {reference.put: reference.original for reference in self.references}
 
     def as_written(self, text: str) -> str:
-        """A part of the query with what stood there."""
+        """A part of the query with the user's words."""
         for put, original in self.originals.items():
             text = text.replace(put, original)
         return text
@@ -182,7 +180,7 @@ class _Query:
         return Rewritten(sql=self.text[: table.start] + named + self.text[end:], references=(reference,))
 
     def _used(self, schema: Schema, table: str) -> set[str]:
-        """The names in the query, in lower case, all of which are known."""
+        """The names in the query, in lower case. Refuses unknown names."""
         known = {name.casefold() for name in (*schema.names(), *METADATA)} | self.aliases
         for path in self.columns:
             if path[-1] not in known or path[:-1] not in ((), (table,)) or path == (table,):
@@ -249,7 +247,7 @@ class _Query:
         self._word(")")
 
     def _is(self, text: str) -> bool:
-        """Tells whether that comes next, which is then passed."""
+        """Tells whether a text comes next, and then passes it."""
         found = self.tokens[self.at].text.lower() == text
         self.at += found
         return found

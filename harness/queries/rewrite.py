@@ -130,10 +130,10 @@ def rewrite_statement(
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
     Args:
-        statement: what to rewrite. A table that it writes must not be bound.
+        statement: the statement to rewrite. A table that it writes must not be bound.
         bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
         tables, into, prefix, now: as for `rewrite`.
-        metadata: what names of metadata tables stand for.
+        metadata: metadata tables by their names.
 
     Raises:
         RequestError: a time-travel clause on a bound table.

@@ -1,4 +1,4 @@
-"""The HTML report: one file that needs no network, no server and, but for the filter, no script.
+"""The HTML report: one file that needs no network, no server and, except for the filter, no script.
 
 Everything that comes from a table is escaped, and a content security policy allows only the style and the script that
 are part of this package, by their hashes: even a value that slipped through could neither run nor load anything. A
@@ -87,7 +87,7 @@ def _hash(text: str) -> str:
 
 
 _LEAST, _MOST, _LINE = 320, 760, 22
-"""Pixels: the least and the most height of a frame, and what a line of the text report takes in it."""
+"""Pixels: the least and the most height of a frame, and the height of a line of the text report."""
 
 
 def framed(page: str, text: str) -> str:
@@ -113,7 +113,7 @@ _CLASSES = {
 
 _MOST_NAMES = 3
 _MANY_COLUMNS = 30
-"""Columns beyond which only those that differ are shown at first."""
+"""The number of columns beyond which only differing ones are shown at first."""
 
 
 def to_html(comparison: ComparisonResult) -> str:

@@ -1,8 +1,8 @@
-"""Tells whether two texts are one to DuckDB's own parser: the guard against a query that sqlglot takes for another one.
+"""Holds a query for Spark against DuckDB's word: the tree of its text, and the columns of its result.
 
 sqlglot reads `a JOIN b EXACT NEAREST 1 BY DISTANCE …` as `b` under the alias EXACT, and `a ~ 'b'` as a search, which it
-is not on DuckDB 1.5. So what it writes back of a query has to give the tree that DuckDB makes of the user's text. Trees
-are those of `json_serialize_sql`. What differs in them though it means the same is listed here, with the reason.
+is not on DuckDB 1.5. So the text that it writes back must give the tree that DuckDB makes of the user's text. Trees are
+those of `json_serialize_sql`. Differences that mean the same are listed here, with the reason.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _function(node: dict[str, Any]) -> dict[str, Any]:
         del node["order_bys"]
     if node.get("schema") == "main":  # of functions that DuckDB 1.5 puts in place of words
         del node["schema"]
-    if "arguments" in node:  # what DuckDB 1.5 calls children, each of which may have a name
+    if "arguments" in node:  # DuckDB 1.5 calls them children; each may have a name
         arguments = node.pop("arguments")
         node["children"] = [a if a.get("name") else a["expression"] for a in arguments]
     return node
@@ -322,7 +322,7 @@ def _agreed(name: str, type_: Type, shown: str) -> Type:
         case own, other if type(own) is type(other) and str(own) == str(other):
             return own
         case own, (StringType() | BinaryType() | TimestampType()) if type(own) not in map(type, _SHOWN_TYPES.values()):
-            # Variants and geometries: DuckDB shows what they travel in.
+            # Variants and geometries: DuckDB shows the types that they travel in.
             return own
         case _:
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")

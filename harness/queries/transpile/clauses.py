@@ -1,4 +1,4 @@
-"""The items of SELECT: expressions, stars, and UNNEST of structs."""
+"""The clauses of SELECT: its items, with stars and UNNEST, then GROUP BY, ORDER BY, LIMIT and OFFSET."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
 
 
 def works_on_results(select: exp.Select) -> bool:
-    """Tells whether UNNEST works on what the groups or windows of the SELECT give, and not on the rows that it reads.
+    """Tells whether UNNEST works on the results of groups or windows, and not on the rows that the SELECT reads.
 
     Raises UnsupportedError: it works on both.
     """
@@ -145,7 +145,7 @@ def works_on_results(select: exp.Select) -> bool:
 class Unnests:
     """The elements that one SELECT unnests.
 
-    alias: what Spark calls the relation of them. several: whether there may be more than one list.
+    alias: Spark's name of their relation. several: whether there may be more than one list.
     """
 
     alias: str

@@ -160,7 +160,7 @@ def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
 
 
 def _is_computed(value: Typed, node: exp.Expr) -> bool:
-    """Tells whether the value can be no float as a file has it; then Spark may infer from a comparison what it can."""
+    """Tells whether the value is no float of a file. Then Spark may infer from a comparison."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
@@ -291,13 +291,13 @@ def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr
     return f"(TRANSLATE({subject.sql}, {_CAPITALS}, {_SMALL}) LIKE {like})"
 
 
-# What has a small letter of ASCII, whatever the locale of the JVM is; the last two are not of ASCII themselves.
+# Letters whose small letter is of ASCII, whatever the JVM's locale is. The last two are not of ASCII themselves.
 _CAPITALS = spark_text.text(string.ascii_uppercase + "\u0130\u212a")
 _SMALL = spark_text.text(string.ascii_lowercase + "ik")
 
 
 def _pattern(node: exp.Like | exp.ILike, pattern: str, escape: exp.Expr | None) -> str:
-    """The pattern with Spark's escape, a backslash, in place of DuckDB's, which is none unless it is given."""
+    """The pattern with Spark's escape, a backslash, in place of DuckDB's, if there is one."""
     sign = escape.name if isinstance(escape, exp.Literal) else None
     if escape is not None and (sign is None or len(sign) != 1):
         raise refused(node, "this ESCAPE")

@@ -1,4 +1,4 @@
-"""Expressions in Spark's SQL, operator by operator; what is not here is refused by name."""
+"""Expressions in Spark's SQL, operator by operator. Others are refused by name."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Expressions:
     variables: Mapping[str, Typed] = field(default_factory=dict)
 
     def within(self, names: Sequence[str], element: Type) -> tuple[str, Expressions]:
-        """The head of a lambda over a list, in Spark's words, and what lowers its body.
+        """The head of a lambda over a list, in Spark's words, and the `Expressions` of its body.
 
         names: its variables, the element and, if there is a second one, its place from 1 on.
         """
@@ -329,7 +329,7 @@ def member(base: Typed, name: str, node: exp.Expr) -> Typed:
 
 
 def _quotient(node: exp.Binary, left: Typed, right: Typed) -> Typed:
-    """A division of doubles. By 0 DuckDB gives an infinity, or NaN, and Spark an error."""
+    """A division of doubles. A division by 0 is an infinity or NaN on DuckDB, and an error on Spark."""
     a, b = coerced(left, DOUBLE, "/"), coerced(right, DOUBLE, "/")
     divisor = literal_of(node.expression)
     if divisor is not None and divisor.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and divisor.value:

@@ -1,6 +1,6 @@
 """The clause FROM: tables, queries, VALUES, UNNEST, series and PIVOT, with the joins between them.
 
-A query or a list that names columns of what stands to its left becomes LATERAL, as it is on DuckDB without the word.
+A query or a list that names columns to its left becomes LATERAL. DuckDB needs no word for that.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FU
 
 
 def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressions: Expressions) -> str:
-    """A join as text; `scope` gains what queries may name after it. Raises UnsupportedError."""
+    """A join as text; `scope` gains the names that it adds. Raises UnsupportedError."""
     if node.method == "NATURAL":
         node = _with_common_columns(node, source, scope)
     side, kind = node.side, node.kind
@@ -227,7 +227,7 @@ _DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE:
 
 
 def lateral(node: exp.Join) -> exp.Join:
-    """The join as one of the nearest row of each, which is looked for by itself. Raises UnsupportedError."""
+    """The ASOF join as a lateral one of the nearest row. Raises UnsupportedError."""
     on, right = node.args.get("on"), node.this
     name = right.alias_or_name.casefold()
     if on is None or not name:
@@ -257,12 +257,12 @@ def lateral(node: exp.Join) -> exp.Join:
 
 @dataclass(frozen=True, slots=True)
 class FromClause:
-    """Lowers what stands in FROM.
+    """Lowers the clause FROM.
 
     tables: the bound tables, by name in lower case.
     numbers: for names that are made up.
-    query: lowers a query, which may name what the scope has.
-    expressions: what lowers expressions in a scope.
+    query: lowers a query, which may use the names of the scope.
+    expressions: the `Expressions` of a scope.
     """
 
     tables: Mapping[str, tuple[str, Mapping[str, Type]]]
@@ -309,7 +309,7 @@ class FromClause:
         return self.query(turned.select([c.name for c in base.columns]), around)
 
     def _source(self, node: exp.Expr, scope: NameScope) -> tuple[str, Relation]:
-        """The relation as text, which begins with LATERAL where it needs what is to its left."""
+        """The relation as text, which begins with LATERAL where it names columns to its left."""
         alias = f"t{next(self.numbers)}"
         if node.args.get("pivots"):
             turned = Turned.of_source(node)

@@ -1,4 +1,8 @@
-"""Items of ORDER BY, in queries, windows and aggregates."""
+"""Orders: items of ORDER BY, and aggregates that depend on one, such as lists, first values and discrete quantiles.
+
+The rows of a group are collected together with their keys, and sorted in one expression; so nulls are kept as DuckDB
+keeps them. Rows that tie may come in another order on either engine.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from harness.queries.transpile.values import Typed, type_name
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of a relation. `name`: what queries call it, None if nothing does; `sql`: what Spark calls it."""
+    """A column of a relation. `name`: the name in queries, or None; `sql`: Spark's name."""
 
     name: str | None
     type: Type
@@ -26,7 +26,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation in FROM. `name`: what the query calls it; `alias`: what Spark does, unique in the query."""
+    """A relation in FROM. `name`: the name in the query; `alias`: Spark's name, unique in the query."""
 
     name: str
     alias: str
@@ -45,7 +45,7 @@ class Relation:
 class NameScope:
     """The names of one SELECT.
 
-    sources: what is in FROM so far, from the left.
+    sources: the relations in FROM so far, from the left.
     merged: columns that USING made one, by name in lower case.
     aliases: expressions of the projection by name in lower case.
     ctes: relations that WITH defines here or around, by name in lower case.

@@ -1,4 +1,4 @@
-"""Names, literals and types in Spark's SQL; types that Spark lacks are those that their values travel in there."""
+"""Names, literals and types in Spark's SQL. A type that Spark lacks is the type that its values travel in."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
 class Typed:
     """An expression in Spark's SQL, with the type that it has in DuckDB.
 
-    literal: what it stands for, if it is one; a number or a text among literals takes the type of what is beside it.
+    literal: the literal, if it is one; a number or a text among literals takes the type of its neighbour.
     """
 
     sql: str

@@ -1,4 +1,4 @@
-"""Window functions, their frames, and windows with names."""
+"""Window functions: windows with names, frames (ROWS, RANGE, and the GROUPS that are RANGE), and EXCLUDE."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Frame:
 
     @property
     def holds_its_row(self) -> bool:
-        """Tells whether the row that it is made for is always in it; if not, it never is but for nulls of a RANGE."""
+        """Tells whether the frame's own row is always in it; if not, it never is, except for nulls of a RANGE."""
         return _reaches(self.start, "PRECEDING") and _reaches(self.end, "FOLLOWING")
 
 
@@ -107,7 +107,7 @@ def written(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Exp
 
 
 def _is_whole(expressions: Expressions, order: list[exp.Expr]) -> bool:
-    """Tells whether the order is one of integers, of which a RANGE may take a few more or less."""
+    """Tells whether a window is ordered by integers, so that a RANGE may count."""
     return len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType)
 
 
@@ -136,7 +136,7 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
 class Exclusion:
     """The rows that EXCLUDE leaves out.
 
-    kind: CURRENT ROW, GROUP or TIES. rows: PARTITION BY and ORDER BY of the window. keys: what it is ordered by.
+    kind: CURRENT ROW, GROUP or TIES. rows: PARTITION BY and ORDER BY of the window. keys: its order.
     """
 
     kind: str
@@ -157,7 +157,7 @@ class Exclusion:
         stays = {"CURRENT ROW": f"NOT ({itself})", "GROUP": f"NOT ({peer})", "TIES": f"(NOT ({peer}) OR {itself})"}[
             self.kind
         ] + (" AND y.f" if conditions else "")
-        # A lambda may hold no window function and no aggregate: what it needs of the row stands beside the list.
+        # A lambda may hold no window function and no aggregate: values of the row that it needs stand beside the list.
         given = f"NAMED_STRUCT('rows', {rows}, 'place', {self._place()}{own})"
         return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({given}), w -> FILTER(w.rows, (y, i) -> {stays})), 1)"
 
@@ -360,7 +360,7 @@ def with_windows(select: exp.Select) -> exp.Select:
 
 
 def _filled(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
-    """A window with what the one says whose name stands in it."""
+    """A window with the clauses of the window that it names."""
     name = window.args.get("alias")
     if name is None:
         return window

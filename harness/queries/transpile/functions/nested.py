@@ -1,4 +1,4 @@
-"""Functions of structs and maps."""
+"""Functions of structs and maps, and of the elements of lists: lambdas, sums, texts, the least and the greatest."""
 
 from __future__ import annotations
 
