@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.canonical import SignedZeros
-from harness.differ.schemas import is_hugeint, normal_type
+from harness.differ.schemas import is_binary, is_hugeint, is_text, normal_type
 from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import children_of, is_list, is_rebuilt, with_children
 
@@ -136,12 +136,6 @@ def is_ticks(type_: pa.DataType) -> bool:
     return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
 
 
-def is_bytes(type_: pa.DataType) -> bool:
-    """Tells whether a normal type's values are text or bytes."""
-    kind = pa.types
-    return bool(kind.is_string(type_) or kind.is_binary(type_) or kind.is_fixed_size_binary(type_))
-
-
 def _plain(type_: pa.DataType) -> pa.DataType:
     """A normal type without an extension that other writers keep to themselves."""
     return _plain(normal_type(type_.storage_type)) if isinstance(type_, pa.BaseExtensionType) else type_
@@ -157,7 +151,7 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> HashForm:
         return _number(a, b)
     if kind.is_floating(a):
         return Float(zeros)
-    if is_bytes(a):
+    if is_text(a) or is_binary(a):
         return Bytes()
     if is_ticks(a):
         units = nanos(a), nanos(b)
@@ -216,9 +210,9 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
         return pa.int32()
     if kind.is_float16(type_):
         return pa.float32()
-    if kind.is_large_string(type_) or kind.is_string_view(type_):
+    if is_text(type_):
         return pa.string()
-    if kind.is_large_binary(type_) or kind.is_binary_view(type_) or kind.is_fixed_size_binary(type_):
+    if is_binary(type_):
         return pa.binary()
     if kind.is_decimal(type_):
         return _decimal(type_)
@@ -257,7 +251,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
         return pa.map_(plain(type_.key_type), plain(type_.item_type))
     if is_list(type_):
         return pa.list_(pa.field("element", plain(type_.value_type)))
-    if kind.is_large_string(type_) or kind.is_string_view(type_):
+    if is_text(type_):
         return pa.string()
     if kind.is_large_binary(type_) or kind.is_binary_view(type_):
         return pa.binary()

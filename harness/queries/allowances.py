@@ -59,7 +59,11 @@ _OF_LIBRARIES = {
     *("pow", "power", "exp", "ln", "log", "log2", "log10", "cbrt"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
 }
-_CONDITIONS = (exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count)
+_DECIDED = (
+    *(exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count),
+    *(exp.Round, exp.Floor, exp.Ceil, exp.Trunc),
+)
+"""Conditions, counts and rounded numbers."""
 _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
 
 
@@ -155,7 +159,7 @@ class _ColumnReading:
                 return _together([self._number(n, scope) for n in _results(node)])
             case exp.Literal():
                 return _FLOAT if not node.is_string and "e" in node.name.lower() else _EXACT
-            case _ if isinstance(node, _CONDITIONS) or _is_rounding(node):
+            case _ if isinstance(node, _DECIDED):
                 return _EXACT
             case _ if isinstance(node, exp.AggFunc) or _is_statistic(node) or _is_mean(node):
                 return _aggregate(node, self._parts(node, scope))
@@ -178,10 +182,6 @@ def _results(node: exp.Case | exp.If) -> Iterator[exp.Expr]:
     default = node.args.get("default") or node.args.get("false")
     if default is not None:
         yield default
-
-
-def _is_rounding(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Round | exp.Floor | exp.Ceil | exp.Trunc)
 
 
 def _is_statistic(node: exp.Expr) -> bool:

@@ -205,7 +205,9 @@ class SourceColumns:
             return None
         if len(names) > 1 and first == self.sources[position].alias and names[1].casefold() in columns:
             return names[1:]
-        if first in self.hiding or first not in columns or first in _output_names(self.select):
+        if first in self.hiding or first not in columns:
+            return None
+        if any(isinstance(e, exp.Alias) and e.alias.casefold() == first for e in self.select.expressions):
             return None
         others = [i for i in range(len(self.sources)) if i != position and self.may_have(i, first)]
         return names if all(self._is_merged(i, position, first) for i in others) else None
@@ -245,10 +247,6 @@ class SourceColumns:
 def _is_attached_by(source: JoinedSource, name: str) -> bool:
     """Tells whether a source is joined by a USING whose name means the column on the left."""
     return name in source.using and source.join is not None and source.join.side in ("", "LEFT")
-
-
-def _output_names(select: exp.Select) -> set[str]:
-    return {e.alias.casefold() for e in select.expressions if isinstance(e, exp.Alias)}
 
 
 class EqualColumns:

@@ -29,7 +29,6 @@ from harness.differ.result import (
     Origin,
     RowKind,
     SchemaDifference,
-    SideInfo,
     counted,
     differing_rows,
     sentence,
@@ -201,17 +200,13 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
         "table": [side.table for side in sides],
         "snapshot": [side.snapshot for side in sides],
         "rows": [None if side.rows is None else f"{side.rows:,}" for side in sides],
-        "error": [_error(side) for side in sides],
+        "error": [None if s.error is None else f"{type(s.error).__name__}: {s.error}" for s in sides],
     }
     for name, both in values.items():
         if any(value is not None for value in both):
             cells = "".join(f"<td>{'–' if value is None else escaped(value)}</td>" for value in both)
             yield f'<tr class="side-{name}"><th scope="row">{name}</th>{cells}</tr>'
     yield "</tbody></table></div>"
-
-
-def _error(side: SideInfo) -> str | None:
-    return None if side.error is None else f"{type(side.error).__name__}: {side.error}"
 
 
 def _schema(comparison: ComparisonResult) -> Iterator[str]:

@@ -39,7 +39,7 @@ _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 
 @dataclass(frozen=True, slots=True)
 class _TextReading:
-    """Texts of a type, as regular expressions of Java: those that both engines read alike, and those that neither reads."""
+    """Texts of a type, as regular expressions of Java: texts that both engines read alike, and that neither reads."""
 
     alike: str
     neither: str

@@ -203,14 +203,10 @@ def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple
     found = {}
     for identifier in node.args["using"]:
         left, right = scope.unqualified(identifier.name), source.named(identifier.name)
-        if left is None or len(right) != 1 or not _same(left.type, right[0].type):
+        if left is None or len(right) != 1 or str(left.type) != str(right[0].type):
             raise refused(node, f"USING ({identifier.name}) of columns of different types")
         found[identifier.name.casefold()] = (left, source.column(right[0]))
     return found
-
-
-def _same(left: Type, right: Type) -> bool:
-    return str(left) == str(right)
 
 
 def _merged(side: str, left: Typed, right: Typed) -> Typed:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from harness.errors import UnsupportedError
 from harness.metadata.model.schema import StructType, Type
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.expressions import member
+from harness.queries.transpile.functions.nested import member
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
 

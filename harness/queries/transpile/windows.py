@@ -100,15 +100,10 @@ def written(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Exp
         raise refused(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
         return EVERYTHING
-    counted = kind == "ROWS" or _is_whole(expressions, order)
+    counted = kind == "ROWS" or (len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType))
     start = _bound(frame, "start", counted=counted)
     end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
     return Frame(kind, start, end)
-
-
-def _is_whole(expressions: Expressions, order: list[exp.Expr]) -> bool:
-    """Tells whether a window is ordered by integers, so that a RANGE may count."""
-    return len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType)
 
 
 def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
