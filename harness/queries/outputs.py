@@ -7,7 +7,7 @@ only through queries where the rows that fail a condition can be left out before
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -193,10 +193,6 @@ class SourceColumns:
     columns: Sequence[Mapping[str, str | None] | None]
     hiding: Collection[str]
     _known: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
-
-    def with_sources(self, sources: Sequence[JoinedSource]) -> SourceColumns:
-        """The same columns, with other sides of the sources' joins."""
-        return replace(self, sources=sources)
 
     def path(self, names: Sequence[str], position: int) -> Sequence[str] | None:
         """The path within the columns of a source that names mean; None unless they can mean nothing else."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -348,7 +349,8 @@ class Pushdown:
             else:
                 columns = [self._outputs.types_of(source.node) for source in sources]
                 scope = SourceColumns(select, sources, columns, self._aliases)
-                self._scopes[id(select)] = scope.with_sources(without_dropped(select, sources, scope.index_of))
+                kept = without_dropped(select, sources, scope.index_of)
+                self._scopes[id(select)] = replace(scope, sources=kept)
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:

@@ -204,7 +204,7 @@ def _interval(node: dict[str, Any]) -> dict[str, Any]:
     function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
     if function is not None:
         said, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
-    elif node.get("class") == "CAST" and _target(node) == "interval":
+    elif node.get("class") == "CAST" and _is_interval(node):
         said, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
     else:
         return node
@@ -231,8 +231,9 @@ def _date_part(node: dict[str, Any]) -> dict[str, Any]:
     return {**node, "children": [_DATE_PARTS.get(name, name) or part, *others]}
 
 
-def _target(cast: dict[str, Any]) -> str:
-    return str(cast["type_expr"].get("type_name") if "type_expr" in cast else cast["cast_type"]["id"]).lower()
+def _is_interval(cast: dict[str, Any]) -> bool:
+    target = cast["type_expr"].get("type_name") if "type_expr" in cast else cast["cast_type"]["id"]
+    return str(target).lower() == "interval"
 
 
 _RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (

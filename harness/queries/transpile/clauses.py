@@ -103,11 +103,6 @@ def _count(clause: exp.Expr) -> int | None:
 # after those of FROM, and before WHERE has left any out, which reads none of their elements.
 
 
-def is_used(select: exp.Select) -> bool:
-    """Tells whether a SELECT unnests something in its projection."""
-    return any(True for _ in _calls(select))
-
-
 def _calls(select: exp.Select) -> Iterator[exp.Explode]:
     for item in select.expressions:
         for call in item.find_all(exp.Explode):
@@ -120,7 +115,7 @@ def works_on_results(select: exp.Select) -> bool:
 
     Raises UnsupportedError: it works on both.
     """
-    if not is_used(select):
+    if not any(True for _ in _calls(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
     with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
