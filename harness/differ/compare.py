@@ -3,8 +3,8 @@
     harness.compare(table, table, engines=("duckdb", "spark"), keys=["id"])
     harness.compare(connection.sql("..."), spark.sql("..."))
 
-Small sides are compared as they are, by `harness.differ.exact`. Of large ones the engines sum hashes, the rows that
-differ are found by these (`harness.differ.buckets`), and only rows to show are fetched, and compared in the same way.
+Small sides are compared as they are, by `harness.differ.exact`. Engines sum hashes of large ones, which find the
+differing rows (`harness.differ.buckets`). Only rows to show are fetched, and compared in the same way.
 """
 
 from __future__ import annotations

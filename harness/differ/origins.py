@@ -1,7 +1,7 @@
 """The origins of differing rows of planned tables, and the deletes that hide them on the other side.
 
 The rows of a difference are looked up by value in the table's files, deleted rows included, with DuckDB. DuckDB only
-narrows the search; what matches is decided on canonical values, so a NaN, -0.0 or nested value finds its own row.
+narrows the search; canonical values decide, so that a NaN, -0.0 or nested value finds its own row.
 Then each place, a file and a position, is looked for in the plan of the other side. Costs a read of the compared
 columns per side, whatever the number of rows.
 """

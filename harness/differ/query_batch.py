@@ -1,7 +1,7 @@
 """Many queries, each run on two sides and compared: the check of a migration.
 
-A column whose last bits depend on the engine (`harness.queries.allowances`) is compared within its allowance, which the
-entry says.
+A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`), and the
+entry says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The columns that queries inside a query pass on: their names, who uses them, and which column of FROM each one is.
 
-So a condition on a result becomes one on its sources. Only columns that are passed on as they are count, and
-only through queries where the rows that fail a condition can be left out before as well as after (`keeps_rows`).
+So a condition on a result becomes one on its sources. It passes only along unchanged columns, and only through queries
+that drop the same rows before as after (`keeps_rows`).
 """
 
 from __future__ import annotations

@@ -29,12 +29,11 @@ class TableReference:
     view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
     aliased: whether an alias follows it, so that a subquery can stand in its place.
     table: the name of the bound table.
-    metadata: the name of a metadata table of it, which is read in its place; None: it is read itself.
+    metadata: the name of its metadata table that is read in its place; None: the table is read itself.
     where: a filter that the view may apply, for the schema of the table; None: there is none.
     columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
-    put, original: what stands in the rewritten query, the view with an alias where the user gave none, and what stood
-        in its place.
-    enough: so many rows of the table will do, whichever they are; None: the query needs all.
+    put, original: the words of the rewritten query, the view with an alias where the user gave none, and the user's.
+    enough: the number of rows that suffice, whichever they are; None: the query needs all.
     """
 
     view: str

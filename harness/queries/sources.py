@@ -62,7 +62,7 @@ class JoinedSource:
     """A table, subquery or function in FROM.
 
     join: the join that attaches the source; None for the first.
-    side: of which rows the join fills with nulls; LEFT: those of this source. Empty where it fills none, or where a
+    side: the rows that the join fills with nulls; LEFT: rows of this source. Empty where it fills none, or where a
         condition drops all rows that it fills.
     """
 

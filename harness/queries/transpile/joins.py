@@ -23,8 +23,8 @@ from harness.queries.transpile.values import LONG, Typed, alike
 class Turned:
     """A PIVOT or UNPIVOT, whichever way it was written.
 
-    base: what it turns. node: the clause. fields: the columns that it turns by, with their values; or those that it
-    makes rows of. outputs: the aggregates; or the name of the column of values.
+    base: the relation. node: the clause. fields: of PIVOT, the columns with their values; of UNPIVOT, the columns that
+    become rows. outputs: the aggregates; or the name of the column of values.
     """
 
     base: exp.Expr

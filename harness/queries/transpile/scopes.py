@@ -77,8 +77,8 @@ class NameScope:
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
         """The expression that a path of names stands for.
 
-        lower: lowers an expression of the projection, for an alias. Raises UnsupportedError: it stands for nothing that
-        is known here, or for more than one thing.
+        lower: lowers an expression of the projection, for an alias. Raises UnsupportedError: the path stands for no
+        known thing, or for several.
         """
         found = self._column(path)
         if found is None and path[0].casefold() in self.aliases:

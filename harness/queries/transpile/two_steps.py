@@ -1,7 +1,7 @@
 """SELECTs that Spark runs in two steps, one in a query inside: GROUPS by numbers, and UNNEST of results.
 
-GROUPS counts groups of equal rows: a RANGE over their numbers, which a query inside makes by DENSE_RANK. UNNEST works
-on what groups and windows give, where it is no key; Spark's EXPLODE works on what a SELECT reads.
+GROUPS counts groups of equal rows: a RANGE over their numbers, which a query inside makes by DENSE_RANK. UNNEST that is
+no key works on the results of groups and windows, where Spark's EXPLODE works on the rows that a SELECT reads.
 """
 
 from __future__ import annotations

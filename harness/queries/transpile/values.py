@@ -124,8 +124,7 @@ def _fits(value: int, bits: int) -> bool:
 def common_type(values: Sequence[Typed], what: str) -> Type:
     """The type that DuckDB gives to values that must share one.
 
-    what: the construct, for the message. Raises UnsupportedError: it is not certain that both engines mean the same by
-    it.
+    what: the construct, for the message. Raises UnsupportedError: the engines may not mean the same.
     """
     firm = [v.type for v in values if not _is_pliant(v)]
     # A number among literals still widens, a text takes any type, a null too.

@@ -52,7 +52,7 @@ class Regex:
     """A pattern in Java's words.
 
     java: the pattern. groups: how many it captures. may_be_empty: whether it matches an empty text. repeated: whether
-    a group is inside of what may come several times.
+    a group is inside of a repetition.
     """
 
     java: str
