@@ -106,7 +106,8 @@ def open_arrow(
             whole = pa.Table.from_batches(batches, schema)
             return ArrowSide(info=info, schema=schema, whole=whole, resources=resources)
     except (pa.ArrowException, OSError) as error:
-        raise _broken(info, error) from error
+        message = f"Cannot read the Arrow stream of {info.name}: {' '.join(str(error).split())}"
+        raise EngineError(message) from error
     side = ArrowSide(info=info, schema=schema, whole=None, resources=resources)
     side.stored.append(_side(side, _put_aside(batches, (batch.select(chosen) for batch in reader), side)))
     return side
@@ -141,7 +142,3 @@ def _side(side: ArrowSide, connection: duckdb.DuckDBPyConnection) -> DuckDBSide:
     with failing(side.info):
         relation = connection.sql("SELECT * FROM rows")
         return DuckDBSide(info=side.info, relation=relation, schema=side.schema, types=types, keep=connection)
-
-
-def _broken(info: SideInfo, error: Exception) -> EngineError:
-    return EngineError(f"Cannot read the Arrow stream of {info.name}: {' '.join(str(error).split())}")

@@ -1,8 +1,8 @@
-"""Which rows of two large sides differ, found by their hashes.
+"""Finds the differing rows of two large sides by their hashes.
 
-Both sides sum their rows' hashes per bucket; buckets whose sums agree hold the same rows. Of the others the hashes are
-fetched, some millions at a time, and counted: what is left over on a side differs. So the counts are exact whatever is
-shown, and memory depends on how many hashes are looked at in one go, not on how many rows there are or differ.
+Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the others are
+fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact whatever
+is shown, and memory depends on the hashes in one go, not on the number of rows.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class HashTally:
     def count(self, left: pa.Table, right: pa.Table, review: Reviewing | None = None) -> None:
         """Adds the differences of the hashes of some buckets, in which no other hashes lie.
 
-        review: looks at the table `d` of what differs (`kind`: left, right or both; the hash `a`, `b`; how often, `n`),
-            and may delete from it.
+        review: looks at the table `d` of differing hashes (`kind`: left, right or both; the hash `a`, `b`; the count
+            `n`), and may delete from it.
         """
         folder = tempfile.TemporaryDirectory(prefix="harness-compare-")
         connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder.name}))
@@ -155,7 +155,7 @@ def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
 class Groups:
     """Differing rows so far, by the printed values of some columns.
 
-    columns: what to group by. schemas: of both sides.
+    columns: the columns to group by. schemas: of both sides.
     """
 
     columns: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The difference of large sides: of hashes that the engines sum, then of the rows to show.
 
-`harness.differ.buckets` finds which hashes differ, `harness.differ.review` looks at the rows behind them, and what is
-shown is compared as it is, by `harness.differ.exact`.
+`harness.differ.buckets` finds the differing hashes, `harness.differ.review` looks at the rows behind them, and
+`harness.differ.exact` compares the rows to show.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SideFailedError(Exception):
 
 @contextmanager
 def failing(number: int) -> Iterator[None]:
-    """A side's failure, told apart from a wrong request and from what cannot be compared at all."""
+    """Tells a side's failure from a wrong request and from incomparable values."""
     try:
         yield
     except HarnessError as error:

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.differ.schemas import is_hugeint
+from harness.differ.schemas import is_binary, is_hugeint, is_text
 from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import elements_of, is_list, offsets_of
 
@@ -112,21 +112,11 @@ def _single(array: pa.Array) -> list[Any]:
         return _scaled(array.cast(pa.int32()), _MS_PER_DAY)
     if kind.is_date64(type_):
         return _scaled(array.cast(pa.int64()), 1)
-    if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
+    if is_text(type_):
         return array.cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
     if kind.is_interval(type_):
         return [None if value is None else tuple(value) for value in array.to_pylist()]
-    plain = (
-        kind.is_null,
-        kind.is_boolean,
-        kind.is_integer,
-        kind.is_decimal,
-        kind.is_binary,
-        kind.is_large_binary,
-        kind.is_binary_view,
-        kind.is_fixed_size_binary,
-    )
-    if not any(test(type_) for test in plain):
+    if not any(test(type_) for test in (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_binary)):
         raise UnsupportedError(f"Cannot compare values of type {type_}: cast them, or leave the column out")
     return array.to_pylist()  # type: ignore[no-any-return]
 

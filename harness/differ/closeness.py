@@ -1,7 +1,7 @@
 """Distances of two values, as DuckDB expressions over Arrow data that `harness.differ.forms` carries.
 
-Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. What is relative is judged in
-doubles. Neither null, NaN nor an infinity is close to anything.
+Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. Relative tolerances are
+judged in doubles. Neither null, NaN nor an infinity is close to anything.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Line:
         return f"coalesce({close}, FALSE)"
 
     def check(self, column: str, tolerance: Tolerance) -> None:
-        """Refuse a tolerance that values of this line do not have. Raises RequestError: such as seconds of a number."""
+        """Refuses a tolerance that does not fit the line, such as seconds of a number. Raises RequestError."""
         fits = {
             LineKind.NUMBER: (Measure.ABSOLUTE, Measure.RELATIVE),
             LineKind.WIDE: (Measure.ABSOLUTE, Measure.RELATIVE),
@@ -177,7 +177,7 @@ def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Toler
 
 
 def _decimal(amount: Decimal, scale: int) -> str:
-    """The largest number of a scale that is not above the amount: what lies between makes no difference."""
+    """The largest number of a scale that is not above the amount."""
     with localcontext() as context:
         context.prec = 400
         floor = amount.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_FLOOR)

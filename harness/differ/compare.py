@@ -3,8 +3,8 @@
     harness.compare(table, table, engines=("duckdb", "spark"), keys=["id"])
     harness.compare(connection.sql("..."), spark.sql("..."))
 
-Small sides are compared as they are, by `harness.differ.exact`. Of large ones the engines sum hashes, the rows that
-differ are found by these (`harness.differ.buckets`), and only rows to show are fetched, and compared in the same way.
+Small sides are compared as they are, by `harness.differ.exact`. Engines sum hashes of large ones, which find the
+differing rows (`harness.differ.buckets`). Only rows to show are fetched, and compared in the same way.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class _Run:
         return replace(found, by_group=counted.by_group, groups=counted.groups)
 
     def _allowed(self, sides: tuple[Side, Side], columns: Sequence[str]) -> dict[str, Tolerance]:
-        """The allowances by column, as the left side calls it, of those that have no tolerance and are no keys."""
+        """The allowances by the left side's name of a column that has no tolerance and is no key."""
         shown = self.rules.relaxations.shown_name
         queries = {
             shown(name, side): each for side in (1, 0) for name, each in self.openings[side].allowances().items()

@@ -118,7 +118,7 @@ class DuckDBSide:
     """Rows of a relation.
 
     schema: the columns as the side calls them. types: the types in which rows are shown, by place; a column of integers
-    may stand for times. keep: what must live as long as the relation.
+    may stand for times. keep: must live as long as the relation.
     """
 
     info: SideInfo

@@ -68,7 +68,7 @@ def column_differences(
 def examples(
     left: pa.Table, right: pa.Table, column: str, differing: Sequence[tuple[int, int]], furthest: tuple[int, int] | None
 ) -> tuple[tuple[str, str], ...]:
-    """Some different pairs of values, printed: first those that lie furthest apart."""
+    """Some different pairs of values, printed: first the pair that lies furthest apart."""
     texts: dict[tuple[str, str], None] = {}
     for i, j in [*([] if furthest is None else [furthest]), *differing]:
         a, b = show_pair(left.column(column), i, right.column(column), j)
@@ -125,7 +125,7 @@ class Difference:
     only_left, only_right, changed: how many rows differ, each counted as often as it occurs.
     truncated: whether `rows` lacks some.
     allowed: how many pairs of rows differ within tolerances alone.
-    by_column: what differs in each column of paired rows; without keys, of alike rows that are shown.
+    by_column: the differences in each column of paired rows; without keys, of alike rows that are shown.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -148,7 +148,7 @@ def multiset_difference(
 
     Args:
         left, right: tables that have `columns`, of comparable types; row order means nothing.
-        columns: what rows consist of.
+        columns: the compared columns.
         max_rows: how many rows to show in all; of each kind the same share, as far as there are so many.
         signed_zeros: whether -0.0 differs from 0.0.
 
@@ -244,7 +244,7 @@ class _DifferingRow:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Both tables, their canonical rows, and for pairs of rows by column what is let pass."""
+    """Both tables, their canonical rows, and by pair of rows the columns that are let pass."""
 
     left: pa.Table
     right: pa.Table
@@ -295,7 +295,7 @@ class _Sides:
         return partners
 
     def row(self, one: _DifferingRow, found: Sequence[_DifferingRow], partner: int | None) -> RowDifference:
-        """The row, printed so that what differs from its other half, or from its partner, is seen."""
+        """The row, printed so that its differences from the other half, or from the partner, are seen."""
         left, right = one.left, one.right
         if partner is not None:
             left = found[partner].left if left is None else left
@@ -383,7 +383,7 @@ def _places(rows: Sequence[CanonicalRow], wanted: Sequence[CanonicalRow]) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of a comparison of rows; `harness.compare` says what each means."""
+    """The rules of a comparison of rows; `harness.compare` explains each."""
 
     keys: tuple[str, ...]
     max_rows: int
@@ -394,7 +394,7 @@ class Rules:
     sample_keys: int | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be meant.
+        """Refuses rules that contradict each other.
 
         Raises RequestError: a number is negative, or something is asked that needs keys.
         """
@@ -408,7 +408,7 @@ class Rules:
         self.relaxations.check(self.keys)
 
     def check_columns(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> None:
-        """Refuse names that no compared column has, and tolerances that its values do not have.
+        """Refuses names that no compared column has, and tolerances that its values do not have.
 
         Raises RequestError: of a tolerance or a group.
         """

@@ -1,8 +1,8 @@
-"""The part of a column's values that is hashed, so that both sides hash equal values alike.
+"""Forms of columns: the part of a value that is hashed, and the types in which DuckDB takes Arrow data.
 
 A form is made from the types of both sides, and stands for the values that `harness.differ.canonical` gives: integers
-and decimals by value, times in the coarser unit and what is left of it, floats by the bits of the double, text and
-bytes by bytes. `harness.differ.hashing` says what is done with them.
+and decimals by value, times in the coarser unit and the rest, floats by the bits of the double, text and bytes by
+bytes. So both sides hash equal values alike (`harness.differ.hashing`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.canonical import SignedZeros
-from harness.differ.schemas import is_hugeint, normal_type
+from harness.differ.schemas import is_binary, is_hugeint, is_text, normal_type
 from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import children_of, is_list, is_rebuilt, with_children
 
@@ -74,25 +74,25 @@ class Bytes:
 class StructFields:
     """A struct, by the names of its fields, sorted."""
 
-    fields: tuple[tuple[str, Form], ...]
+    fields: tuple[tuple[str, HashForm], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list."""
 
-    element: Form
+    element: HashForm
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
     """A map, whose order means nothing."""
 
-    key: Form
-    value: Form
+    key: HashForm
+    value: HashForm
 
 
-Form: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | StructFields | Items | Entries
+HashForm: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | StructFields | Items | Entries
 
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -101,7 +101,7 @@ INCOMPARABLE = "IncomparableType"
 """The cause of errors that are no failure of the side that has such a column."""
 
 
-def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> Form:
+def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> HashForm:
     """The form of a column with these types, which `harness.differ.schemas` found comparable.
 
     Raises UnsupportedError: values of the type can be compared in small numbers only.
@@ -136,18 +136,12 @@ def is_ticks(type_: pa.DataType) -> bool:
     return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
 
 
-def is_bytes(type_: pa.DataType) -> bool:
-    """Tells whether a normal type's values are text or bytes."""
-    kind = pa.types
-    return bool(kind.is_string(type_) or kind.is_binary(type_) or kind.is_fixed_size_binary(type_))
-
-
 def _plain(type_: pa.DataType) -> pa.DataType:
     """A normal type without an extension that other writers keep to themselves."""
     return _plain(normal_type(type_.storage_type)) if isinstance(type_, pa.BaseExtensionType) else type_
 
 
-def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
+def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> HashForm:
     kind = pa.types
     if kind.is_null(a):
         return Nothing()
@@ -157,7 +151,7 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
         return _number(a, b)
     if kind.is_floating(a):
         return Float(zeros)
-    if is_bytes(a):
+    if is_text(a) or is_binary(a):
         return Bytes()
     if is_ticks(a):
         units = nanos(a), nanos(b)
@@ -176,7 +170,7 @@ def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> Form:
     raise large(a)
 
 
-def _number(a: pa.DataType, b: pa.DataType) -> Form:
+def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
     if pa.types.is_integer(a) and pa.types.is_integer(b) and (pa.types.is_uint64(a) == pa.types.is_uint64(b)):
         return Whole()
     sizes = [digits_of(type_) for type_ in (a, b)]
@@ -216,9 +210,9 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
         return pa.int32()
     if kind.is_float16(type_):
         return pa.float32()
-    if kind.is_large_string(type_) or kind.is_string_view(type_):
+    if is_text(type_):
         return pa.string()
-    if kind.is_large_binary(type_) or kind.is_binary_view(type_) or kind.is_fixed_size_binary(type_):
+    if is_binary(type_):
         return pa.binary()
     if kind.is_decimal(type_):
         return _decimal(type_)
@@ -257,7 +251,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
         return pa.map_(plain(type_.key_type), plain(type_.item_type))
     if is_list(type_):
         return pa.list_(pa.field("element", plain(type_.value_type)))
-    if kind.is_large_string(type_) or kind.is_string_view(type_):
+    if is_text(type_):
         return pa.string()
     if kind.is_large_binary(type_) or kind.is_binary_view(type_):
         return pa.binary()

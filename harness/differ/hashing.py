@@ -14,7 +14,7 @@ from harness.differ.forms import (
     Digits,
     Entries,
     Float,
-    Form,
+    HashForm,
     Items,
     Nothing,
     Number,
@@ -119,14 +119,14 @@ _LOW = "18446744073709551615::HUGEINT"
 class DuckDBValue:
     """A value to hash.
 
-    text: its expression. stored: its DuckDB type. logical: what it stands for, where the stored type is an integer that
-    counts a unit of time. form: what is hashed.
+    text: its expression. stored: its DuckDB type. logical: its meaning, where the stored type is an integer that
+    counts a unit of time. form: the part that is hashed.
     """
 
     text: str
     stored: Any
     logical: pa.DataType
-    form: Form
+    form: HashForm
     depth: int = field(default=0, compare=False)
 
 
@@ -166,7 +166,8 @@ def _hash(value: DuckDBValue, lane: Lane) -> str:
         case Number(scale=scale, digits=digits):
             return _number(value, scale, digits, lane)
         case Ticks(split=False):
-            return f"hash({_days(text) if value.stored.id == 'date' else _integer(value)})"
+            counts = {"date": _days(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
+            return f"hash({counts.get(value.stored.id, text)})"
         case Ticks(base=base):
             return _split_ticks(value, base, lane)
         case Float(signed_zeros=zeros):
@@ -179,11 +180,6 @@ def _hash(value: DuckDBValue, lane: Lane) -> str:
             return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
         case other:
             assert_never(other)
-
-
-def _integer(value: DuckDBValue) -> str:
-    """A count of a unit of time, in a type whose hash is that of its 64 bits."""
-    return f"CAST({value.text} AS BIGINT)" if value.stored.id == "integer" else value.text
 
 
 def _days(text: str) -> str:
@@ -255,11 +251,8 @@ def _bytes(value: DuckDBValue, lane: Lane) -> str:
         case "varchar" if isinstance(value.logical, pa.UuidType):
             text = f"CAST(CAST({value.text} AS UUID) AS BLOB)"
         case _:
-            return (
-                f"hash('{PREFIX}' || CAST({value.text} AS VARCHAR))"
-                if lane
-                else (f"hash(CAST({value.text} AS VARCHAR))")
-            )
+            text = f"CAST({value.text} AS VARCHAR)"
+            return f"hash('{PREFIX}' || {text})" if lane else f"hash({text})"
     return f"hash('{PREFIX}'::BLOB || {text})" if lane else f"hash({text})"
 
 

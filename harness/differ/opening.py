@@ -1,4 +1,4 @@
-"""From what a user hands in to a side of a comparison.
+"""Makes sides of a comparison from the objects that a user hands in.
 
 Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query` over some, a DuckDB relation, a Spark DataFrame,
 and whatever exports an Arrow stream: pyarrow, polars, pandas. A user's connection or session is asked, never set up: no
@@ -119,7 +119,7 @@ _ACCEPTED = (
 class SideOpening:
     """The data of a side, and how it is read.
 
-    data: what the user handed in. label: `left` or `right`, for messages. name: what the user calls it; None: what it
+    data: the user's object. label: `left` or `right`, for messages. name: what the user calls it; None: what it
     is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
     exclude: columns to leave out, where the side has them. query: whose result `data` is, or the error that it met.
     """
@@ -135,7 +135,7 @@ class SideOpening:
     query: Query | None = None
 
     def check(self) -> None:
-        """Refuses what no side can be made of.
+        """Refuses objects that no side can be made of.
 
         Raises RequestError: the object is none that can be compared, there is no such engine, or `where` is given and
         it is no table; MissingFileError: it is a file that is not there.

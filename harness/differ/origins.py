@@ -1,7 +1,7 @@
 """The origins of differing rows of planned tables, and the deletes that hide them on the other side.
 
 The rows of a difference are looked up by value in the table's files, deleted rows included, with DuckDB. DuckDB only
-narrows the search; what matches is decided on canonical values, so a NaN, -0.0 or nested value finds its own row.
+narrows the search; canonical values decide, so that a NaN, -0.0 or nested value finds its own row.
 Then each place, a file and a position, is looked for in the plan of the other side. Costs a read of the compared
 columns per side, whatever the number of rows.
 """
@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows
 from harness.differ.exact import Difference
@@ -86,7 +85,7 @@ def with_origins(
     of its key. Rows that the other side reads too come last among several equal ones.
 
     Args:
-        difference: what `multiset_difference` or `keyed_difference` found.
+        difference: of `multiset_difference` or `keyed_difference`.
         left, right, columns, keys, signed_zeros: as these were given.
         left_plan, right_plan: how the sides are planned; None: a side is no planned table.
 
@@ -195,7 +194,7 @@ class _Probe:
             equality_deletes=tuple(self.plan.equality_deletes[d] for d in deletes),
             delete_sets=(tuple(range(len(deletes))),),
             position_deletes=(),
-            load_positions=_no_positions,
+            load_positions=lambda _: {},
             row_commit_versions=None,
         )
         numbers = dict(zip(files.column("path").to_pylist(), ordinals, strict=True))
@@ -211,10 +210,6 @@ class _Probe:
             for path, position, deleted in zip(*(read.column(i).to_pylist() for i in range(3)), strict=True)
             if deleted
         ]
-
-
-def _no_positions(_ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +300,9 @@ def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dic
     """The columns whose values DuckDB finds as they are, by place in the plan: plain types, floats only if need be."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):
-        if f.name not in columns or not _same_type(f, wanted.schema.field(f.name)):
+        if f.name not in columns or not normal_type(arrow_field(f).type).equals(
+            normal_type(wanted.schema.field(f.name).type)
+        ):
             continue
         match f.type:
             case FloatType():
@@ -317,7 +314,3 @@ def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dic
             case _:
                 pass
     return plain or floats
-
-
-def _same_type(field: Field, given: pa.Field) -> bool:
-    return bool(normal_type(arrow_field(field).type).equals(normal_type(given.type)))

@@ -20,7 +20,6 @@ import struct
 import unicodedata
 import uuid
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.canonical import canonical_values, order_key
-from harness.differ.schemas import is_hugeint
+from harness.differ.schemas import is_binary, is_hugeint, is_text
 from harness.metadata.model.arrow_values import elements_of, is_list
 
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
@@ -65,7 +64,7 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
 def cut(text: str, *, around: int | None = None) -> str:
     """`text`, without its middle if it is long, saying how many characters are missing where.
 
-    around: index of a character that stays, with what is near it.
+    around: index of a character that stays, with its neighbours.
     """
     if len(text) <= LIMIT:
         return text
@@ -124,7 +123,7 @@ def _plain(array: pa.Array) -> list[Any]:
         return array.cast(pa.int32()).to_pylist()  # type: ignore[no-any-return]
     if kind.is_temporal(type_) and not kind.is_interval(type_):
         return array.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
-    if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
+    if is_text(type_):
         return array.cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
     return array.to_pylist()  # type: ignore[no-any-return]
 
@@ -135,12 +134,10 @@ def _writer(type_: pa.DataType) -> Callable[[Any], str]:
     if kind.is_boolean(type_):
         return lambda value: "true" if value else "false"
     if kind.is_decimal(type_):
-        return _decimal
-    if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
+        return lambda value: format(value, "f")
+    if is_text(type_):
         return _string
-    if kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_binary_view(type_):
-        return _bytes
-    if kind.is_fixed_size_binary(type_):
+    if is_binary(type_):
         return _bytes
     if kind.is_date32(type_):
         return _date
@@ -155,10 +152,6 @@ def _writer(type_: pa.DataType) -> Callable[[Any], str]:
     if kind.is_interval(type_):
         return lambda value: f"{value.months} month {value.days} days {value.nanoseconds} ns"
     return str
-
-
-def _decimal(value: Decimal) -> str:
-    return format(value, "f")
 
 
 def _string(value: bytes) -> str:

@@ -1,7 +1,7 @@
 """Many queries, each run on two sides and compared: the check of a migration.
 
-A column whose last bits depend on the engine (`harness.queries.allowances`) is compared within its allowance, which the
-entry says.
+A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`), and the
+entry says so.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class QueryRun:
     def _compared(
         self, query: QueryFile, text: str, left: pa.Table, right: pa.Table
     ) -> tuple[ComparisonResult, str | None]:
-        """The comparison; and where it is equal because of allowances alone, what these are."""
+        """The comparison, and the allowances where it is equal because of them alone."""
         own = query.relaxations
         if self.dialect == "spark" and self.engines[0] != self.engines[1] and own.types is None:
             own = replace(own, types=ALL_TYPE_RULES)  # each engine gives its own types, as the text is its own

@@ -90,7 +90,7 @@ _UNITS: Mapping[str, tuple[Measure, str]] = {
 
 
 class TypeRule(enum.Enum):
-    """A difference of types that is let pass; the values are what reports and options call it."""
+    """The differences of types that are let pass; the values are the names in reports and options."""
 
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
@@ -102,7 +102,7 @@ class TypeRule(enum.Enum):
 
 
 ALL_TYPE_RULES = frozenset(TypeRule)
-"""Every rule: what files and tables of other databases are compared by."""
+"""All rules, by which files and tables of other databases are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Relaxations:
     types: frozenset[TypeRule] | None = None
 
     def check(self, keys: tuple[str, ...]) -> None:
-        """Refuse what cannot be meant.
+        """Refuses relaxations that contradict each other.
 
         Raises RequestError: a tolerance without keys, or of a key; a name that is excluded and used too.
         """
@@ -157,7 +157,7 @@ class Relaxations:
         return self.ignore_case or self.trim or self.null_as is not None
 
     def described(self) -> tuple[str, ...]:
-        """A line for each, but for types, whose use depends on the sides."""
+        """A line for each, except for types, whose use depends on the sides."""
         lines = [f"tolerance of {column}: {tolerance}" for column, tolerance in self.tolerances.items()]
         if self.exclude:
             lines.append(f"left out: {', '.join(self.exclude)}")

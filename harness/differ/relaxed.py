@@ -39,15 +39,10 @@ def relaxed(side: Side, relaxations: Relaxations, *, is_right: bool) -> Side:
     """
     if is_right and relaxations.rename:
         side = _renamed(side, {right: left for left, right in relaxations.rename.items()})
-    if not is_right:
-        _check_there(side, relaxations.rename)
-    return _with_text(side, relaxations) if relaxations.changes_text else side
-
-
-def _check_there(side: Side, rename: Mapping[str, str]) -> None:
-    for name in rename:
+    for name in () if is_right else relaxations.rename:
         if name not in side.schema.names:
             raise RequestError(f"Cannot rename {name!r}: the left side has no such column", field=name)
+    return _with_text(side, relaxations) if relaxations.changes_text else side
 
 
 def _renamed(side: Side, names: Mapping[str, str]) -> Side:
@@ -56,7 +51,7 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
             raise RequestError(f"Cannot rename to {old!r}: the right side has no such column", field=old)
         if new in side.schema.names and new not in names:
             raise RequestError(f"Cannot rename {old!r}: the right side has a column {new!r} too", field=new)
-    schema = _with_names(side.schema, names)
+    schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in side.schema])
     match side:
         case ArrowSide():
             whole = None if side.whole is None else side.whole.rename_columns(schema.names)
@@ -66,10 +61,6 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
             return replace(side, schema=schema, plan=None)
         case _:
             return replace(_spark(side), schema=schema, plan=None)
-
-
-def _with_names(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
-    return pa.schema([field.with_name(names.get(field.name, field.name)) for field in schema])
 
 
 def _with_text(side: Side, relaxations: Relaxations) -> Side:
@@ -139,10 +130,9 @@ def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
         texts = [casts.get(i, "{}").format(f"#{i + 1}") + f" AS c{i}" for i in range(len(schema))]
         relation = side.relation.project(", ".join(texts))
         return replace(side, relation=relation, schema=schema, types=_with_types(side.types, types), plan=None)
-    from harness.differ.spark_side import SparkSide, with_casts
+    from harness.differ.spark_side import with_casts
 
-    assert isinstance(side, SparkSide)
-    return replace(with_casts(side, casts), schema=schema)
+    return replace(with_casts(_spark(side), casts), schema=schema)
 
 
 _CASTS = {
@@ -162,7 +152,7 @@ def _with_types(schema: pa.Schema, types: dict[int, pa.DataType]) -> pa.Schema:
 
 
 MOST_ROWS = 2_000_000
-"""Rows of a side that are held in memory to be paired; what has more is compared without allowances."""
+"""The most rows of a side that are held in memory to be paired; larger sides are compared without allowances."""
 PLACE = "place among equal rows"
 
 

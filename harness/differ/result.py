@@ -117,7 +117,7 @@ class ColumnDifference:
 class GroupDifference:
     """The number of differing rows of one value of the columns that rows are counted by.
 
-    values: printed. A changed row counts for what the left side says.
+    values: printed. A changed row counts for the left side's values.
     """
 
     values: tuple[str, ...]
@@ -130,7 +130,7 @@ class GroupDifference:
 class SideInfo:
     """One side, for the reports.
 
-    name: what the caller calls it, or what it is. engine: name and version, such as `duckdb 2.0.0`.
+    name: the caller's, or the kind of object. engine: name and version, such as `duckdb 2.0.0`.
     table, format, snapshot: of a planned table, else None.
     rows: how many rows it has; None: it failed.
     error: why it gave no rows; None: it gave some.

@@ -42,7 +42,7 @@ class ColumnTotals:
 
 @dataclass(slots=True)
 class Review:
-    """Adds up what differs in each column and group, and lets pass what is within tolerances.
+    """Adds up differences by column and group, and lets pass values within tolerances.
 
     schemas: of both sides. fetch: gets rows. grouped: counts rows by group; None: nobody asked.
     """
@@ -63,7 +63,7 @@ class Review:
             self.groups.count(connection, self._load)
 
     def example_keys(self) -> list[Hash]:
-        """The keys of which `columns` wants the rows."""
+        """The keys whose rows `columns` wants."""
         return list(dict.fromkeys(key for totals in self.totals.values() for key in _examples(totals)))
 
     def columns(

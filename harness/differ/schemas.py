@@ -62,7 +62,7 @@ def normal_type(type_: pa.DataType) -> pa.DataType:
         return _normal_extension(type_)
     if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
         return normal_type(type_.value_type)
-    if kind.is_large_string(type_) or kind.is_string_view(type_):
+    if is_text(type_):
         return pa.string()
     if kind.is_large_binary(type_) or kind.is_binary_view(type_):
         return pa.binary()
@@ -77,6 +77,19 @@ def normal_type(type_: pa.DataType) -> pa.DataType:
     if kind.is_struct(type_):
         return pa.struct([field.with_type(normal_type(field.type)) for field in type_])
     return type_
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Tells whether values are text, in any of Arrow's layouts."""
+    kind = pa.types
+    return bool(kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_))
+
+
+def is_binary(type_: pa.DataType) -> bool:
+    """Tells whether values are bytes, in any of Arrow's layouts."""
+    kind = pa.types
+    is_variable = kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_binary_view(type_)
+    return bool(is_variable or kind.is_fixed_size_binary(type_))
 
 
 def is_hugeint(type_: pa.DataType) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from harness.differ.forms import INCOMPARABLE, Form
+from harness.differ.forms import INCOMPARABLE, HashForm
 from harness.differ.result import SideInfo
 from harness.errors import UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -43,7 +43,7 @@ class Hashing:
     """
 
     columns: tuple[str, ...]
-    forms: tuple[Form, ...]
+    forms: tuple[HashForm, ...]
     keys: tuple[str, ...] = ()
     bits: int = BITS
 
@@ -68,7 +68,7 @@ class Hashing:
             return f"{bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
         return f"{bucket} IN ({', '.join(map(str, buckets))})"
 
-    def form_of(self, column: str) -> Form:
+    def form_of(self, column: str) -> HashForm:
         """The form of a column."""
         return self.forms[self.columns.index(column)]
 

@@ -26,7 +26,7 @@ _KEPT = 10
 
 
 def read_as(text: str, column: str, type_: pa.DataType) -> str:
-    """The text as a value of a type: what is no such value raises an error that names the column and the text.
+    """The text as a value of a type. A text of no such value is an error that names the column and the text.
 
     Of types that text does not stand for (nested ones, bytes), it stays text.
     """

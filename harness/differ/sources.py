@@ -64,7 +64,7 @@ class RowSource:
         return None if found is None else RowSource(_ENDINGS[found[1].lower()], text)
 
     def asking(self, query: str) -> RowSource:
-        """The source of what a query gives, in which its rows are `t`."""
+        """The source of a query's result, in which its rows are `t`."""
         return replace(self, query=query)
 
     @property

@@ -21,7 +21,7 @@ from harness.differ.forms import (
     Digits,
     Entries,
     Float,
-    Form,
+    HashForm,
     Items,
     Nothing,
     Number,
@@ -48,12 +48,12 @@ _DIGITS = {Digits.NARROW: 0, Digits.WIDE: 1, Digits.SPLIT: 2}
 
 @dataclass(frozen=True, slots=True)
 class SparkValue:
-    """A column to hash: its Spark type, what it stands for (a long may be a time), and what is hashed."""
+    """A column to hash: its Spark type, its meaning (a long may be a time), and the part that is hashed."""
 
     column: Column
     stored: spark.DataType
     logical: pa.DataType
-    form: Form
+    form: HashForm
 
 
 def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
@@ -98,7 +98,7 @@ def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
             return _call(gateway, "of", value.column, functions.lit(text), functions.lit(lane))
 
 
-def _described(form: Form, stored: spark.DataType, logical: pa.DataType) -> str:
+def _described(form: HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
     """The description of a value that `RowHash` reads."""
     if isinstance(stored, spark.NullType):
         return "N"
@@ -158,7 +158,7 @@ def _call(gateway: Gateway, method: str, *arguments: Column) -> Column:
 def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
     """The hashes of each row as bigints, and with `keep` the columns before them.
 
-    schema: what the frame's columns stand for, by place.
+    schema: the meaning of the frame's columns, by place.
     """
     prepare(frame.sparkSession)
     kept = list(frame.schema.fields) if keep else []
@@ -208,7 +208,7 @@ _MOST_ROWS = 1 << 31
 class SparkSide:
     """Rows of a frame whose columns are called c0, c1, … here.
 
-    schema: the columns as the side calls them, and what their values stand for.
+    schema: the side's names of the columns, and the meaning of their values.
     """
 
     info: SideInfo
@@ -337,7 +337,7 @@ def _unsigned(hashes: pa.Table) -> pa.Table:
 def with_text(side: SparkSide, texts: Sequence[int], relaxations: Relaxations, folded: tuple[str, str]) -> SparkSide:
     """The side with the form of its text in which it is compared.
 
-    texts: places of columns of text. folded: letters, and what they are in lower case, where Java says otherwise.
+    texts: places of columns of text. folded: letters, and their lower case, where Java's is another.
     """
 
     def form(column: Column) -> Column:
@@ -393,7 +393,7 @@ _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
 
 
 def logical(column: spark.StructField) -> pa.Field:
-    """The column as what it stands for: what harness says of its own columns, else Spark's type.
+    """The column's meaning: harness's metadata of its own columns, else Spark's type.
 
     Raises UnsupportedError: its values cannot be compared.
     """

@@ -1,19 +1,19 @@
-"""How far the columns of a query's result may differ between engines, versions of one, and plans of one query.
+"""The distances that columns of a query's result may have between engines, versions of one, and plans of a query.
 
     allowances("SELECT k, avg(price) FROM orders GROUP BY k", {"orders": schema})    {1: Allowance(ulps=16, ...)}
 
-Four things make the last bits of a floating-point number depend on who computes it:
+Four things make the last bits of a floating-point number depend on the engine:
 
 - the average of integers and decimals: an exact sum is divided as doubles, as long doubles, or twice, by engine,
   version and plan (three rows of 0.05 give 0.05 or 0.049999999999999996);
 - sums, averages and statistics of floating-point numbers depend on the order in which rows come;
 - powers, logarithms and functions of angles are rounded by the library of each engine;
-- a difference of such numbers keeps their absolute error, whatever is left of its size.
+- a difference of such numbers keeps their absolute error, however small it is itself.
 
 A column has an allowance where such a number reaches it through arithmetic, CASE, greatest and the like, aggregates,
-derived tables, CTEs, subqueries and set operations. Where a number is compared, rounded or made a text or a decimal, it
-has none: a last bit may then decide about a row or a digit, and that shows as a difference. Queries that are not
-understood have none either.
+derived tables, CTEs, subqueries and set operations. A number that is compared, rounded or made a text or a decimal has
+none: its last bit may decide about a row or a digit, and that shows as a difference. Queries that are not understood
+have none either.
 """
 
 from __future__ import annotations
@@ -59,14 +59,18 @@ _OF_LIBRARIES = {
     *("pow", "power", "exp", "ln", "log", "log2", "log10", "cbrt"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
 }
-_CONDITIONS = (exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count)
+_DECIDED = (
+    *(exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count),
+    *(exp.Round, exp.Floor, exp.Ceil, exp.Trunc),
+)
+"""Conditions, counts and rounded numbers."""
 _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
 
 
 def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb") -> dict[int, Allowance]:
     """The columns of a query's result that may differ in their last bits, by place from 0 on.
 
-    They hold for columns of the types FLOAT and DOUBLE only: whoever compares knows the types, and this does not.
+    They hold for columns of the types FLOAT and DOUBLE only, which the caller must know.
 
     query: one query. tables: the schemas of the tables that it reads, by name; others are taken for exact. dialect:
     sqlglot's name of the dialect of `query`.
@@ -155,7 +159,7 @@ class _ColumnReading:
                 return _together([self._number(n, scope) for n in _results(node)])
             case exp.Literal():
                 return _FLOAT if not node.is_string and "e" in node.name.lower() else _EXACT
-            case _ if isinstance(node, _CONDITIONS) or _is_rounding(node):
+            case _ if isinstance(node, _DECIDED):
                 return _EXACT
             case _ if isinstance(node, exp.AggFunc) or _is_statistic(node) or _is_mean(node):
                 return _aggregate(node, self._parts(node, scope))
@@ -178,10 +182,6 @@ def _results(node: exp.Case | exp.If) -> Iterator[exp.Expr]:
     default = node.args.get("default") or node.args.get("false")
     if default is not None:
         yield default
-
-
-def _is_rounding(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Round | exp.Floor | exp.Ceil | exp.Trunc)
 
 
 def _is_statistic(node: exp.Expr) -> bool:

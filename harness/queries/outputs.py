@@ -1,13 +1,13 @@
 """The columns that queries inside a query pass on: their names, who uses them, and which column of FROM each one is.
 
-So a condition on a result becomes one on what it is made of. Only columns that are passed on as they are count, and
-only through queries where the rows that fail a condition can be left out before as well as after (`keeps_rows`).
+So a condition on a result becomes one on its sources. It passes only along unchanged columns, and only through queries
+that drop the same rows before as after (`keeps_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -144,7 +144,7 @@ class OutputColumns:
 
 
 def keeps_rows(query: exp.Query) -> bool:
-    """Tells whether a row of the result depends on no others than those that pass on the same values to it."""
+    """Tells whether a row of the result depends only on rows that pass on the same values to it."""
     if any(query.args.get(key) for key in ("limit", "offset", "fetch", "sample", "qualify", "having", "windows")):
         return False
     if not isinstance(query, exp.Select):
@@ -194,10 +194,6 @@ class SourceColumns:
     hiding: Collection[str]
     _known: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
 
-    def with_sources(self, sources: Sequence[JoinedSource]) -> SourceColumns:
-        """The same for sources of which is known what their joins really do."""
-        return replace(self, sources=sources)
-
     def path(self, names: Sequence[str], position: int) -> Sequence[str] | None:
         """The path within the columns of a source that names mean; None unless they can mean nothing else."""
         columns, first = self.columns[position], names[0].casefold()
@@ -205,7 +201,9 @@ class SourceColumns:
             return None
         if len(names) > 1 and first == self.sources[position].alias and names[1].casefold() in columns:
             return names[1:]
-        if first in self.hiding or first not in columns or first in _output_names(self.select):
+        if first in self.hiding or first not in columns:
+            return None
+        if any(isinstance(e, exp.Alias) and e.alias.casefold() == first for e in self.select.expressions):
             return None
         others = [i for i in range(len(self.sources)) if i != position and self.may_have(i, first)]
         return names if all(self._is_merged(i, position, first) for i in others) else None
@@ -243,12 +241,8 @@ class SourceColumns:
 
 
 def _is_attached_by(source: JoinedSource, name: str) -> bool:
-    """Tells whether a source is joined by a USING of which the column on the left is the one that has the name."""
+    """Tells whether a source is joined by a USING whose name means the column on the left."""
     return name in source.using and source.join is not None and source.join.side in ("", "LEFT")
-
-
-def _output_names(select: exp.Select) -> set[str]:
-    return {e.alias.casefold() for e in select.expressions if isinstance(e, exp.Alias)}
 
 
 class EqualColumns:

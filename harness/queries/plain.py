@@ -1,5 +1,4 @@
-"""Queries of one table without conditions, understood without sqlglot: to import that takes a third as long as all else
-that the first query of a process does, and it could only say that there is nothing to push down.
+"""Rewritten queries, and those of one table without conditions, which are rewritten without sqlglot (decision 15).
 
     query := SELECT item, ... FROM table [[AS] alias]
              [GROUP BY sum, ...] [ORDER BY sum [ASC | DESC], ...] [LIMIT number]
@@ -7,8 +6,7 @@ that the first query of a process does, and it could only say that there is noth
     sum   := part {::type} {(+ | - | * | / | %) part {::type}}
     part  := number | text | function([DISTINCT] sum, ...) | count(*) | [alias .] column | (sum) | - part
 
-Whatever is not so, or might mean something else to DuckDB or to sqlglot, is left to `harness.queries.rewrite`, which
-gives the same for what is.
+All others, and texts that might mean something else to DuckDB or to sqlglot, are left to `harness.queries.rewrite`.
 """
 
 from __future__ import annotations
@@ -31,12 +29,11 @@ class TableReference:
     view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
     aliased: whether an alias follows it, so that a subquery can stand in its place.
     table: the name of the bound table.
-    metadata: the name of a metadata table of it, which is read in its place; None: it is read itself.
+    metadata: the name of its metadata table that is read in its place; None: the table is read itself.
     where: a filter that the view may apply, for the schema of the table; None: there is none.
     columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
-    put, original: what stands in the rewritten query, the view with an alias where the user gave none, and what stood
-        in its place.
-    enough: so many rows of the table will do, whichever they are; None: the query needs all.
+    put, original: the words of the rewritten query, the view with an alias where the user gave none, and the user's.
+    enough: the number of rows that suffice, whichever they are; None: the query needs all.
     """
 
     view: str
@@ -59,11 +56,11 @@ class Rewritten:
 
     @property
     def originals(self) -> dict[str, str]:
-        """The texts that were put into the query, and those that stood there."""
+        """The user's words by the words that replace them."""
         return {reference.put: reference.original for reference in self.references}
 
     def as_written(self, text: str) -> str:
-        """A part of the query with what stood there."""
+        """A part of the query with the user's words."""
         for put, original in self.originals.items():
             text = text.replace(put, original)
         return text
@@ -182,7 +179,7 @@ class _Query:
         return Rewritten(sql=self.text[: table.start] + named + self.text[end:], references=(reference,))
 
     def _used(self, schema: Schema, table: str) -> set[str]:
-        """The names in the query, in lower case, all of which are known."""
+        """The names in the query, in lower case. Refuses unknown names."""
         known = {name.casefold() for name in (*schema.names(), *METADATA)} | self.aliases
         for path in self.columns:
             if path[-1] not in known or path[:-1] not in ((), (table,)) or path == (table,):
@@ -249,7 +246,7 @@ class _Query:
         self._word(")")
 
     def _is(self, text: str) -> bool:
-        """Tells whether that comes next, which is then passed."""
+        """Tells whether a text comes next, and then passes it."""
         found = self.tokens[self.at].text.lower() == text
         self.at += found
         return found

@@ -1,27 +1,28 @@
-"""Which conditions of a query concern one of its tables alone, so that planning may skip files by them.
+"""Conditions of a query that concern one of its tables alone, by which planning may skip files.
 
-A condition is taken only from where rows that fail it cannot matter, even to a query that keeps the condition:
+A condition is taken only from a place where rows that fail it cannot matter, even to a query that keeps the condition:
 
 - WHERE, for a table that no outer join of that SELECT fills with nulls. A join whose nulls a condition drops is none;
 - ON of an inner or semi join, for both sides; of a left join, for the right table; of a right join, for the left ones;
-  of an anti join, for the right table.
-
-So each SELECT gives the same rows as before, and with it everything around it, NOT EXISTS and outer joins included.
+  of an anti join, for the right table;
 - HAVING, where it is about keys of the GROUP BY alone;
-- what is around a derived table, a CTE that is read once, or an operand of a set operation, where a condition on its
+- the query around a derived table, a CTE that is read once, or an operand of a set operation, where a condition on its
   result is one on the columns that it passes on (`harness.queries.outputs`).
 
-Of a condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, each gets what is implied for it; of
-one on a column that equals another one, by `a.x = b.x`, USING or a chain of these, the other one gets it too. A column
-that the query computes is what it is computed from: `SELECT year(day) AS y … WHERE y = 2024`.
-QUALIFY, conditions with subqueries or with functions are left alone, and so is a SELECT with a sample, a
-positional join, an ASOF join or one by NEAREST, where which rows there are decides which are chosen.
+So each SELECT gives the same rows as before, and with it everything around it, NOT EXISTS and outer joins included.
+
+A condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, implies one for each. A condition on a
+column holds for columns that equal it by `a.x = b.x`, USING or a chain of these. A computed column stands for its
+expression: `SELECT year(day) AS y … WHERE y = 2024`. QUALIFY and conditions with subqueries or functions are left
+alone, and so is a SELECT with a sample, a positional join, an ASOF join or one by NEAREST, whose choice of rows depends
+on the rows that are there.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -346,7 +347,8 @@ class Pushdown:
             else:
                 columns = [self._outputs.types_of(source.node) for source in sources]
                 scope = SourceColumns(select, sources, columns, self._aliases)
-                self._scopes[id(select)] = scope.with_sources(without_dropped(select, sources, scope.index_of))
+                kept = without_dropped(select, sources, scope.index_of)
+                self._scopes[id(select)] = replace(scope, sources=kept)
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
@@ -420,7 +422,7 @@ def _computed(expression: exp.Expr) -> exp.Expr | None:
 
 
 def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
-    """Tells whether a column of HAVING stands in an expression of which all rows of a group have one value."""
+    """Tells whether a column of HAVING stands in an expression that has one value in each group."""
     made = _alias(column, scope)
     node: exp.Expr | None = column if made is None else made.unnest()
     while node is not None:

@@ -1,9 +1,8 @@
-"""Queries over bound tables: which tables a query reads, where, and which of its conditions planning may use.
+"""Queries over bound tables, rewritten: each table becomes a view, and gets the conditions that planning may use.
 
-Every reference to a bound table becomes a view of its own, so that two references to one table can skip different
-files. Beside the view goes the part of the query's conditions that concerns that reference alone
-(`harness.queries.pushdown`). The query itself keeps all its conditions, and its text: only names of tables are
-replaced in it, and those that stand before a column (`harness.queries.statements`).
+Every reference to a bound table has a view of its own, so that two references to one table can skip different files.
+The conditions that concern that reference alone go beside the view (`harness.queries.pushdown`). The query keeps all
+its conditions and its text: only names of tables are replaced, also before columns (`harness.queries.statements`).
 """
 
 from __future__ import annotations
@@ -129,10 +128,10 @@ def rewrite_statement(
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
     Args:
-        statement: what to rewrite. A table that it writes must not be bound.
+        statement: the statement to rewrite. A table that it writes must not be bound.
         bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
         tables, into, prefix, now: as for `rewrite`.
-        metadata: what names of metadata tables stand for.
+        metadata: metadata tables by their names.
 
     Raises:
         RequestError: a time-travel clause on a bound table.

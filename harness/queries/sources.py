@@ -61,8 +61,8 @@ def _null_with(node: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> 
 class JoinedSource:
     """A table, subquery or function in FROM.
 
-    join: what attaches it; None for the first.
-    side: of which rows the join fills with nulls; LEFT: those of this source. Empty where it fills none, or where a
+    join: the join that attaches the source; None for the first.
+    side: the rows that the join fills with nulls; LEFT: rows of this source. Empty where it fills none, or where a
         condition drops all rows that it fills.
     """
 
@@ -191,9 +191,9 @@ def of_groups(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def partners(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
-    """Sources without a row of which no row of this one matters, and which have it whether or not it does.
+    """Sources that a row of this source needs a row of, and whose rows do not depend on this source.
 
-    Of a left join, say, those on its left for the one on its right: what drops their rows needs no rows to match them.
+    The sources left of a left join, for the one on its right: a dropped row there needs no match.
     """
     own = sources[position]
     is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
@@ -228,7 +228,7 @@ def _on(source: JoinedSource) -> exp.Expr | None:
 
 
 def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions of which a condition asks for all."""
+    """The conditions that a condition joins by AND."""
     match condition:
         case exp.Paren():
             yield from conjuncts(condition.this)

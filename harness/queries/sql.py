@@ -332,7 +332,7 @@ def _at_moments(
 ) -> tuple[str, dict[str, Snapshot]]:
     """The query without the moments of tables that it names, and the tables at these moments by their new names.
 
-    fixed: names of what is a snapshot already.
+    fixed: names of tables that are snapshots already.
     """
     from harness.queries.plain import may_name_moments
 
@@ -359,7 +359,7 @@ def _at_moments(
 def planned(
     reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
 ) -> ScanPlan:
-    """The plan of what a query reads of a table in one place.
+    """The plan of a table in one place of a query.
 
     connection: the user's, that the query runs on; None: one in UTC, or Spark.
 

@@ -25,7 +25,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*
 class SqlStatement:
     """One statement.
 
-    explain: what stands before it: `EXPLAIN`, with its options and the space behind, or nothing.
+    explain: `EXPLAIN` before it, with its options and the space behind, or nothing.
     text: the rest, without semicolons and comments at the end. Positions of the tree's nodes are in it.
     dialect: sqlglot's name of its dialect.
     """
@@ -66,7 +66,7 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
 
 
 def quote_of(dialect: str) -> Callable[[str], str]:
-    """The quotes of a dialect around a name: Spark's, or else DuckDB's."""
+    """Quotes names as Spark does, or else as DuckDB."""
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
@@ -110,7 +110,7 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
 
 @contextlib.contextmanager
 def _unsaid() -> Iterator[None]:
-    """Keeps sqlglot from logging that it leaves a statement unparsed: who runs it says what becomes of it."""
+    """Keeps sqlglot from logging that it leaves a statement unparsed."""
 
     def is_of_use(record: logging.LogRecord) -> bool:  # one of its own for each thread
         return "Falling back to parsing as a 'Command'" not in record.getMessage()

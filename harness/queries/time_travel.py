@@ -51,7 +51,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query whose tables stand without moments.
+    """A query without moments.
 
     query: its text, with a name of its own for each table at a moment.
     moments: per such name, the name of the table as the query has it, and the moment.
@@ -62,9 +62,9 @@ class Pinned:
 
 
 def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
-    """A query with tables at moments under names of their own; None: it reads no table so.
+    """A query with tables at moments under names of their own; None: it names no moment.
 
-    Clauses of tables that are not harness's stay as they are.
+    Clauses of other tables than harness's stay as they are.
 
     is_bound: whether a name is that of a table of harness's, by the parts that it has in the query.
 

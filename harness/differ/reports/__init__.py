@@ -1,1 +1,5 @@
-"""harness.differ.reports."""
+"""Reports of a comparison. Read `text` first.
+
+`text` is for people, `html` for browsers and notebooks, `documents` for programs (JSON, JUnit XML), and `batch` for
+many comparisons at once.
+"""

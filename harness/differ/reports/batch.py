@@ -37,7 +37,7 @@ _CLASSES = {
 
 
 def to_text(batch: Batch) -> str:
-    """A line for each comparison, then the reports of those that are different."""
+    """A line for each comparison, then the reports of different ones."""
     lines = [f"{summary(batch)}", ""]
     width = max((len(visible(entry.name)) for entry in batch.entries), default=0)
     for entry in batch.entries:

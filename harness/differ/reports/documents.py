@@ -1,4 +1,4 @@
-"""The JSON report: everything that the comparison holds, under keys that stay.
+"""Reports for programs: JSON and JUnit XML. The JSON report holds all of the comparison, under keys that stay.
 
     format             1; changes when a key changes its meaning or goes
     kind               "comparison"

@@ -1,4 +1,4 @@
-"""The HTML report: one file that needs no network, no server and, but for the filter, no script.
+"""The HTML report: one file that needs no network, no server and, except for the filter, no script.
 
 Everything that comes from a table is escaped, and a content security policy allows only the style and the script that
 are part of this package, by their hashes: even a value that slipped through could neither run nor load anything. A
@@ -29,7 +29,6 @@ from harness.differ.result import (
     Origin,
     RowKind,
     SchemaDifference,
-    SideInfo,
     counted,
     differing_rows,
     sentence,
@@ -87,7 +86,7 @@ def _hash(text: str) -> str:
 
 
 _LEAST, _MOST, _LINE = 320, 760, 22
-"""Pixels: the least and the most height of a frame, and what a line of the text report takes in it."""
+"""Pixels: the least and the most height of a frame, and the height of a line of the text report."""
 
 
 def framed(page: str, text: str) -> str:
@@ -113,7 +112,7 @@ _CLASSES = {
 
 _MOST_NAMES = 3
 _MANY_COLUMNS = 30
-"""Columns beyond which only those that differ are shown at first."""
+"""The number of columns beyond which only differing ones are shown at first."""
 
 
 def to_html(comparison: ComparisonResult) -> str:
@@ -201,17 +200,13 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
         "table": [side.table for side in sides],
         "snapshot": [side.snapshot for side in sides],
         "rows": [None if side.rows is None else f"{side.rows:,}" for side in sides],
-        "error": [_error(side) for side in sides],
+        "error": [None if s.error is None else f"{type(s.error).__name__}: {s.error}" for s in sides],
     }
     for name, both in values.items():
         if any(value is not None for value in both):
             cells = "".join(f"<td>{'–' if value is None else escaped(value)}</td>" for value in both)
             yield f'<tr class="side-{name}"><th scope="row">{name}</th>{cells}</tr>'
     yield "</tbody></table></div>"
-
-
-def _error(side: SideInfo) -> str | None:
-    return None if side.error is None else f"{type(side.error).__name__}: {side.error}"
 
 
 def _schema(comparison: ComparisonResult) -> Iterator[str]:

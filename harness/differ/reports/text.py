@@ -290,7 +290,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> I
 
 
 def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Iterator[str]:
-    """One row as a list of its columns; of two rows, only the keys and what differs."""
+    """A row as a list of its columns; of two rows, only the keys and the differing columns."""
     yield f"  {number}. {row.label}{times(row)}"
     left, right = _cells(row)
     lines = [
@@ -328,7 +328,7 @@ def times(row: RowPairing) -> str:
 
 
 def _cells(row: RowPairing) -> tuple[list[str], list[str]]:
-    """The values of both sides, cut to what fits; empty texts for a side that has no such row."""
+    """The values of both sides, cut; empty texts for a side that has no such row."""
     nothing = ("",) * len(row.marked)
     lefts = row.left if row.left is not None else nothing
     rights = row.right if row.right is not None else nothing

@@ -37,7 +37,7 @@ class Aggregate:
     """An aggregate as it stands in a query.
 
     node: the call. conditions: those of rows that count, in Spark's SQL. over: the window that follows, with OVER.
-    left_out: what EXCLUDE leaves out of the window's frame.
+    left_out: the rows that EXCLUDE leaves out of the window's frame.
     """
 
     expressions: Expressions
@@ -72,7 +72,7 @@ class Aggregate:
         return word, self.expressions.translate(inner)
 
     def _tuple(self, node: exp.Tuple) -> Typed:
-        """Several values to be counted as one, which is no null where they are."""
+        """Several values counted as one. A tuple of nulls is no null."""
         values = [self.expressions.translate(item) for item in node.expressions]
         if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
             raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
@@ -126,7 +126,7 @@ _OF_WHAT_IS_NOT_NULL = (
 
 
 def _with_nulls(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
-    """An aggregate with null in place of what its FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window."""
+    """An aggregate with null for rows that its FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window."""
     call: exp.Expr = node.copy()
     value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
     call.set("this", exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())]))
@@ -223,7 +223,7 @@ def extreme(call: Aggregate, of: Callable[[Typed], Typed]) -> Typed:
 
 
 def _mode(call: Aggregate) -> Typed:
-    """The most frequent value. Of several DuckDB takes the one that it met first; here they are an error."""
+    """The most frequent value. DuckDB takes the first one of several; here several are an error."""
     word, value = call.argument()
     check_ordered(call.node, value.type)
     if call.over or word or isinstance(value.type, FloatType | UnknownType):

@@ -1,8 +1,8 @@
-"""Tells whether two texts are one to DuckDB's own parser: the guard against a query that sqlglot takes for another one.
+"""Holds a query for Spark against DuckDB's word: the tree of its text, and the columns of its result.
 
 sqlglot reads `a JOIN b EXACT NEAREST 1 BY DISTANCE …` as `b` under the alias EXACT, and `a ~ 'b'` as a search, which it
-is not on DuckDB 1.5. So what it writes back of a query has to give the tree that DuckDB makes of the user's text. Trees
-are those of `json_serialize_sql`. What differs in them though it means the same is listed here, with the reason.
+is not on DuckDB 1.5. So the text that it writes back must give the tree that DuckDB makes of the user's text. Trees are
+those of `json_serialize_sql`. Differences that mean the same are listed here, with the reason.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _function(node: dict[str, Any]) -> dict[str, Any]:
         del node["order_bys"]
     if node.get("schema") == "main":  # of functions that DuckDB 1.5 puts in place of words
         del node["schema"]
-    if "arguments" in node:  # what DuckDB 1.5 calls children, each of which may have a name
+    if "arguments" in node:  # DuckDB 1.5 calls them children; each may have a name
         arguments = node.pop("arguments")
         node["children"] = [a if a.get("name") else a["expression"] for a in arguments]
     return node
@@ -204,7 +204,7 @@ def _interval(node: dict[str, Any]) -> dict[str, Any]:
     function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
     if function is not None:
         said, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
-    elif node.get("class") == "CAST" and _target(node) == "interval":
+    elif node.get("class") == "CAST" and _is_interval(node):
         said, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
     else:
         return node
@@ -231,8 +231,9 @@ def _date_part(node: dict[str, Any]) -> dict[str, Any]:
     return {**node, "children": [_DATE_PARTS.get(name, name) or part, *others]}
 
 
-def _target(cast: dict[str, Any]) -> str:
-    return str(cast["type_expr"].get("type_name") if "type_expr" in cast else cast["cast_type"]["id"]).lower()
+def _is_interval(cast: dict[str, Any]) -> bool:
+    target = cast["type_expr"].get("type_name") if "type_expr" in cast else cast["cast_type"]["id"]
+    return str(target).lower() == "interval"
 
 
 _RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
@@ -322,7 +323,7 @@ def _agreed(name: str, type_: Type, shown: str) -> Type:
         case own, other if type(own) is type(other) and str(own) == str(other):
             return own
         case own, (StringType() | BinaryType() | TimestampType()) if type(own) not in map(type, _SHOWN_TYPES.values()):
-            # Variants and geometries: DuckDB shows what they travel in.
+            # Variants and geometries: DuckDB shows the types that they travel in.
             return own
         case _:
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")

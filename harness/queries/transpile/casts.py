@@ -39,13 +39,13 @@ _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 
 @dataclass(frozen=True, slots=True)
 class _TextReading:
-    """Texts of a type, as regular expressions of Java: those that both engines read alike, and what neither reads."""
+    """Texts of a type, as regular expressions of Java: texts that both engines read alike, and that neither reads."""
 
     alike: str
     neither: str
 
 
-# What has a sign that is in no number, or begins with none of a number.
+# Texts with a character that is in no number, or that begin as no number does.
 _NO_NUMBER = r"\A\s*\z|[^0-9A-Za-z_.+\-\s]|\A\s*[^0-9+.\-\siInN]|\A[0-9]+-"
 _INTEGER = _TextReading(r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
 _DECIMAL = _TextReading(rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)

@@ -1,4 +1,4 @@
-"""The items of SELECT: expressions, stars, and UNNEST of structs."""
+"""The clauses of SELECT: its items, with stars and UNNEST, then GROUP BY, ORDER BY, LIMIT and OFFSET."""
 
 from __future__ import annotations
 
@@ -103,11 +103,6 @@ def _count(clause: exp.Expr) -> int | None:
 # after those of FROM, and before WHERE has left any out, which reads none of their elements.
 
 
-def is_used(select: exp.Select) -> bool:
-    """Tells whether a SELECT unnests something in its projection."""
-    return any(True for _ in _calls(select))
-
-
 def _calls(select: exp.Select) -> Iterator[exp.Explode]:
     for item in select.expressions:
         for call in item.find_all(exp.Explode):
@@ -116,11 +111,11 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
 
 
 def works_on_results(select: exp.Select) -> bool:
-    """Tells whether UNNEST works on what the groups or windows of the SELECT give, and not on the rows that it reads.
+    """Tells whether UNNEST works on the results of groups or windows, and not on the rows that the SELECT reads.
 
     Raises UnsupportedError: it works on both.
     """
-    if not is_used(select):
+    if not any(True for _ in _calls(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
     with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
@@ -145,7 +140,7 @@ def works_on_results(select: exp.Select) -> bool:
 class Unnests:
     """The elements that one SELECT unnests.
 
-    alias: what Spark calls the relation of them. several: whether there may be more than one list.
+    alias: Spark's name of their relation. several: whether there may be more than one list.
     """
 
     alias: str

@@ -32,11 +32,64 @@ if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
 
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.NullSafeNEQ: "<=>",
+}
+_EQUALITY = ("=", "<>", "<=>")
+
+
+def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
+    """The condition; None if the node is no comparison. Raises UnsupportedError."""
+    found = _quantified(expressions, node)
+    if found is not None:
+        return found
+    match node:
+        case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
+            if len(first.expressions) != len(second.expressions):
+                raise refused(node)
+            return Typed(_same_tuple(expressions, node, first, second), BOOLEAN)
+        case _ if type(node) in _OPERATORS:
+            left, right = _spans(node, *(_as_text(expressions.translate(n)) for n in (node.this, node.expression)))
+            sql = _compared(node, _OPERATORS[type(node)], left, right)
+            return Typed(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
+        case exp.Is():
+            return Typed(_is(expressions, node), BOOLEAN)
+        case exp.In():
+            return Typed(_in(expressions, node), BOOLEAN)
+        case exp.Between() if not node.args.get("symmetric"):
+            parts = [_as_text(expressions.translate(n)) for n in (node.this, node.args["low"], node.args["high"])]
+            (subject, low, high), type_ = alike(parts, "BETWEEN")
+            _check_ordered(node, type_)
+            subject = subject if _is_computed(parts[0], node.this) else _whole(subject, type_)
+            # Spark finds no key to join by, and no side to filter, in a BETWEEN of an expression.
+            return Typed(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
+        case exp.Like() | exp.ILike():
+            return Typed(_like(expressions, node, None), BOOLEAN)
+        case exp.Escape() if isinstance(node.this, exp.Like | exp.ILike):
+            sql = _like(expressions, node.this, node.expression)
+            return Typed(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
+        case exp.IsNan():
+            value = expressions.translate(node.this)
+            if not isinstance(value.type, FloatType):
+                raise refused(node, f"isnan of {value.type}")
+            nan = spark_text.literal(float("nan"), value.type)
+            return Typed(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
+        case _:
+            return None
+
+
 _QUANTIFIERS: dict[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
-def translate_quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
-    """The condition; None if it is none of these. Raises UnsupportedError."""
+def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
+    """`x = ANY (…)` and `x > ALL (…)`, over a query or a list: unknown where a null decides. None: it is neither."""
     if not isinstance(node, exp.Binary) or not isinstance(node.expression, exp.Any | exp.All):
         return None
     quantified, any_ = node.expression.this, isinstance(node.expression, exp.Any)
@@ -79,59 +132,6 @@ def _of_query(expressions: Expressions, node: exp.Binary, query: exp.Query, oper
     return Typed(f"CASE WHEN {rows} = 0 THEN true WHEN NOT ({holds}) THEN false {unknown} ELSE true END", BOOLEAN)
 
 
-_OPERATORS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-    exp.NullSafeNEQ: "<=>",
-}
-_EQUALITY = ("=", "<>", "<=>")
-
-
-def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
-    """The condition; None if the node is no comparison. Raises UnsupportedError."""
-    found = translate_quantified(expressions, node)
-    if found is not None:
-        return found
-    match node:
-        case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
-            if len(first.expressions) != len(second.expressions):
-                raise refused(node)
-            return Typed(_same_tuple(expressions, node, first, second), BOOLEAN)
-        case _ if type(node) in _OPERATORS:
-            left, right = _spans(node, *(_as_text(expressions.translate(n)) for n in (node.this, node.expression)))
-            sql = _compared(node, _OPERATORS[type(node)], left, right)
-            return Typed(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
-        case exp.Is():
-            return Typed(_is(expressions, node), BOOLEAN)
-        case exp.In():
-            return Typed(_in(expressions, node), BOOLEAN)
-        case exp.Between() if not node.args.get("symmetric"):
-            parts = [_as_text(expressions.translate(n)) for n in (node.this, node.args["low"], node.args["high"])]
-            (subject, low, high), type_ = alike(parts, "BETWEEN")
-            _check_ordered(node, type_)
-            subject = subject if _is_computed(parts[0], node.this) else _whole(subject, type_)
-            # Spark finds no key to join by, and no side to filter, in a BETWEEN of an expression.
-            return Typed(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
-        case exp.Like() | exp.ILike():
-            return Typed(_like(expressions, node, None), BOOLEAN)
-        case exp.Escape() if isinstance(node.this, exp.Like | exp.ILike):
-            sql = _like(expressions, node.this, node.expression)
-            return Typed(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
-        case exp.IsNan():
-            value = expressions.translate(node.this)
-            if not isinstance(value.type, FloatType):
-                raise refused(node, f"isnan of {value.type}")
-            nan = spark_text.literal(float("nan"), value.type)
-            return Typed(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
-        case _:
-            return None
-
-
 def _as_text(value: Typed) -> Typed:
     """A variant as the JSON text by which it travels on either engine: harness wrote the text, not they."""
     return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, VariantType) else value
@@ -160,7 +160,7 @@ def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
 
 
 def _is_computed(value: Typed, node: exp.Expr) -> bool:
-    """Tells whether the value can be no float as a file has it; then Spark may infer from a comparison what it can."""
+    """Tells whether the value is no float of a file. Then Spark may infer from a comparison."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
@@ -291,13 +291,13 @@ def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr
     return f"(TRANSLATE({subject.sql}, {_CAPITALS}, {_SMALL}) LIKE {like})"
 
 
-# What has a small letter of ASCII, whatever the locale of the JVM is; the last two are not of ASCII themselves.
+# Letters whose small letter is of ASCII, whatever the JVM's locale is. The last two are not of ASCII themselves.
 _CAPITALS = spark_text.text(string.ascii_uppercase + "\u0130\u212a")
 _SMALL = spark_text.text(string.ascii_lowercase + "ik")
 
 
 def _pattern(node: exp.Like | exp.ILike, pattern: str, escape: exp.Expr | None) -> str:
-    """The pattern with Spark's escape, a backslash, in place of DuckDB's, which is none unless it is given."""
+    """The pattern with Spark's escape, a backslash, in place of DuckDB's, if there is one."""
     sign = escape.name if isinstance(escape, exp.Literal) else None
     if escape is not None and (sign is None or len(sign) != 1):
         raise refused(node, "this ESCAPE")

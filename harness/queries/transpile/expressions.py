@@ -1,4 +1,4 @@
-"""Expressions in Spark's SQL, operator by operator; what is not here is refused by name."""
+"""Expressions in Spark's SQL, operator by operator. Others are refused by name."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Expressions:
     variables: Mapping[str, Typed] = field(default_factory=dict)
 
     def within(self, names: Sequence[str], element: Type) -> tuple[str, Expressions]:
-        """The head of a lambda over a list, in Spark's words, and what lowers its body.
+        """The head of a lambda over a list, in Spark's words, and the `Expressions` of its body.
 
         names: its variables, the element and, if there is a second one, its place from 1 on.
         """
@@ -132,10 +132,6 @@ class Expressions:
         known = {name.casefold(): value for name, value in zip(names, typed, strict=True)}
         head = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
         return head, Expressions(self.resolve, variables={**self.variables, **known})
-
-    def member(self, base: Typed, name: str, node: exp.Expr) -> Typed:
-        """A field of a struct. Raises UnsupportedError."""
-        return member(base, name, node)
 
     def translate(self, node: exp.Expr) -> Typed:
         """The expression with its type.
@@ -216,7 +212,7 @@ class Expressions:
         base, part = self.translate(node.this), node.expression
         if not isinstance(part, exp.Identifier):
             raise refused(node)
-        return member(base, part.name, node)
+        return nested.member(base, part.name, node)
 
     def _negative(self, node: exp.Neg) -> Typed:
         value = self.translate(node.this)
@@ -263,7 +259,7 @@ class Expressions:
         first, *others = (part.name for part in node.parts)
         value = self.variables[first.casefold()]
         for name in others:
-            value = member(value, name, node)
+            value = nested.member(value, name, node)
         return value
 
     def _element(self, node: exp.Bracket) -> Typed:
@@ -273,7 +269,7 @@ class Expressions:
             raise refused(node)
         key = node.expressions[0]
         if isinstance(base.type, StructType) and isinstance(key, exp.Literal) and key.is_string:
-            return member(base, key.name, node)
+            return nested.member(base, key.name, node)
         if isinstance(base.type, MapType):
             return nested.looked_up(call)
         if not isinstance(base.type, ListType | StringType):
@@ -301,12 +297,12 @@ class Expressions:
         results = [self.translate(b.args["true"]) for b in branches]
         results.append(self.translate(default if default is not None else exp.Null()))
         texts, type_ = alike(results, "CASE")
-        tests = [self._test(subject, branch.this) for branch in branches]
+        tests = [
+            self.boolean(b.this if subject is None else exp.EQ(this=subject.copy(), expression=b.this.copy()))
+            for b in branches
+        ]
         whens = " ".join(f"WHEN {test} THEN {text}" for test, text in zip(tests, texts[:-1], strict=True))
         return Typed(f"CASE {whens} ELSE {texts[-1]} END", type_)
-
-    def _test(self, subject: exp.Expr | None, test: exp.Expr) -> str:
-        return self.boolean(test if subject is None else exp.EQ(this=subject.copy(), expression=test.copy()))
 
     def _scalar_subquery(self, query: exp.Query) -> Typed:
         assert self.subquery is not None
@@ -319,17 +315,8 @@ class Expressions:
 _BOUNDS = ("this", "expression")
 
 
-def member(base: Typed, name: str, node: exp.Expr) -> Typed:
-    """A field of a struct; names match in their case first, as DuckDB has it."""
-    fields = base.type.fields if isinstance(base.type, StructType) else ()
-    alike_ = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
-    if len(alike_) != 1:
-        raise refused(node, f"field {name} of {base.type}")
-    return Typed(f"({base.sql}).{spark_text.name(alike_[0].name)}", alike_[0].type)
-
-
 def _quotient(node: exp.Binary, left: Typed, right: Typed) -> Typed:
-    """A division of doubles. By 0 DuckDB gives an infinity, or NaN, and Spark an error."""
+    """A division of doubles. A division by 0 is an infinity or NaN on DuckDB, and an error on Spark."""
     a, b = coerced(left, DOUBLE, "/"), coerced(right, DOUBLE, "/")
     divisor = literal_of(node.expression)
     if divisor is not None and divisor.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and divisor.value:

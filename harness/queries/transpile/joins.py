@@ -1,6 +1,6 @@
 """The clause FROM: tables, queries, VALUES, UNNEST, series and PIVOT, with the joins between them.
 
-A query or a list that names columns of what stands to its left becomes LATERAL, as it is on DuckDB without the word.
+A query or a list that names columns to its left becomes LATERAL. DuckDB needs no word for that.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from harness.queries.transpile.values import LONG, Typed, alike
 class Turned:
     """A PIVOT or UNPIVOT, whichever way it was written.
 
-    base: what it turns. node: the clause. fields: the columns that it turns by, with their values; or those that it
-    makes rows of. outputs: the aggregates; or the name of the column of values.
+    base: the relation. node: the clause. fields: of PIVOT, the columns with their values; of UNPIVOT, the columns that
+    become rows. outputs: the aggregates; or the name of the column of values.
     """
 
     base: exp.Expr
@@ -129,7 +129,7 @@ _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FU
 
 
 def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressions: Expressions) -> str:
-    """A join as text; `scope` gains what queries may name after it. Raises UnsupportedError."""
+    """A join as text; `scope` gains the names that it adds. Raises UnsupportedError."""
     if node.method == "NATURAL":
         node = _with_common_columns(node, source, scope)
     side, kind = node.side, node.kind
@@ -203,14 +203,10 @@ def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple
     found = {}
     for identifier in node.args["using"]:
         left, right = scope.unqualified(identifier.name), source.named(identifier.name)
-        if left is None or len(right) != 1 or not _same(left.type, right[0].type):
+        if left is None or len(right) != 1 or str(left.type) != str(right[0].type):
             raise refused(node, f"USING ({identifier.name}) of columns of different types")
         found[identifier.name.casefold()] = (left, source.column(right[0]))
     return found
-
-
-def _same(left: Type, right: Type) -> bool:
-    return str(left) == str(right)
 
 
 def _merged(side: str, left: Typed, right: Typed) -> Typed:
@@ -227,7 +223,7 @@ _DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE:
 
 
 def lateral(node: exp.Join) -> exp.Join:
-    """The join as one of the nearest row of each, which is looked for by itself. Raises UnsupportedError."""
+    """The ASOF join as a lateral one of the nearest row. Raises UnsupportedError."""
     on, right = node.args.get("on"), node.this
     name = right.alias_or_name.casefold()
     if on is None or not name:
@@ -257,12 +253,12 @@ def lateral(node: exp.Join) -> exp.Join:
 
 @dataclass(frozen=True, slots=True)
 class FromClause:
-    """Lowers what stands in FROM.
+    """Lowers the clause FROM.
 
     tables: the bound tables, by name in lower case.
     numbers: for names that are made up.
-    query: lowers a query, which may name what the scope has.
-    expressions: what lowers expressions in a scope.
+    query: lowers a query, which may use the names of the scope.
+    expressions: the `Expressions` of a scope.
     """
 
     tables: Mapping[str, tuple[str, Mapping[str, Type]]]
@@ -309,7 +305,7 @@ class FromClause:
         return self.query(turned.select([c.name for c in base.columns]), around)
 
     def _source(self, node: exp.Expr, scope: NameScope) -> tuple[str, Relation]:
-        """The relation as text, which begins with LATERAL where it needs what is to its left."""
+        """The relation as text, which begins with LATERAL where it names columns to its left."""
         alias = f"t{next(self.numbers)}"
         if node.args.get("pivots"):
             turned = Turned.of_source(node)

@@ -1,4 +1,8 @@
-"""Items of ORDER BY, in queries, windows and aggregates."""
+"""Orders: items of ORDER BY, and aggregates that depend on one, such as lists, first values and discrete quantiles.
+
+The rows of a group are collected together with their keys, and sorted in one expression; so nulls are kept as DuckDB
+keeps them. Rows that tie may come in another order on either engine.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +60,7 @@ def direction(node: exp.Expr) -> str:
 def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
     """The number that a literal says, from 1 on and as far as Spark counts.
 
-    call: what takes it. node: what stands there. what: what it is called. Raises UnsupportedError: it is no such
-    literal.
+    call: the function. node: its argument. what: the argument's name in the error, an UnsupportedError.
     """
     literal = literal_of(node)
     if literal is None or literal.kind is not Kind.INTEGER or not 0 < literal.value < 2**31:

@@ -1,8 +1,8 @@
-"""Which parsed nodes this package may look at: none that is taken for another, none with an argument it overlooks.
+"""The parser of queries for Spark: DuckDB's text as nodes that the package may look at, and Spark's text as DuckDB's.
 
-A class of sqlglot's alone does not say what a node means. `concat_ws` is a subclass of `Concat`, and `min(x, 2)`, a
-list of two values, is a `Min` with one argument more; so is a join by NEAREST a `Join`. An argument that is not listed
-here is one that no module looks at.
+A class of sqlglot's alone does not tell the meaning of a node. `concat_ws` is a subclass of `Concat`; `min(x, 2)`, a
+list of two values, is a `Min` with one argument more, and a join by NEAREST is a `Join`. So nodes of such subclasses,
+and nodes with arguments that are not listed here, are refused. Calls of functions of the table stay plain calls.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _NO_ARGUMENTS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.Cu
 
 
 def check(statement: exp.Expr) -> None:
-    """Refuses what the rest of the package would take for something else. Raises UnsupportedError."""
+    """Refuses nodes that the rest of the package would take for something else. Raises UnsupportedError."""
     for node in statement.walk():
         kind = type(node)
         if kind not in _KNOWN_FORMS and general_form(kind) is not None:
@@ -122,7 +122,7 @@ class _DuckDBParser(_BASE):  # type: ignore[misc]
 
 
 class _Generator(_WRITER):  # type: ignore[misc]
-    """Writes what was read: sqlglot would add casts, separators and words of its own."""
+    """Writes the words that were read: sqlglot would add casts, separators and words of its own."""
 
     TRANSFORMS = {  # noqa: RUF012
         **_WRITER.TRANSFORMS,
@@ -161,7 +161,7 @@ def parse(text: str) -> list[exp.Expr | None]:
 
 
 def written_back(statement: exp.Expr) -> str:
-    """The query as the parser has read it, in DuckDB's SQL: it must mean what the text did, or the text was misread."""
+    """The query as the parser has read it, in DuckDB's SQL. Another meaning than the text's shows a misreading."""
     return _Dialect().generate(statement, comments=False)
 
 

@@ -57,7 +57,7 @@ def recursive(
     """The recursive query; its columns have the types of its first part. Raises UnsupportedError.
 
     Args:
-        name: what Spark calls it.
+        name: Spark's name of it.
         around: the queries that WITH defines before it.
         query: lowers a query.
     """
@@ -102,7 +102,7 @@ def combined(node: exp.SetOperation, left: LoweredQuery, right: LoweredQuery) ->
 
 
 def _by_name(node: exp.Expr, left: LoweredQuery, right: LoweredQuery) -> tuple[LoweredQuery, LoweredQuery]:
-    """Both sides with the columns of either, nulls in what they lack."""
+    """Both sides with the columns of either, null where a side lacks them."""
     sides = []
     for side in (left, right):
         named = {c.name.casefold(): c for c in side.columns if c.name is not None}
@@ -128,10 +128,10 @@ class SparkQuery:
     """A query in Spark's SQL.
 
     sql: its columns are called `c0`, `c1`, ...
-    names: what DuckDB calls the columns, where the query itself says it; None: DuckDB makes a name from the expression.
-    types: what the columns are on DuckDB, which may travel in other types on Spark.
+    names: DuckDB's names of the columns; None: DuckDB makes a name from the expression.
+    types: DuckDB's types of the columns, which may travel in other types on Spark.
     written_back: the query as it was read, in DuckDB's SQL; see `harness.queries.transpile.agreement`.
-    needs: what of it only later versions of Spark have, with the first of them.
+    needs: constructs that only later versions of Spark have, with the first of them.
     """
 
     sql: str
@@ -183,7 +183,7 @@ class _Item:
 class _Queries:
     """Lowers queries over bound tables, given by name in lower case.
 
-    needs: what Spark has since a later version than the earliest, met so far.
+    needs: constructs met so far that need a later version of Spark.
     """
 
     def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, Type]]]) -> None:
@@ -209,7 +209,7 @@ class _Queries:
             case _:
                 raise refused(node)
 
-    # WITH, and what follows a query.
+    # WITH, ORDER BY and LIMIT.
 
     def _with(self, node: exp.Expr, around: NameScope) -> tuple[str, NameScope]:
         """The WITH clause, and the names under it."""
@@ -248,7 +248,7 @@ class _Queries:
         return self._selected(node, scope, start, source)
 
     def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredQuery:
-        """A SELECT of what `source` reads, in two steps where it has to be. start: its WITH clause."""
+        """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
         steps = two_steps.split(node, scope)
         if steps is not None:
             scope.aliases = {}
@@ -274,7 +274,7 @@ class _Queries:
         hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
         order = node.args.get("order")
         is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
-        # In a correlated query Spark forgets the order of a LIMIT by what the query does not show.
+        # In a correlated query Spark forgets the order of a LIMIT by expressions that the query does not show.
         is_forgotten = bool(hidden and limits(node)) and scope.is_within
         if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
             by = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])

@@ -10,14 +10,14 @@ from sqlglot import exp
 from harness.errors import UnsupportedError
 from harness.metadata.model.schema import StructType, Type
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.expressions import member
+from harness.queries.transpile.functions.nested import member
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of a relation. `name`: what queries call it, None if nothing does; `sql`: what Spark calls it."""
+    """A column of a relation. `name`: the name in queries, or None; `sql`: Spark's name."""
 
     name: str | None
     type: Type
@@ -26,7 +26,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation in FROM. `name`: what the query calls it; `alias`: what Spark does, unique in the query."""
+    """A relation in FROM. `name`: the name in the query; `alias`: Spark's name, unique in the query."""
 
     name: str
     alias: str
@@ -45,7 +45,7 @@ class Relation:
 class NameScope:
     """The names of one SELECT.
 
-    sources: what is in FROM so far, from the left.
+    sources: the relations in FROM so far, from the left.
     merged: columns that USING made one, by name in lower case.
     aliases: expressions of the projection by name in lower case.
     ctes: relations that WITH defines here or around, by name in lower case.
@@ -77,8 +77,8 @@ class NameScope:
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
         """The expression that a path of names stands for.
 
-        lower: lowers an expression of the projection, for an alias. Raises UnsupportedError: it stands for nothing that
-        is known here, or for more than one thing.
+        lower: lowers an expression of the projection, for an alias. Raises UnsupportedError: the path stands for no
+        known thing, or for several.
         """
         found = self._column(path)
         if found is None and path[0].casefold() in self.aliases:

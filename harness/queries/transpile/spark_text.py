@@ -1,4 +1,4 @@
-"""Names, literals and types in Spark's SQL; types that Spark lacks are those that their values travel in there."""
+"""Names, literals and types in Spark's SQL. A type that Spark lacks is the type that its values travel in."""
 
 from __future__ import annotations
 
@@ -159,8 +159,7 @@ _ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
 def refused(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
     """The error for something that may mean different things on the two engines.
 
-    what: what it is called; None: a function is called by its name, anything else is only shown. instead: what both
-    engines read alike, as an order.
+    what: its name; None: that of a function, and of anything else none. instead: words that both engines read alike.
     """
     while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
         node = node.parent  # to something that the user wrote

@@ -1,7 +1,7 @@
-"""SELECTs that Spark runs in two steps, one in a query inside: GROUPS by numbers, and UNNEST of what a SELECT gives.
+"""SELECTs that Spark runs in two steps, one in a query inside: GROUPS by numbers, and UNNEST of results.
 
-GROUPS counts groups of equal rows: a RANGE over their numbers, which a query inside makes by DENSE_RANK. UNNEST works
-on what groups and windows give, where it is no key; Spark's EXPLODE works on what a SELECT reads.
+GROUPS counts groups of equal rows: a RANGE over their numbers, which a query inside makes by DENSE_RANK. UNNEST that is
+no key works on the results of groups and windows, where Spark's EXPLODE works on the rows that a SELECT reads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _AFTER = ("distinct", "limit", "offset")
 class Steps:
     """A SELECT in two steps.
 
-    inner: what the first one reads and computes, its columns called `h0`, `h1`, ..., those of a star last.
+    inner: the first step; its columns are called `h0`, `h1`, ..., those of a star last.
     """
 
     inner: exp.Select
@@ -61,7 +61,7 @@ def named(columns: Sequence[Output]) -> tuple[Output, ...]:
 def split(select: exp.Select, scope: NameScope) -> Steps | None:
     """The SELECT in two steps; None: Spark runs it in one. Raises UnsupportedError.
 
-    scope: what its names mean.
+    scope: the meaning of its names.
     """
     unnested = clauses.works_on_results(select)
     if not unnested and not _has(select, _counts_groups):
@@ -104,7 +104,7 @@ def _column(place: int) -> exp.Column:
 
 @dataclass(slots=True)
 class _Second:
-    """Makes the second step: what it does stays, what it needs is computed in the first.
+    """Makes the second step; the values that it needs are computed in the first.
 
     kind: of the nodes that it does. first: the expressions of the first step; stars: its stars.
     """
@@ -146,7 +146,7 @@ class _Second:
         return copy
 
     def replaced(self, node: exp.Expr) -> exp.Expr:
-        """An expression with columns of the first step in place of what is computed there."""
+        """An expression with columns of the first step in place of the expressions computed there."""
         if literal_of(node) is not None or isinstance(node, exp.Star):
             return node.copy()
         if isinstance(node, exp.Interval) and node.find(exp.Column) is None:

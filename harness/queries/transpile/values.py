@@ -59,7 +59,7 @@ INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
 class Typed:
     """An expression in Spark's SQL, with the type that it has in DuckDB.
 
-    literal: what it stands for, if it is one; a number or a text among literals takes the type of what is beside it.
+    literal: the literal, if it is one; a number or a text among literals takes the type of its neighbour.
     """
 
     sql: str
@@ -124,8 +124,7 @@ def _fits(value: int, bits: int) -> bool:
 def common_type(values: Sequence[Typed], what: str) -> Type:
     """The type that DuckDB gives to values that must share one.
 
-    what: the construct, for the message. Raises UnsupportedError: it is not certain that both engines mean the same by
-    it.
+    what: the construct, for the message. Raises UnsupportedError: the engines may not mean the same.
     """
     firm = [v.type for v in values if not _is_pliant(v)]
     # A number among literals still widens, a text takes any type, a null too.

@@ -1,4 +1,4 @@
-"""Window functions, their frames, and windows with names."""
+"""Window functions: windows with names, frames (ROWS, RANGE, and the GROUPS that are RANGE), and EXCLUDE."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Frame:
 
     @property
     def holds_its_row(self) -> bool:
-        """Tells whether the row that it is made for is always in it; if not, it never is but for nulls of a RANGE."""
+        """Tells whether the frame's own row is always in it; if not, it never is, except for nulls of a RANGE."""
         return _reaches(self.start, "PRECEDING") and _reaches(self.end, "FOLLOWING")
 
 
@@ -100,15 +100,10 @@ def written(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Exp
         raise refused(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
         return EVERYTHING
-    counted = kind == "ROWS" or _is_whole(expressions, order)
+    counted = kind == "ROWS" or (len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType))
     start = _bound(frame, "start", counted=counted)
     end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
     return Frame(kind, start, end)
-
-
-def _is_whole(expressions: Expressions, order: list[exp.Expr]) -> bool:
-    """Tells whether the order is one of integers, of which a RANGE may take a few more or less."""
-    return len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType)
 
 
 def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
@@ -136,7 +131,7 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
 class Exclusion:
     """The rows that EXCLUDE leaves out.
 
-    kind: CURRENT ROW, GROUP or TIES. rows: PARTITION BY and ORDER BY of the window. keys: what it is ordered by.
+    kind: CURRENT ROW, GROUP or TIES. rows: PARTITION BY and ORDER BY of the window. keys: its order.
     """
 
     kind: str
@@ -157,7 +152,7 @@ class Exclusion:
         stays = {"CURRENT ROW": f"NOT ({itself})", "GROUP": f"NOT ({peer})", "TIES": f"(NOT ({peer}) OR {itself})"}[
             self.kind
         ] + (" AND y.f" if conditions else "")
-        # A lambda may hold no window function and no aggregate: what it needs of the row stands beside the list.
+        # A lambda may hold no window function and no aggregate: values of the row that it needs stand beside the list.
         given = f"NAMED_STRUCT('rows', {rows}, 'place', {self._place()}{own})"
         return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({given}), w -> FILTER(w.rows, (y, i) -> {stays})), 1)"
 
@@ -360,7 +355,7 @@ def with_windows(select: exp.Select) -> exp.Select:
 
 
 def _filled(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
-    """A window with what the one says whose name stands in it."""
+    """A window with the clauses of the window that it names."""
     name = window.args.get("alias")
     if name is None:
         return window

@@ -1,4 +1,4 @@
-"""Intervals, and the differences of timestamps: neither leaves a query, both move and measure."""
+"""Intervals, differences of timestamps, parts of moments, and series. No interval or difference leaves a query."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def _part(call: Call, part: str, value: Typed) -> Typed:
 
 
 def _part_of_span(call: Call, part: str, value: Typed) -> Typed:
-    """A part of a difference of two timestamps, which is so many days and the rest of one."""
+    """A part of a difference of two timestamps: so many days, and the rest of a day."""
     day = 86_400_000_000
     within, unit = {
         "day": (0, day),
@@ -341,7 +341,7 @@ def _truncated(call: Call) -> Typed | None:
         raise call.refused(f"date_trunc of {value.type}")
     type_ = value.type if isinstance(value.type, TimestampType) else _CLOCK
     if unit in _TRUNCATED:
-        # Spark's is an instant whatever it is given, in the session's zone, which is UTC here.
+        # Spark gives an instant in the session's zone, which is UTC here.
         sql = f"DATE_TRUNC('{unit.upper()}', {value.sql})"
     elif unit in _YEARS:
         start = f"MAKE_DATE(YEAR({value.sql}) DIV {_YEARS[unit]} * {_YEARS[unit]}, 1, 1)"

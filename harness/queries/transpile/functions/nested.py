@@ -1,4 +1,4 @@
-"""Functions of structs and maps."""
+"""Functions of structs and maps, and of the elements of lists: lambdas, sums, texts, the least and the greatest."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from harness.queries.transpile.functions.registry import (
     lowered_by,
     said,
 )
+from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (
     BOOLEAN,
     DOUBLE,
@@ -54,6 +55,15 @@ from harness.queries.transpile.values import (
 )
 
 _KEYS = (StringType, IntegerType)
+
+
+def member(base: Typed, name: str, node: exp.Expr) -> Typed:
+    """A field of a struct; names match in their case first, as DuckDB has it."""
+    fields = base.type.fields if isinstance(base.type, StructType) else ()
+    alike_ = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
+    if len(alike_) != 1:
+        raise refused(node, f"field {name} of {base.type}")
+    return Typed(f"({base.sql}).{spark_text.name(alike_[0].name)}", alike_[0].type)
 
 
 def _packed(call: Call) -> Typed | None:
@@ -78,7 +88,7 @@ def _field(call: Call) -> Typed | None:
     name = said(call.value(1)) if len(call.arguments) == 2 else None
     if name is None:
         raise call.refused("a field that no literal names")
-    return call.expressions.member(call.value(0), name, call.node)
+    return member(call.value(0), name, call.node)
 
 
 def the_map(call: Call) -> tuple[Typed, MapType]:

@@ -113,8 +113,8 @@ def _round(call: Call) -> Typed | None:
 def _rounded(double: str, places: int, *, given: bool) -> str:
     """A double rounded as on DuckDB: times a power of ten, to the nearest whole number, and divided again.
 
-    Up to 2.0.0, DuckDB goes by the double that is nearest to the product, later by the product: 267.5, to which 2.675
-    times 100 is rounded up, becomes 267.
+    Up to 2.0.0, DuckDB rounds the double that is nearest to the product, later the product: 2.675 times 100, whose
+    nearest double is 267.5, becomes 267.
     """
     if not given:
         return _nearest(double)

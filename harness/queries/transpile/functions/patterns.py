@@ -52,7 +52,7 @@ class Regex:
     """A pattern in Java's words.
 
     java: the pattern. groups: how many it captures. may_be_empty: whether it matches an empty text. repeated: whether
-    a group is inside of what may come several times.
+    a group is inside of a repetition.
     """
 
     java: str
@@ -302,7 +302,7 @@ def _replaced(call: Call) -> Typed | None:
             raise call.refused("all matches of what may be empty")
         java, shift = regex.java, 0
     else:
-        # Anchored at the start, it matches once; what lies before the first match stays.
+        # Anchored at the start, it matches once; the text before the first match stays.
         java, shift = f"\\A((?s).*?)({regex.java})", 2
     if regex.repeated and "\\" in text:
         raise call.refused("a group that is repeated, in a replacement")

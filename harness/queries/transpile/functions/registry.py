@@ -1,7 +1,7 @@
 """The shape of the table of functions, from which calls are lowered and the docs are written.
 
 An entry says what DuckDB calls a function, which arguments it takes, how it is written for Spark, where the engines
-agree, what becomes of the rest, and expressions by which tests draw values for it.
+agree, what happens elsewhere, and expressions by which tests draw values for it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Call:
         return self.expressions.translate(self.arguments[place])
 
     def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
-        """The error for this call. why: what of it is not certain; instead: what to write."""
+        """The error for this call. why: the part that is not certain; instead: words to write."""
         name = f"{self.name}()" if self.name.isidentifier() else self.name
         return refused(self.node, why or name, instead)
 
@@ -133,14 +133,14 @@ class Domain(TypedDict, total=False):
 class Function:
     """An entry of the table.
 
-    names: what DuckDB calls it, first the usual name; an operator by its sign.
+    names: DuckDB's names, first the usual one; an operator by its sign.
     lowering: how a call becomes Spark's SQL; None, or a result of None: by the forms.
     forms: its signatures, tried in their order.
     takes, written: its arguments and how it is written for Spark, for the docs, where there are no forms.
     agree: the domain on which both engines give the same; empty: for all values of its types.
-    outside: what becomes of the rest, and what to write instead.
+    outside: the outcome for other values, and words to write instead.
     allowance: how far the results may differ; empty: not at all.
-    refused: why all of it is refused, and what to write instead; empty: it is not.
+    refused: words to write instead of a function that is always refused; empty: it is not.
     draws: DuckDB's SQL with kinds of values in braces, by which tests draw calls: `lpad({text}, {count}, {text})`.
     """
 

@@ -36,6 +36,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.StartsWith: "starts_with",  # the operator ^@
     exp.Mod: "%",
     exp.Pow: "pow",
+    exp.RegexpLike: "a ~ b",
 }
 
 
@@ -60,34 +61,21 @@ def _substring(node: exp.Expr) -> Parts:
     return "substring", tuple(part for part in given if part is not None)
 
 
-def _tilde(node: exp.Expr) -> Parts:
-    return "a ~ b", (node.this, node.expression)
-
-
-def _extract(node: exp.Expr) -> Parts:
-    return "date_part", (exp.Literal.string(node.name), node.expression)
-
-
 def _position(node: exp.Expr) -> Parts | None:
     if node.args.get("position") is not None or node.args.get("occurrence") is not None:
         return None
     return "strpos", (node.this, node.args["substr"])
 
 
-def _unary(name: str) -> Callable[[exp.Expr], Parts]:
-    return lambda node: (name, (node.this,))
-
-
 _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
     exp.Array: lambda node: ("list_value", tuple(node.expressions)),
     exp.Struct: lambda node: ("struct_pack", tuple(node.expressions)),
-    exp.Abs: _unary("abs"),  # the operator @
+    exp.Abs: lambda node: ("abs", (node.this,)),  # the operator @
     exp.AtTimeZone: lambda node: ("AT TIME ZONE", (node.this, node.args["zone"])),
     exp.CurrentDate: lambda node: ("current_date", ()),
     exp.CurrentTimestamp: lambda node: ("current_timestamp", ()),
-    exp.BitwiseNot: _unary("~"),
-    exp.Extract: _extract,
-    exp.RegexpLike: _tilde,
+    exp.BitwiseNot: lambda node: ("~", (node.this,)),
+    exp.Extract: lambda node: ("date_part", (exp.Literal.string(node.name), node.expression)),
     exp.StrPosition: _position,
     exp.Substring: _substring,
     exp.Trim: _trim,
