@@ -23,8 +23,8 @@ def info(
     format_: options.Format = options.Document.TEXT,
     *,
     context: typer.Context,
-    opening: options.Opening,
-    trust: options.Trust,
+    opening: options.OpeningOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties."""
     if untrusted.is_for_worker(trust):
@@ -43,10 +43,10 @@ def plan(
     format_: options.Format = options.Document.TEXT,
     *,
     context: typer.Context,
-    selector: options.Selector,
-    opening: options.Opening,
-    reading: options.Reading,
-    trust: options.Trust,
+    selector: options.SnapshotOptions,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Show what a read of the table would do, without reading any rows."""
     if untrusted.is_for_worker(trust):

@@ -17,7 +17,7 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal
-from harness.cli.diff_request import ENGINES, Relaxing, Request, pair_of_engines, start
+from harness.cli.diff_request import ENGINES, DiffRequest, Relaxing, pair_of_engines, start
 from harness.cli.option_texts import names
 from harness.differ.batch import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.differ.relaxations import Relaxations
@@ -324,7 +324,7 @@ def compare_files(
 
 
 def compare_namespaces(
-    sides: tuple[_Namespace, _Namespace], request: Request, resume: Path | None, arguments: dict[str, Any]
+    sides: tuple[_Namespace, _Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
     """Compares all tables of two namespaces. arguments: for opening tables.
 
@@ -348,7 +348,7 @@ def compare_namespaces(
     return _compare_all(*sides, compare, _Progress(resume, repr(request)))
 
 
-def _diff_many_entry(name: str, request: Request, left: Snapshot, right: Snapshot) -> BatchEntry:
+def _diff_many_entry(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
     """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
     try:
         return entry_of(name, request.compare(left, right))

@@ -12,7 +12,7 @@ import harness.queries.sql
 from harness.cli import options, results, terminal, untrusted
 from harness.cli import writers as row_options
 from harness.cli.option_texts import names
-from harness.cli.rows import Rows, engine_error
+from harness.cli.rows import QueryRows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
 from harness.engines.registry import find_engine
@@ -37,10 +37,10 @@ def sql(
     engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb or spark.")] = "duckdb",
     *,
     context: typer.Context,
-    selector: options.Selector,
-    opening: options.Opening,
-    reading: options.Reading,
-    trust: options.Trust,
+    selector: options.SnapshotOptions,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     row_options.check_place(format_, output_file)
@@ -81,7 +81,7 @@ def sql(
         write_rows(rows, format_, stream, max_rows=shown)
 
 
-def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> Rows:
+def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> QueryRows:
     """The rows of the query, which is planned now and run when they are asked for.
 
     Raises:
@@ -100,12 +100,12 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
 
     try:
         result = harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect, connection=cursor())
-        return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
+        return QueryRows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error
 
 
-def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
+def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> QueryRows:
     """The rows of the query, which has run: Spark's driver hands all of them over at once."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
@@ -122,7 +122,7 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
         rows = frame.toArrow()
     except (PySparkException, Py4JError) as error:
         raise spark_error(error) from error
-    return Rows.of(conform(rows, schema))
+    return QueryRows.of(conform(rows, schema))
 
 
 def _names_tables(text: str, dialect: str) -> bool:
@@ -132,7 +132,7 @@ def _names_tables(text: str, dialect: str) -> bool:
     return dialect == "duckdb" and bool(references(parse_statement(text)))
 
 
-def _chosen(table: Table, selector: options.Selector) -> Table | Snapshot:
+def _chosen(table: Table, selector: options.SnapshotOptions) -> Table | Snapshot:
     return table if selector.is_current() else selector.select(table)
 
 
@@ -153,9 +153,9 @@ def metadata(
     max_rows: row_options.MaxRows = str(MAX_ROWS),
     *,
     context: typer.Context,
-    selector: options.Selector,
-    opening: options.Opening,
-    trust: options.Trust,
+    selector: options.SnapshotOptions,
+    opening: options.OpeningOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME."""
     row_options.check_place(format_, output_file)
@@ -173,6 +173,6 @@ def metadata(
         return
     with terminal.progress("reading metadata"):
         snapshot = selector.select(opening.open(location, trust))
-        found = Rows.of(snapshot.metadata(name, names(columns, "--columns")))
+        found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
     with results.destination(output_file) as stream:
         write_rows(found, format_, stream, max_rows=shown)

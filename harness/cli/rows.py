@@ -25,7 +25,7 @@ def engine_error(error: Exception) -> HarnessError:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class QueryRows:
     """The rows of a query, each time that they are asked for.
 
     Their types are those of `docs/reference/result-types.md`: UUIDs and JSON are no text here, as files can say so.
@@ -37,7 +37,7 @@ class Rows:
     failure: Callable[[Exception], HarnessError] = engine_error
 
     @classmethod
-    def of(cls, table: pa.Table) -> Rows:
+    def of(cls, table: pa.Table) -> QueryRows:
         """The rows of a table."""
         from harness.engines import sqltext
         from harness.engines.duckdb.instance import cursor
@@ -62,7 +62,7 @@ class Rows:
         with self._told():
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
-    def selected(self, *columns: str) -> Rows:
+    def selected(self, *columns: str) -> QueryRows:
         """Rows of other columns, in the same order: SQL each, which calls the columns #1, #2 and so on."""
         return replace(self, relation=self.relation.project(", ".join(columns)))
 

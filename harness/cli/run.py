@@ -99,7 +99,7 @@ def run(
     ] = False,
     *,
     context: typer.Context,
-    trust: options.Trust,
+    trust: options.TrustOptions,
 ) -> None:
     """Run the suite of scenarios on engines, and report which of them read what rightly.
 
@@ -143,7 +143,7 @@ def run(
 
 
 def _run_untrusted(
-    context: typer.Context, trust: options.Trust, written: Sequence[tuple[_RunReport, Path | None]]
+    context: typer.Context, trust: options.TrustOptions, written: Sequence[tuple[_RunReport, Path | None]]
 ) -> None:
     """The run in a worker, which builds its tables where all that it writes goes with it."""
     given = context.params

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
-from harness.cli.rows import Rows
+from harness.cli.rows import QueryRows
 from harness.cli.values import cell, is_nested
 from harness.errors import json_lines, visible
 from harness.storage.records import dataclass
@@ -23,7 +23,7 @@ _CUT = "…"
 
 
 def text_lines(
-    rows: Rows,
+    rows: QueryRows,
     *,
     max_rows: int | None = None,
     width: int | None = None,
@@ -44,7 +44,7 @@ def text_lines(
     rest = rows.batches()
     shown, more = _head(rest, max_rows)
     more += sum(batch.num_rows for batch in rest)
-    texts = _texts(Rows.of(pa.Table.from_batches(shown, schema))) if shown else ()
+    texts = _texts(QueryRows.of(pa.Table.from_batches(shown, schema))) if shown else ()
     yield from _lines(schema, [list(chain.from_iterable(texts))], width)
     if more:
         yield f"({max_rows:,} of {max_rows + more:,} rows; {option} all shows all)\n"
@@ -61,7 +61,7 @@ def _head(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[list[pa.RecordB
     return head, 0
 
 
-def _texts(rows: Rows) -> Iterator[list[tuple[str, ...]]]:
+def _texts(rows: QueryRows) -> Iterator[list[tuple[str, ...]]]:
     """The cells of the rows, batch by batch, with nothing unprintable."""
     types = [type_ for _, type_ in rows.columns]
     for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():

@@ -28,7 +28,7 @@ ENGINES = ("duckdb", "oracle")
 _PART = 1 << 20
 
 
-def is_for_worker(trust: options.Trust) -> bool:
+def is_for_worker(trust: options.TrustOptions) -> bool:
     """Tells whether the command must run in a worker, and this process is none."""
     return trust.untrusted and not is_confined()
 
@@ -49,7 +49,7 @@ def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = E
 
 def run(
     context: typer.Context,
-    trust: options.Trust,
+    trust: options.TrustOptions,
     locations: Iterable[str],
     roots: Iterable[str],
     *,
@@ -90,7 +90,7 @@ def run(
 
 def run_input(
     context: typer.Context,
-    trust: options.Trust,
+    trust: options.TrustOptions,
     text: str,
     locations: Iterable[str],
     roots: Iterable[str],
@@ -117,7 +117,7 @@ def _finished(
     context: typer.Context,
     work: str,
     request: Any,
-    trust: options.Trust,
+    trust: options.TrustOptions,
     directories: Sequence[str],
     calls: Sequence[str] = (),
 ) -> Finished:

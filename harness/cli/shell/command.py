@@ -61,9 +61,9 @@ def shell(
     ] = str(MAX_ROWS),
     *,
     context: typer.Context,
-    opening: options.Opening,
-    reading: options.Reading,
-    trust: options.Trust,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all."""
     if source is not None and opening.catalog is not None:
@@ -91,8 +91,8 @@ def shell(
 
 def _run_apart(
     context: typer.Context,
-    trust: options.Trust,
-    opening: options.Opening,
+    trust: options.TrustOptions,
+    opening: options.OpeningOptions,
     locations: Sequence[str],
     source: str | None,
     text: str,

@@ -12,7 +12,7 @@ import typer
 
 from harness.cli import interruption, options, results, terminal
 from harness.cli.describing import explained
-from harness.cli.rows import Rows, engine_error
+from harness.cli.rows import QueryRows, engine_error
 from harness.cli.writers import RowFormat, number_of_rows, write_rows
 from harness.errors import HarnessError, RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
@@ -153,7 +153,7 @@ class Session:
 
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
         with results.result_stream() as stream, terminal.progress_until_written("running the query", stream) as written:
-            write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
+            write_rows(QueryRows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
 
 
 def guarded(action: Callable[[], None]) -> bool:

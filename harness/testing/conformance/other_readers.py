@@ -26,7 +26,7 @@ class Unsupported(Exception):
     """The engine has no call for it."""
 
 
-class Refused(Exception):
+class SparkRefusal(Exception):
     """The message of a data source of Spark, without the exceptions that carried it."""
 
 
@@ -297,7 +297,7 @@ class SparkReference:
                 frame = frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])
             return frame.toArrow()
         except Py4JJavaError as error:
-            raise Refused(_root(error.java_exception)) from error
+            raise SparkRefusal(_root(error.java_exception)) from error
 
     @property
     def _session(self) -> SparkSession:

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import EqualityDelete, PositionDelete, ScanPlan
-from harness.testing.oracle.engine.bitmaps import Bytes, decode_native, decode_portable
+from harness.testing.oracle.engine.bitmaps import ByteSource, decode_native, decode_portable
 from harness.testing.oracle.engine.columns import FileColumns
 from harness.testing.oracle.engine.files import check_whole, open_file, shown
-from harness.testing.oracle.engine.stored import Column
+from harness.testing.oracle.engine.stored import RawColumn
 
 Key: TypeAlias = tuple[Hashable, ...]
 RowKey: TypeAlias = Callable[[Sequence[Any]], Key]
@@ -136,7 +136,7 @@ def decode_puffin_vector(blob: bytes) -> set[int]:
     Raises:
         ValueError: any part of it is wrong.
     """
-    data = Bytes(blob)
+    data = ByteSource(blob)
     length, body = data.number(">I"), data.take(len(blob) - 8)
     if length != len(body) or data.number(">I") != zlib.crc32(body):
         raise ValueError("its length or its checksum is wrong")
@@ -151,11 +151,11 @@ def decode_delta_vector(frame: bytes) -> set[int]:
     Raises:
         ValueError: any part of it is wrong.
     """
-    data = Bytes(frame)
+    data = ByteSource(frame)
     body = data.take(data.number(">i"))
     if data.number(">I") != zlib.crc32(body):
         raise ValueError("its checksum is wrong")
-    match Bytes(body).number("<i"):
+    match ByteSource(body).number("<i"):
         case magic if magic == _PORTABLE:
             return set(decode_portable(body[4:], order="ascending"))
         case magic if magic == _NATIVE:
@@ -258,7 +258,7 @@ def _of_file(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[
         yield ordinal, by_path.get(paths[ordinal].as_py(), set())
 
 
-def _place(columns: Sequence[Column], name: str, field_id: int, file: str) -> int:
+def _place(columns: Sequence[RawColumn], name: str, field_id: int, file: str) -> int:
     """The place of a column: by its reserved id, by name if the file has no ids (iceberg 4.11)."""
     by_id = any(c.id is not None for c in columns)
     found = [i for i, c in enumerate(columns) if (c.id == field_id if by_id else c.name == name)]

@@ -38,7 +38,7 @@ from harness.metadata.model.schema import (
 )
 from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
-from harness.testing.oracle.engine.stored import Column, Row, StoredFile, rows_of
+from harness.testing.oracle.engine.stored import RawColumn, Row, StoredFile, rows_of
 
 
 def _open_orc(data: bytes) -> StoredFile:
@@ -56,7 +56,7 @@ def _rows(table: pa.Table) -> Iterator[Row]:
         yield from rows_of(batch)
 
 
-def _columns(fields: list[pa.Field]) -> tuple[Column, ...]:
+def _columns(fields: list[pa.Field]) -> tuple[RawColumn, ...]:
     names = [f.name for f in fields]
     if len(set(names)) < len(names):
         # pyarrow finds columns by name, and would give one of them twice.
@@ -64,19 +64,25 @@ def _columns(fields: list[pa.Field]) -> tuple[Column, ...]:
     return tuple(_column(f) for f in fields)
 
 
-def _column(field: pa.Field) -> Column:
-    type_, text = field.type, _attribute(field, "iceberg.id")
+def _column(field: pa.Field) -> RawColumn:
+    text = _attribute(field, "iceberg.id")
     field_id = int(text) if text.removeprefix("-").isdecimal() else None
+    kind, parts = _parts(field.type)
+    if kind is None:
+        return RawColumn(name=field.name, id=field_id, type=_leaf_type(field))
+    below = _columns(parts) if kind == "struct" else tuple(map(_column, parts))
+    return RawColumn(name=field.name, id=field_id, type=kind, parts=below)
+
+
+def _parts(type_: pa.DataType) -> tuple[Literal["struct", "list", "map"] | None, list[pa.Field]]:
+    """The kind of a nested type and the fields below it; None: it is not nested."""
     if pa.types.is_struct(type_):
-        parts = _columns([type_.field(i) for i in range(type_.num_fields)])
-        return Column(name=field.name, id=field_id, type="struct", parts=parts)
+        return "struct", [type_.field(i) for i in range(type_.num_fields)]
     if pa.types.is_map(type_):
-        return Column(
-            name=field.name, id=field_id, type="map", parts=(_column(type_.key_field), _column(type_.item_field))
-        )
-    if pa.types.is_list(type_):
-        return Column(name=field.name, id=field_id, type="list", parts=(_column(type_.value_field),))
-    return Column(name=field.name, id=field_id, type=_leaf_type(field))
+        return "map", [type_.key_field, type_.item_field]
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return "list", [type_.value_field]
+    return None, []
 
 
 def _attribute(field: pa.Field, name: str) -> str:
@@ -151,21 +157,14 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
         raise ValueError(f"its footer counts {file.metadata.num_rows} rows, its columns {found}")
 
 
-def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> Column:
+def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
     """A column with what is below it; takes its leaves from `leaves`, which go through the file depth first."""
     text = (field.metadata or {}).get(b"PARQUET:field_id")
     field_id = None if text is None or int(text) < 0 else int(text)
-    type_ = field.type
-    if pa.types.is_struct(type_):
-        kind: Literal["struct", "list", "map"] = "struct"
-        parts = [type_.field(i) for i in range(type_.num_fields)]
-    elif pa.types.is_map(type_):
-        kind, parts = "map", [type_.key_field, type_.item_field]
-    elif pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        kind, parts = "list", [type_.value_field]
-    else:
-        return Column(name=field.name, id=field_id, type=_parquet_leaf_type(next(leaves)))
-    return Column(name=field.name, id=field_id, type=kind, parts=tuple(_parquet_column(part, leaves) for part in parts))
+    kind, parts = _parts(field.type)
+    type_ = _parquet_leaf_type(next(leaves)) if kind is None else kind
+    below = tuple(_parquet_column(part, leaves) for part in parts)
+    return RawColumn(name=field.name, id=field_id, type=type_, parts=below)
 
 
 _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}

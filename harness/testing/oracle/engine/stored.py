@@ -21,7 +21,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class RawColumn:
     """A column or nested field of a file.
 
     id: the field id; None: the file gives none.
@@ -32,7 +32,7 @@ class Column:
     name: str
     id: int | None
     type: Type | Literal["struct", "list", "map"]
-    parts: tuple[Column, ...] = ()
+    parts: tuple[RawColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class StoredFile:
     old_calendar: kinds of columns whose oldest values are in the Julian calendar: `dates`, `int96` (delta T20).
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[RawColumn, ...]
     rows: Iterator[Row]
     old_calendar: frozenset[str] = frozenset()
 
