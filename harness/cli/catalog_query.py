@@ -1,4 +1,4 @@
-"""A query whose tables are named as a catalog names them: `harness sql --catalog prod "SELECT … FROM sales.orders"`."""
+"""A query with a catalog's names of tables: `harness sql --catalog prod "SELECT … FROM sales.orders"`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_by_names(
     arguments: Mapping[str, Any],
     dialect: str = "duckdb",
 ) -> QueryRows:
-    """The rows of the query, which is planned now and run when they are asked for.
+    """The rows of the query, which is planned now and runs when rows are read.
 
     Args:
         catalog: as for `harness.connect`.

@@ -1,4 +1,4 @@
-"""`harness info`, `plan` and `list`: what a table's metadata says, what a read would open, and what a catalog holds."""
+"""`harness info`, `plan` and `list`: a table's metadata, the files of a read, and the tables of a catalog."""
 
 from __future__ import annotations
 

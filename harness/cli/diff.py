@@ -1,4 +1,4 @@
-"""`harness diff`: one table on two engines, or two tables, and where their rows differ."""
+"""`harness diff`: compares one table on two engines, or two tables."""
 
 from __future__ import annotations
 

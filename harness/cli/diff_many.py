@@ -80,7 +80,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class _Namespace:
-    """The tables that a name or directory stands for. label: what the user called it. tables: by name below it."""
+    """The tables of a namespace or directory. label: the user's word for it. tables: by name below it."""
 
     label: str
     catalog: Catalog
@@ -187,7 +187,7 @@ def _compare_all(
 
 
 def finish(batch: Batch, format_: str, output: Path | None) -> None:
-    """Write the report, and end: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
+    """Writes the report, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
 
     Raises:
         typer.Exit: not all are equal.

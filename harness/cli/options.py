@@ -356,7 +356,7 @@ _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
 
 
 def spelled(name: str, value: str | None) -> str:
-    """A Python argument, and its value where it has one, as the option of the command that sets it."""
+    """A Python argument, with its value if there is one, as the command's option."""
     if name not in _OPTIONS:
         return name if value is None else f"{name}={value}"
     return f"{_OPTIONS[name]} {(value or '').strip(chr(39))}".rstrip()

@@ -82,7 +82,7 @@ def sql(
 
 
 def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> QueryRows:
-    """The rows of the query, which is planned now and run when they are asked for.
+    """The rows of the query, which is planned now and runs when rows are read.
 
     Raises:
         RequestError: the engine is another than DuckDB.

@@ -63,11 +63,11 @@ class QueryRows:
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
     def selected(self, *columns: str) -> QueryRows:
-        """Rows of other columns, in the same order: SQL each, which calls the columns #1, #2 and so on."""
+        """Rows of other columns in the same order, each in SQL that calls the columns #1, #2 and so on."""
         return replace(self, relation=self.relation.project(", ".join(columns)))
 
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows, while DuckDB goes on. Where it fails on one of the first, it does so before there is any batch.
+        """The rows, while DuckDB goes on. A failure on one of the first rows comes before any batch.
 
         Args:
             size: the most rows of a batch.
@@ -103,7 +103,7 @@ def _file_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _with_booleans(type_: pa.DataType) -> pa.DataType:
-    """The type, with booleans where DuckDB's Arrow output has bytes for them: files would say that they are numbers."""
+    """The type with booleans for DuckDB's bytes of them, which files would call numbers."""
     if isinstance(type_, pa.BaseExtensionType):
         return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
     parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]

@@ -145,7 +145,7 @@ def run(
 def _run_untrusted(
     context: typer.Context, trust: options.TrustOptions, written: Sequence[tuple[_RunReport, Path | None]]
 ) -> None:
-    """The run in a worker, which builds its tables where all that it writes goes with it."""
+    """Runs the suite in a worker, whose tables go with it."""
     given = context.params
     if given["keep"] is not None or given["python"]:
         raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")

@@ -29,7 +29,7 @@ def text_lines(
     width: int | None = None,
     option: str = "--max-rows",
 ) -> Iterator[str]:
-    """A header, a rule, and a line per row; numbers to the right; at last what is not shown. Nulls are NULL.
+    """A header, a rule, a line per row, and the count of rows not shown. Nulls are NULL.
 
     Args:
         rows: all are read, also those that are not shown, because they are counted.
@@ -51,7 +51,7 @@ def text_lines(
 
 
 def _head(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[list[pa.RecordBatch], int]:
-    """The first rows, and how many more there are in the last batch that was taken."""
+    """The first rows, and the number of further rows in the last batch that was taken."""
     head: list[pa.RecordBatch] = []
     for batch in batches:
         head.append(batch[:rows])
@@ -102,7 +102,7 @@ class _Column:
 
 
 def _fitted(widths: list[int], is_number: list[bool], width: int | None) -> list[_Column]:
-    """The columns that fit, the first ones; texts are cut where all are not as wide as the line, numbers never."""
+    """The first columns that fit. Texts are cut if the line is too short, numbers never."""
     if width is None:
         return [_Column(wide, number, is_cut=False) for wide, number in zip(widths, is_number, strict=True)]
     most = max(widths)

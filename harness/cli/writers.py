@@ -86,7 +86,7 @@ def csv_quotes(text: str) -> str:
 
 
 def _texts(rows: QueryRows) -> Iterator[tuple[memoryview, int]]:
-    """The texts of the only column one after the other, in UTF-8, batch by batch; and of how many rows each is."""
+    """The texts of the only column in UTF-8, batch by batch, with the number of rows."""
     for batch in rows.batches():
         if batch.num_rows:
             texts = batch.column(0)
@@ -105,7 +105,7 @@ def _write_csv(head: str, text: memoryview, stream: ByteStream) -> None:
 
 
 def _write_json(text: memoryview, stream: ByteStream) -> None:
-    r"""Nothing unprintable: of that DuckDB escapes control characters, but not DEL and what is beyond ASCII."""
+    r"""Writes JSON without unprintable characters. DuckDB escapes control characters, not DEL and beyond."""
     plain = bytes(text)
     is_printable = plain.isascii() and b"\x7f" not in plain
     stream.write(plain if is_printable else json_lines(plain.decode()).encode())
@@ -144,7 +144,7 @@ def write_rows(
     max_rows: int | None = MAX_ROWS,
     option: str = "--max-rows",
 ) -> None:
-    """All of `rows` to `stream`, while they are read; as text at most `max_rows`, if that is not None.
+    """Writes all rows while they are read; as text at most `max_rows`, if that is not None.
 
     option: what sets `max_rows`, as the person says it.
 
@@ -200,7 +200,7 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
 
 
 def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the batches, the first of which is there: what fails at once does so before a byte is written."""
+    """The schema, and the batches with the first one read: early failures come before a byte is written."""
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
 

@@ -1,4 +1,4 @@
-"""`LakeTable`: a table made for a test from the text of a scenario, with what it is expected to hold."""
+"""`LakeTable`: a table made for a test from the text of a scenario, with its expected rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LakeTable:
         return self.built.expectations
 
     def check(self, engine: str | None = None) -> None:
-        """Fail unless each read that the scenario tells of gives what it says; reads that are open may give anything.
+        """Fails unless each read of the scenario gives the expected rows or error; open reads may give anything.
 
         Args:
             engine: `duckdb`, `spark` or `oracle`; None: each engine of the test run.

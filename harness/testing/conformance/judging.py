@@ -29,7 +29,7 @@ from harness.testing.scenarios.verifying import agrees
 
 
 def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table of another engine in the types that are wanted, and a note for each column that changed.
+    """The table of another engine in the wanted types, and a note for each changed column.
 
     A UUID may be text, in any case, also in maps, lists and structs; a map may be a list of structs of a key and a
     value. Anything else is left as it is: `harness.differ` compares by value, and says what it cannot compare.
@@ -138,7 +138,7 @@ def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Stric
 
 
 def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Strictness) -> bool:
-    """Tells whether a read is wrong though the specification is open, as a crash or a hang is."""
+    """Tells whether a read is wrong even where the specification is open: a crash or a hang."""
     if isinstance(result, Exception) and _is_broken(result):
         return True
     return measure is not Strictness.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
@@ -188,7 +188,7 @@ def _wanted(expected: ExpectedError) -> str:
 
 
 def said(error: Exception) -> str:
-    """An error as one line, with its class; of a worker's engine, the class of what it raised there."""
+    """An error as one line, with its class; for a worker's engine, the class that was raised there."""
     name = error.cause if isinstance(error, EngineError) else type(error).__name__
     text = error.message if isinstance(error, EngineError) else str(error)
     return " ".join(f"{name}: {text}".split())

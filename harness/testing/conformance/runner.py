@@ -1,4 +1,4 @@
-"""Scenarios on engines: each table is built once, read by every engine, and what comes is judged."""
+"""Runs scenarios on engines: each table is built once and read by every engine, and the reads are judged."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class _Scene:
         )
 
     def _build(self) -> Built | Check:
-        """The table; or why the scenario itself is no good, which is no engine's fault."""
+        """The table; or the fault of the scenario itself, which is no engine's."""
         try:
             built = build(self.scenario, self.place)
             absent = missing_features(evidence_of(built))

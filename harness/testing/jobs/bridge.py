@@ -1,4 +1,4 @@
-"""Python's end of the bridge to the JVM: Spark asks for tables, rows and what to do with writes, and is told.
+"""Python's end of the bridge to the JVM: answers Spark's questions for tables, rows and writes.
 
 Spark's catalogs and data sources are JVM interfaces, implemented by the Java classes beside this module. They know
 nothing of tables: each call comes here as JSON, through py4j's callback server, and goes back as JSON or as a frame.

@@ -82,7 +82,7 @@ def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
-    """The mode of an overwrite and which rows it takes the place of, by the options of Delta's and Iceberg's writers.
+    """The mode of an overwrite and the rows that it replaces, by the options of Delta's and Iceberg's writers.
 
     dynamic: whether the session says that overwrites are of partitions.
     """

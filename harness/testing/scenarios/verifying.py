@@ -46,7 +46,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class LeftOpen:
-    """The specification leaves the result open. reason: why. verdict: against what harness decided; None: nothing."""
+    """The specification leaves the result open. verdict: by what harness decided; None: it decided nothing."""
 
     reason: str
     verdict: Matched | Differs | Accepted | Raised | None

@@ -49,7 +49,7 @@ _CRC_BYTES = 4
 
 
 class UnsupportedAvroError(Exception):
-    """A legal Avro file that Iceberg has no meaning for. The text says what it has."""
+    """A legal Avro file without a meaning in Iceberg. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AvroContainer:
     sync: bytes
 
     def records(self, decode: Callable[[io.BytesIO], Any]) -> Iterator[Any]:
-        """The records, in order. Raises ValueError for a block that is cut, damaged, or not used up by its records."""
+        """The records in order. Raises ValueError for a cut or damaged block, or one with bytes left."""
         empty = 0
         while self.stream.tell() < len(self.stream.getbuffer()):
             count, size = read_long(self.stream), read_long(self.stream)
@@ -364,7 +364,7 @@ class _Names:
 
 
 def _primitive(name: str, schema: Mapping[str, Any]) -> _AvroType:
-    """A primitive type as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
+    """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
     type_, decode = _PRIMITIVES[name]
     annotation = (str(schema.get("logicalType")), name)
     if annotation in _ADJUSTABLE:
@@ -381,7 +381,7 @@ def _fixed(schema: Mapping[str, Any]) -> _AvroType:
 
 
 def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
-    """The type, or the decimal that its bytes are annotated to be: big-endian two's complement of any length."""
+    """The type, or the annotated decimal: big-endian two's complement of any length."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, BinaryType | FixedType)
     is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38

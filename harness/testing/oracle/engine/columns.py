@@ -144,7 +144,7 @@ _OLDEST_MICROS = -2_208_988_800_000_000
 
 
 def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
-    """Refuses a column of a type that nobody knows, whether a file has it or not (iceberg 1.22, delta T28).
+    """Refuses a column of an unknown type, also if no file has the column (iceberg 1.22, delta T28).
 
     Raises:
         UnsupportedError: it has such a type.
@@ -222,7 +222,7 @@ class FileColumns:
         return self._provides(wanted, self.columns, wanted.name)
 
     def stored_metadata(self, wanted: Field, name: str | None) -> Reader | None:
-        """Reads a metadata column that the file holds: by its reserved id, in Delta by `name`; None: it does not."""
+        """Reads a metadata column of the file, by its reserved id, in Delta by `name`; None: the file has none."""
         is_delta = self.plan.lookup.is_delta
         for place, column in enumerate(self.columns):
             if column.name == name if is_delta else column.id == wanted.id:
@@ -336,7 +336,7 @@ class FileColumns:
         return all(self._is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
 
     def _part(self, wanted: Field, parent: RawColumn, place: int, path: str) -> Reader:
-        """Reads an element, key or value: the file has only one candidate, which must not be another field's."""
+        """Reads an element, key or value: the file's only candidate, which must not be another field's."""
         column, path = parent.parts[place], f"{path}.{wanted.name}"
         if isinstance(wanted.type, UnknownType):
             return _always(None)
@@ -357,7 +357,7 @@ class FileColumns:
         return convert if oldest is None else _no_older(convert, stored, *oldest)
 
     def _oldest(self, stored: Type) -> tuple[int, int] | None:
-        """The least value that is right, and how many of its units one of the stored unit is; None: all are right."""
+        """The least right value, and its units in one stored unit; None: all values are right."""
         match stored:
             case DateType() if "dates" in self.old_calendar:
                 return _OLDEST_DAY, 1
@@ -426,7 +426,7 @@ def _all(columns: Sequence[RawColumn]) -> Iterator[RawColumn]:
 
 
 def _mapped(column: RawColumn, name: str, entries: Sequence[Any]) -> RawColumn:
-    """The column with the id that the first level of a name mapping gives to `name`, and those below (iceberg 5.7)."""
+    """The column under the ids that a name mapping gives to `name` and to the columns below (iceberg 5.7)."""
     entry = next((e for e in entries if name in e.names), None)
     below = () if entry is None else entry.fields
     names = {"list": ("element",), "map": ("key", "value")}.get(str(column.type), tuple(c.name for c in column.parts))

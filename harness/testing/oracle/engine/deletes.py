@@ -30,7 +30,7 @@ RowKey: TypeAlias = Callable[[Sequence[Any]], Key]
 
 @dataclass(frozen=True, slots=True)
 class EqualityDeletes:
-    """The equality deletes of a plan; a delete file is read when the first data file in its scope is."""
+    """The equality deletes of a plan. A delete file is read with the first data file in its scope."""
 
     plan: ScanPlan
     _keys: dict[int, frozenset[Key]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def _inside(value: Any, path: Sequence[int]) -> Any:
 
 
 def _comparable(value: Any) -> Hashable:
-    """A value that Python finds equal to another one exactly if the deletes do: NaN is NaN (iceberg 4.23).
+    """A value that Python compares as the deletes do: NaN is NaN (iceberg 4.23).
 
     Null is None, which equals nothing else; -0.0 and 0.0 are equal in Python too; the types of both sides are the same.
     """
@@ -114,7 +114,7 @@ def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
 
 
 def _check_key(plan: ScanPlan, delete: EqualityDelete, columns: FileColumns, root: Field) -> None:
-    """Refuses a delete file without its key: to take it for null could delete or keep any row (iceberg 4.25)."""
+    """Refuses a delete file without its key: null in its place could delete or keep any row (iceberg 4.25)."""
     if not columns.provides(root):
         raise CorruptDeleteError(
             f"Cannot apply an equality delete: its file has no column for its key {root.name!r}; rewrite the delete",
@@ -237,7 +237,7 @@ def _check_within(plan: ScanPlan, source: PositionDelete, ordinal: int, position
 
 
 def _of_file(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[tuple[int, set[int]]]:
-    """The rows of a position delete file on the data files that it may hit; others are none of its business."""
+    """The rows of a position delete file for the data files that it may hit; other rows are ignored."""
     stored = open_file(source.path, physical, source.format or "parquet", plan.storage, table=plan.table)
     path = _place(stored.columns, "file_path", _FILE_PATH_ID, source.path)
     position = _place(stored.columns, "pos", _POSITION_ID, source.path)

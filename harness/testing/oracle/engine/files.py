@@ -158,7 +158,7 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
 
 
 def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
-    """A column with what is below it; takes its leaves from `leaves`, which go through the file depth first."""
+    """A column with the columns below. Leaves come from `leaves`, which go through the file depth first."""
     text = (field.metadata or {}).get(b"PARQUET:field_id")
     field_id = None if text is None or int(text) < 0 else int(text)
     kind, parts = _parts(field.type)
@@ -242,7 +242,7 @@ def shown(path: str, physical: str) -> str:
 def wrong_count(
     file: str, rows: int, recorded: int | None, *, table: str | None = None, field: str | None = None
 ) -> CorruptFileError:
-    """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
+    """The error about a file with another number of rows than the metadata says (iceberg 7.2)."""
     return CorruptFileError(
         f"Cannot read file: it has {rows} rows, the metadata says {recorded}; restore the file",
         cause="CorruptDataFile",
@@ -254,7 +254,7 @@ def wrong_count(
 
 
 def check_whole(file_format: str | None, recorded: int | None, rows: int, *, table: str, file: str) -> None:
-    """Refuses a delete file in Avro without all its rows: cut between two blocks it looks whole (iceberg 7.2).
+    """Refuses a delete file in Avro without all its rows: a cut between two blocks does not show (iceberg 7.2).
 
     recorded: the row count of the metadata, None if unknown. rows: how many were read.
 
@@ -322,7 +322,7 @@ def _guarded(rows: Iterator[Row], file_format: str, file: str, table: str) -> It
 
 
 def _refusal(error: Exception, file_format: str, file: str) -> HarnessError:
-    """The error that a reader's own exception is; one that says nothing about the file goes on as it is."""
+    """The error for a reader's own exception. An exception that says nothing about the file is raised again."""
     reason = " ".join(str(error).split())
     match error:
         case HarnessError():

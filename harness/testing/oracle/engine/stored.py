@@ -91,7 +91,7 @@ _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 def _single(array: pa.Array) -> pa.Array:
-    """The array as one that Python holds exactly: text as bytes, dates and times as their integers."""
+    """The array in types that Python holds exactly: text as bytes, dates and times as their integers."""
     type_ = array.type
     if any(is_text(type_) for is_text in _TEXTS):
         return array.cast(pa.large_binary())

@@ -127,7 +127,7 @@ def known(log: Log, request: ReadRequest, storage: Storage) -> Log:
 
 
 def _check_known(latest: ReplayedState, request: ReadRequest) -> None:
-    """Refuses a table that its catalog manages and that nobody was asked about, and the reverse.
+    """Refuses a managed table without a catalog's answer, and an answer for an unmanaged table.
 
     Raises:
         UnsupportedError, RequestError: frontier F4.3, F4.5.
@@ -281,7 +281,7 @@ class _Files:
         )
 
     def _partition(self, add: dict[str, Any]) -> int:
-        """delta V1 to V8: the log's values, by physical name; else by one that differs in case."""
+        """The log's partition values, by physical name, else by a name that differs in case (delta V1 to V8)."""
         recorded = add["partitionValues"]
         any_case = {key.lower(): text for key, text in recorded.items()}
 

@@ -143,7 +143,7 @@ _VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardi
 
 
 def _commit_actions(data: bytes, *, file: str) -> list[Action]:
-    """The actions of a commit, a line each; lines that are blank, and actions that are not known, are passed over.
+    """The actions of a commit, a line each. Blank lines and unknown actions are passed over.
 
     Raises:
         CorruptFileError: the file is empty (delta L3), or a line is not one action as it must be (delta L24).
@@ -218,7 +218,7 @@ _MAPS = ("partitionValues", "configuration")
 
 
 def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
-    """The actions in the files of one checkpoint, those of its sidecars included; tombstones are left out (L18).
+    """The actions of a checkpoint and its sidecars, without tombstones (L18).
 
     Raises:
         CorruptFileError, MissingFileError: a file cannot be read, or is cut short (delta L15, L19).
@@ -281,7 +281,7 @@ def _read(path: str, storage: Storage) -> list[Action]:
 
 
 def _check_column(paths: Sequence[str], storage: Storage) -> None:
-    """Refuses a checkpoint where no file that may list live files has the column for them."""
+    """Refuses a checkpoint in which no file that may list live files has a column for them."""
     for path in paths:
         if path.endswith(".json") or "add" in pq.read_schema(io.BytesIO(storage.read(path))).names:
             return
@@ -325,7 +325,7 @@ def _action(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _vector(descriptor: dict[str, Any] | None) -> dict[str, Any] | None:
-    """None also for a struct of nothing but nulls, which is how some writers of Parquet spell a null struct."""
+    """The descriptor; None also for a struct of nulls alone, as some writers of Parquet spell a null struct."""
     return None if descriptor is None or all(value is None for value in descriptor.values()) else descriptor
 
 

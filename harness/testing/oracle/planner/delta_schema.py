@@ -372,7 +372,7 @@ def _date(text: str) -> int:
 
 
 def _timestamp(text: str, *, utc: bool) -> int:
-    """A text without zone is of UTC (V5); a zone in a timestamp without one can only be Z (V6)."""
+    """A timestamp of a text. Without a zone it is in UTC (V5); a timestamp without zone may say Z alone (V6)."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return _date(text) * 86_400_000_000

@@ -117,7 +117,7 @@ def mismatch(delete: LiveFile, data: LiveFile) -> CorruptDeleteError:
 
 
 def key_columns(delete: LiveFile, metadata: MetadataValues) -> tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]:
-    """Per key of an equality delete file, by ascending id: its column, reduced to the key, and the ids that lead to it.
+    """The keys of an equality delete file by ascending id: the column reduced to the key, and the ids on the way.
 
     A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
 
@@ -240,7 +240,7 @@ class Positions:
 
 
 def _text(path: Any) -> Any:
-    """Text of bytes that are not marked as text, as some writers leave them; anything else as it is."""
+    """The text of bytes that some writers leave unmarked; anything else as it is."""
     try:
         return path.decode() if isinstance(path, bytes) else path
     except UnicodeDecodeError:

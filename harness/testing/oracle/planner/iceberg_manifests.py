@@ -328,7 +328,7 @@ def _format(content: int, format_: str | None, manifest: _Manifest) -> str:
 
 
 def _sequence_number(reader: _Reader, written: int | None, status: int) -> int:
-    """iceberg 2.9; an older file that a v1 manifest carries on precedes all numbers."""
+    """The sequence number (iceberg 2.9). An older file in a v1 manifest precedes all numbers."""
     if written is not None:
         return written
     if reader.manifest.sequence_number == 0 or status == 1:

@@ -141,7 +141,7 @@ def select(
 
 
 def read_with(metadata: MetadataValues, schema: Schema) -> MetadataValues:
-    """The metadata with the schema of the read for the current one: its meaning of a field id goes before newer ones.
+    """The metadata with the read's schema as the current one: its meaning of a field id goes before newer ones.
 
     Replacing a table gives ids of old columns to new ones of the same name, whatever their types; old snapshots stay.
     """

@@ -1,10 +1,10 @@
-"""A second planner, for the oracle: straight from the specifications, and it never leaves a file out.
+"""A second planner, for the oracle: straight from the specifications, and without any skipping.
 
     plan = plan_unpruned("warehouse/orders", where="region = 'eu'")
     assert find_engine("oracle").to_arrow(plan) == …
 
 It reads metadata, manifests and logs with the plainest code that does it, one after the other, and shares none with
-the formats of harness. So where both planners give the same rows, pruning and replay did no harm. Numbers of rules in
+the formats of harness. So where both planners give the same rows, skipping and replay did no harm. Numbers of rules in
 its modules are those of the pages in `docs/rules`.
 """
 
