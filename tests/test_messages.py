@@ -221,7 +221,7 @@ def test_the_command_spells_the_options_of_an_error(message, names, expected) ->
 
 
 def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
-    ours = [f.name for group in (options.Opening, options.Reading) for f in dataclasses.fields(group)]
+    ours = [f.name for group in (options.OpeningOptions, options.ReadingOptions) for f in dataclasses.fields(group)]
     arguments = {"storage_option": "storage_options", "limit": "limits"}
     assert {options.spelled(arguments.get(name, name), None) for name in ours if name != "allowed_roots"} == {
         f"--{name.replace('_', '-')}" for name in ours if name != "allowed_roots"

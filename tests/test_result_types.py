@@ -18,7 +18,7 @@ from result_types import CASES, REFUSED, Case, page
 
 import harness
 from harness.cli.query import run
-from harness.cli.rows import Rows
+from harness.cli.rows import QueryRows
 from harness.cli.writers import RowFormat, write_rows
 from harness.engines.duckdb.instance import connect
 from harness.errors import RequestError, UnsupportedError
@@ -54,7 +54,7 @@ def query(case: Case) -> str:
 
 
 @functools.cache
-def rows_of(text: str) -> Rows:
+def rows_of(text: str) -> QueryRows:
     """What `harness sql` has to write."""
     return run(text, {})
 

@@ -1,4 +1,4 @@
-"""The `harness` command, and what it is put together from: `harness.cli.app` names the subcommands.
+"""The `harness` command. `app` names the subcommands; read it first, then `options` and `results`.
 
 Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
 

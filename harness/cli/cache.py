@@ -1,4 +1,4 @@
-"""`harness cache`: what is kept on disk of metadata that was decoded, and how it goes."""
+"""`harness cache`: shows and empties the cache of decoded metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query whose tables are named as a catalog names them: `harness sql --catalog prod "SELECT … FROM sales.orders"`."""
+"""A query with a catalog's names of tables: `harness sql --catalog prod "SELECT … FROM sales.orders"`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import duckdb
 
-from harness.cli.options import Selector
-from harness.cli.rows import Rows, engine_error
+from harness.cli.options import SnapshotOptions
+from harness.cli.rows import QueryRows, engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import written
@@ -24,11 +24,11 @@ def run_by_names(
     query: str,
     catalog: str | None,
     given: Mapping[str, Table | Snapshot],
-    selector: Selector,
+    selector: SnapshotOptions,
     arguments: Mapping[str, Any],
     dialect: str = "duckdb",
-) -> Rows:
-    """The rows of the query, which is planned now and run when they are asked for.
+) -> QueryRows:
+    """The rows of the query, which is planned now and runs when rows are read.
 
     Args:
         catalog: as for `harness.connect`.
@@ -62,10 +62,10 @@ def run_by_names(
     except duckdb.Error as error:
         raise engine_error(error) from error
     assert relation is not None, "a query has a result"
-    return Rows(relation)
+    return QueryRows(relation)
 
 
-def _pin(connection: Connection, name: str, selector: Selector) -> None:
+def _pin(connection: Connection, name: str, selector: SnapshotOptions) -> None:
     """Lets a name stand for the chosen snapshot of the table; names of no table are DuckDB's to judge."""
     try:
         table = connection.table(name)

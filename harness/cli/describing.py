@@ -1,4 +1,4 @@
-"""`harness info`, `plan` and `list`: what a table's metadata says, what a read would open, and what a catalog holds."""
+"""`harness info`, `plan` and `list`: a table's metadata, the files of a read, and the tables of a catalog."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def info(
     format_: options.Format = options.Document.TEXT,
     *,
     context: typer.Context,
-    opening: options.Opening,
-    trust: options.Trust,
+    opening: options.OpeningOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties."""
     if untrusted.is_for_worker(trust):
@@ -42,10 +42,10 @@ def plan(
     format_: options.Format = options.Document.TEXT,
     *,
     context: typer.Context,
-    selector: options.Selector,
-    opening: options.Opening,
-    reading: options.Reading,
-    trust: options.Trust,
+    selector: options.SnapshotOptions,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Show what a read of the table would do, without reading any rows."""
     if untrusted.is_for_worker(trust):

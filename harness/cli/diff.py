@@ -1,4 +1,4 @@
-"""`harness diff`: one table on two engines, or two tables, and where their rows differ."""
+"""`harness diff`: compares one table on two engines, or two tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
-from harness.cli.diff_request import ENGINES, Relaxing, Request, Side, pair, pair_of_engines, pair_of_moments
+from harness.cli.diff_request import ENGINES, DiffRequest, Relaxing, Side, pair, pair_of_engines, pair_of_moments
 from harness.cli.option_texts import names
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import RowSource
@@ -88,9 +88,9 @@ def diff(
     context: typer.Context,
     relaxing: Relaxing,
     many: Many,
-    opening: options.Opening,
-    reading: options.Reading,
-    trust: options.Trust,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Compare the rows of a table on two engines, of two tables or snapshots, of many queries, or of two namespaces.
 
@@ -116,7 +116,7 @@ def diff(
     is_foreign = any(source is not None for source in sources)
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
-    request = Request(
+    request = DiffRequest(
         engines=pair_of_engines(engines if engines is not None else "duckdb" if is_foreign else ENGINES),
         keys=names(keys, "--keys"),
         columns=names(columns, "--columns"),
@@ -164,11 +164,11 @@ def diff(
         raise typer.Exit(DIFFERENT)
 
 
-def _at(side: Table | RowSource, moment: options.Selector) -> Side:
+def _at(side: Table | RowSource, moment: options.SnapshotOptions) -> Side:
     """The side at a moment."""
     if not isinstance(side, RowSource):
         return moment.select(side)
-    if moment != options.Selector():
+    if moment != options.SnapshotOptions():
         raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side
 

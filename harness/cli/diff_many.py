@@ -17,7 +17,7 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal
-from harness.cli.diff_request import ENGINES, Relaxing, Request, pair_of_engines
+from harness.cli.diff_request import ENGINES, DiffRequest, Relaxing, pair_of_engines
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
@@ -80,7 +80,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class _Namespace:
-    """The tables that a name or directory stands for. label: what the user called it. tables: by name below it."""
+    """The tables of a namespace or directory. label: the user's word for it. tables: by name below it."""
 
     label: str
     catalog: Catalog
@@ -187,7 +187,7 @@ def _compare_all(
 
 
 def finish(batch: Batch, format_: str, output: Path | None) -> None:
-    """Write the report, and end: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
+    """Writes the report, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
 
     Raises:
         typer.Exit: not all are equal.
@@ -324,7 +324,7 @@ def compare_files(
 
 
 def compare_namespaces(
-    sides: tuple[_Namespace, _Namespace], request: Request, resume: Path | None, arguments: dict[str, Any]
+    sides: tuple[_Namespace, _Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
     """Compares all tables of two namespaces. arguments: for opening tables.
 
@@ -348,7 +348,7 @@ def compare_namespaces(
     return _compare_all(*sides, compare, _Progress(resume, repr(request)))
 
 
-def _diff_many_entry(name: str, request: Request, left: Snapshot, right: Snapshot) -> BatchEntry:
+def _diff_many_entry(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
     """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
     try:
         return entry_of(name, request.compare(left, right))

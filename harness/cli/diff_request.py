@@ -122,7 +122,7 @@ Side: TypeAlias = Snapshot | RowSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class DiffRequest:
     """The way of a comparison, without the sides.
 
     engines: of the left and of the right side. keys, columns, group_by: None: not given.
@@ -182,7 +182,7 @@ def pair_of_engines(text: str) -> tuple[str, str]:
             raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
-def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options.Selector]:
+def pair_of_moments(values: list[str] | None) -> tuple[options.SnapshotOptions, options.SnapshotOptions]:
     """The snapshots of the left and of the right table.
 
     Raises:
@@ -190,7 +190,7 @@ def pair_of_moments(values: list[str] | None) -> tuple[options.Selector, options
     """
     both = pair(values, "--at")
     if both is None:
-        return options.Selector(), options.Selector()
+        return options.SnapshotOptions(), options.SnapshotOptions()
     return options.moment(both[0]), options.moment(both[1])
 
 

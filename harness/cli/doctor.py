@@ -1,4 +1,4 @@
-"""`harness doctor`: what is installed, what is missing, and the command that brings it."""
+"""`harness doctor`: the installed and the missing packages, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def installed_version(name: str) -> str | None:
 
 
 def installed_java() -> tuple[str | None, str | None]:
-    """The `java` that Spark would start and its version; None for what cannot be told."""
+    """The `java` that Spark would start, and its version; None: unknown."""
     path = None
     try:
         path = find_java()

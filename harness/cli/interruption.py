@@ -61,7 +61,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        """A thread ends queries, while the block runs; it ends the process if a second signal comes later."""
+        """Runs a thread that ends queries on a signal, and the process on a later second one."""
         listener = threading.Thread(target=self._listen, name="harness-interruption", daemon=True)
         before = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
         unraisable = sys.unraisablehook
@@ -132,14 +132,14 @@ def let_end() -> None:
 
 
 def end_deaf() -> None:
-    """The last of what the process does at its end: when Python has taken its handlers away, a signal would end it."""
+    """Ignores Ctrl-C as the last act of the process, when Python has taken its handlers away."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[Interruption]:
-    """Listens for Ctrl-C while the block runs, if anybody may: in the main thread, where no caller handles it."""
+    """Listens for Ctrl-C while the block runs, in the main thread and if no caller handles it."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         with contextlib.closing(Interruption()) as found:
@@ -168,7 +168,7 @@ def listening() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def set_aside() -> Iterator[None]:
-    """While the block runs, Ctrl-C ends a block of `anew` in it; between those, it is a KeyboardInterrupt."""
+    """Lets Ctrl-C end a block of `anew` inside this block; between such blocks it is a KeyboardInterrupt."""
     if not _current:  # nobody listens, or a caller does
         yield
         return
@@ -195,7 +195,7 @@ def anew() -> Iterator[None]:
 
 
 def check() -> None:
-    """Go no further if somebody asked for an end. What cleans up after an interruption may put an error in its place.
+    """Stops if an end was asked for. Clean-up after an interruption may put an error in its place.
 
     Raises:
         KeyboardInterrupt: somebody did.

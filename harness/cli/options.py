@@ -101,7 +101,7 @@ Where: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadingOptions:
     """Options for what a read skips, forgives and refuses."""
 
     prune: Annotated[
@@ -125,7 +125,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class OpeningOptions:
     """Options for opening tables."""
 
     catalog: CatalogName = None
@@ -191,9 +191,9 @@ class Opening:
     def __post_init__(self) -> None:
         if self.verbose:
             terminal.say_more()
-        self.arguments(Trust())  # what is malformed is said where no table is opened, too
+        self.arguments(TrustOptions())  # what is malformed is said where no table is opened, too
 
-    def open(self, location: str, trust: Trust, reading: Reading | None = None) -> Table:
+    def open(self, location: str, trust: TrustOptions, reading: ReadingOptions | None = None) -> Table:
         """The table at `location`; `reading` is for commands that plan.
 
         Raises:
@@ -202,9 +202,9 @@ class Opening:
         """
         return harness.open_table(location, catalog=self.catalog, **self.arguments(trust, reading))
 
-    def arguments(self, trust: Trust, reading: Reading | None = None) -> dict[str, Any]:
+    def arguments(self, trust: TrustOptions, reading: ReadingOptions | None = None) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog. Raises as `open`."""
-        reading = reading or Reading()
+        reading = reading or ReadingOptions()
         return {
             "path_map": pairs(self.path_map, "--path-map") or None,
             "storage_options": storage_options(self.storage_option) or None,
@@ -235,7 +235,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class TrustOptions:
     """Options for strangers' tables, and for the process that reads them."""
 
     untrusted: Annotated[
@@ -269,7 +269,7 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selector:
+class SnapshotOptions:
     """Options for the snapshot; at most one is not None."""
 
     snapshot: Annotated[
@@ -347,40 +347,22 @@ _RENAMED = {
     **{"limits": "--limit", "bounds": "--bound", "waived": "--waive"},
 }
 _SAME = (
-    *("path_map", "allow_version_guess", "allow_checkpoint_only", "format_hint"),
-    *("max_version", "ratified", "published_only"),
-    *("prune", "lenient_delete_partition", "allow_duplicate_files", "enforce_retention"),
-    *(
-        "catalog",
-        "cache_dir",
-        "outside",
-        "max_bytes",
-        "follow",
-        "sample_rows",
-        "seed",
-        "compact",
-        "last",
-        "timestamp",
-        "ref",
-        "columns",
-        "where",
-        "dialect",
-        "engine",
-        "verbose",
-    ),
-    *("keys", "sample_keys"),
-)
+    "allow_checkpoint_only", "allow_duplicate_files", "allow_version_guess", "cache_dir", "catalog", "columns",
+    "compact", "dialect", "engine", "enforce_retention", "follow", "format_hint", "keys", "last",
+    "lenient_delete_partition", "max_bytes", "max_version", "outside", "path_map", "prune", "published_only",
+    "ratified", "ref", "sample_keys", "sample_rows", "seed", "timestamp", "verbose", "where",
+)  # fmt: skip
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
 
 
 def spelled(name: str, value: str | None) -> str:
-    """A Python argument, and its value where it has one, as the option of the command that sets it."""
+    """A Python argument, with its value if there is one, as the command's option."""
     if name not in _OPTIONS:
         return name if value is None else f"{name}={value}"
     return f"{_OPTIONS[name]} {(value or '').strip(chr(39))}".rstrip()
 
 
-def moment(text: str) -> Selector:
+def moment(text: str) -> SnapshotOptions:
     """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag.
 
     A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
@@ -396,11 +378,11 @@ def moment(text: str) -> Selector:
         kind, value = _kind(text), text
     match kind:
         case "snapshot":
-            return Selector(snapshot=int(value))
+            return SnapshotOptions(snapshot=int(value))
         case "timestamp":
-            return Selector(timestamp=value)
+            return SnapshotOptions(timestamp=value)
         case _:
-            return Selector(ref=value)
+            return SnapshotOptions(ref=value)
 
 
 def _kind(text: str) -> str:

@@ -95,8 +95,8 @@ def pull(
     format_: options.Format = options.Document.TEXT,
     *,
     context: typer.Context,
-    opening: options.Opening,
-    reading: options.Reading,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
 ) -> None:
     """Make a slice of a table: a table of the same format that any reader reads, with the files that a filter needs.
 
@@ -125,14 +125,14 @@ def pull(
         anonymise=_key(key, key_file, context) if anonymise else None,
         max_bytes=max_bytes,
     )
-    selector = options.Selector() if at is None else options.moment(at)
+    selector = options.SnapshotOptions() if at is None else options.moment(at)
     with terminal.progress("planning"):
-        snapshot = selector.select(opening.open(location, options.Trust(), reading))
+        snapshot = selector.select(opening.open(location, options.TrustOptions(), reading))
     with terminal.progress("copying"):
         if follow:
             content: dict[str, Any]
             own, beside = _around(location, opening, follow)
-            others = {name: opening.open(place, options.Trust(), reading) for name, place in beside.items()}
+            others = {name: opening.open(place, options.TrustOptions(), reading) for name, place in beside.items()}
             pulled = pull_joined({own: snapshot, **others}, directory, follow=follow, request=request)
             content = {"tables": [{"table": name, **asdict(done)} for name, done in pulled.items()]}
         elif refresh:
@@ -161,7 +161,7 @@ def _refuse_keys(context: typer.Context) -> None:
             raise typer.BadParameter(f"--{name.replace('_', '-')} is for --anonymise, which is not asked for")
 
 
-def _around(location: str, opening: options.Opening, follow: list[str]) -> tuple[str, dict[str, str]]:
+def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -> tuple[str, dict[str, str]]:
     """The table's own name, and the places of the other tables in its directory or namespace, by name."""
     from harness.tools.slices.following import Step
 

@@ -12,7 +12,7 @@ import harness.queries.sql
 from harness.cli import options, results, terminal, untrusted
 from harness.cli import writers as row_options
 from harness.cli.option_texts import names
-from harness.cli.rows import Rows, engine_error
+from harness.cli.rows import QueryRows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
 from harness.engines.registry import find_engine
@@ -37,10 +37,10 @@ def sql(
     engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
     *,
     context: typer.Context,
-    selector: options.Selector,
-    opening: options.Opening,
-    reading: options.Reading,
-    trust: options.Trust,
+    selector: options.SnapshotOptions,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     row_options.check_place(format_, output_file)
@@ -81,8 +81,8 @@ def sql(
         write_rows(rows, format_, stream, max_rows=shown)
 
 
-def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> Rows:
-    """The rows of the query, which is planned now and on DuckDB run when they are asked for.
+def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> QueryRows:
+    """The rows of the query, which is planned now; on DuckDB it runs when rows are read.
 
     Raises:
         RequestError: the engine takes no such queries.
@@ -101,14 +101,14 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
 
     try:
         if engine != "duckdb":
-            return Rows.of(pa.table(harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect)))
+            return QueryRows.of(pa.table(harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect)))
         result = harness.queries.sql.run_query(query, tables, dialect=dialect, connection=cursor())
-        return Rows(cast("duckdb.DuckDBPyRelation", result), failure)
+        return QueryRows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error
 
 
-def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
+def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> QueryRows:
     """The rows of the query, which has run: Spark's driver hands all of them over at once."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
@@ -125,7 +125,7 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> Rows:
         rows = frame.toArrow()
     except (PySparkException, Py4JError) as error:
         raise spark_error(error) from error
-    return Rows.of(conform(rows, schema))
+    return QueryRows.of(conform(rows, schema))
 
 
 def _names_tables(text: str, dialect: str) -> bool:
@@ -135,7 +135,7 @@ def _names_tables(text: str, dialect: str) -> bool:
     return dialect == "duckdb" and bool(references(parse_statement(text)))
 
 
-def _chosen(table: Table, selector: options.Selector) -> Table | Snapshot:
+def _chosen(table: Table, selector: options.SnapshotOptions) -> Table | Snapshot:
     return table if selector.is_current() else selector.select(table)
 
 
@@ -156,9 +156,9 @@ def metadata(
     max_rows: row_options.MaxRows = str(MAX_ROWS),
     *,
     context: typer.Context,
-    selector: options.Selector,
-    opening: options.Opening,
-    trust: options.Trust,
+    selector: options.SnapshotOptions,
+    opening: options.OpeningOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME."""
     row_options.check_place(format_, output_file)
@@ -176,6 +176,6 @@ def metadata(
         return
     with terminal.progress("reading metadata"):
         snapshot = selector.select(opening.open(location, trust))
-        found = Rows.of(snapshot.metadata(name, names(columns, "--columns")))
+        found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
     with results.destination(output_file) as stream:
         write_rows(found, format_, stream, max_rows=shown)

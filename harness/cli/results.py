@@ -25,7 +25,7 @@ from harness.errors import RequestError, visible_lines
 
 
 def forget(stream: TextIO) -> None:
-    """Lose what is left in a standard stream that takes no more: Python would try again at exit, and end with 120."""
+    """Drops the rest of a standard stream that takes no more: Python would try again at exit, and end with 120."""
     with contextlib.suppress(OSError, ValueError):  # it may have no descriptor, as in tests
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -49,7 +49,7 @@ class ByteStream(Protocol):
 
 
 class _Checked:
-    """A stream whose failures are errors that name it; a reader that has gone away stays a BrokenPipeError.
+    """A stream whose errors name it. A reader that has gone away stays a BrokenPipeError.
 
     failed: whether it had one.
     """
@@ -138,7 +138,7 @@ def is_terminal_output() -> bool:
 
 @contextlib.contextmanager
 def made_in(directory: Path) -> Iterator[None]:
-    """Failures to write tables below a directory that the user named, as errors that say so.
+    """Turns failures to write below a directory of the user's into errors that name it.
 
     Raises:
         RequestError: the disk is full, or anything else that the operating system says.
@@ -188,7 +188,7 @@ def _regular(path: Path) -> os.stat_result | None:
 
 
 def _take_over(descriptor: int, before: os.stat_result | None) -> None:
-    """Give a private new file the owner and permissions of the one that it replaces, or those of any new file."""
+    """Gives a new file the owner and permissions of the replaced file, or those of any new file."""
     if before is None or os.name == "nt":
         mode = 0o666 & ~_umask()
     else:

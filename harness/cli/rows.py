@@ -25,7 +25,7 @@ def engine_error(error: Exception) -> HarnessError:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class QueryRows:
     """The rows of a query, each time that they are asked for.
 
     Their types are those of `docs/reference/result-types.md`: UUIDs and JSON are no text here, as files can say so.
@@ -37,7 +37,7 @@ class Rows:
     failure: Callable[[Exception], HarnessError] = engine_error
 
     @classmethod
-    def of(cls, table: pa.Table) -> Rows:
+    def of(cls, table: pa.Table) -> QueryRows:
         """The rows of a table."""
         from harness.engines import sqltext
         from harness.engines.duckdb.instance import cursor
@@ -62,12 +62,12 @@ class Rows:
         with self._told():
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
-    def selected(self, *columns: str) -> Rows:
-        """Rows of other columns, in the same order: SQL each, which calls the columns #1, #2 and so on."""
+    def selected(self, *columns: str) -> QueryRows:
+        """Rows of other columns in the same order, each in SQL that calls the columns #1, #2 and so on."""
         return replace(self, relation=self.relation.project(", ".join(columns)))
 
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows, while DuckDB goes on. Where it fails on one of the first, it does so before there is any batch.
+        """The rows, while DuckDB goes on. A failure on one of the first rows comes before any batch.
 
         Args:
             size: the most rows of a batch.
@@ -103,7 +103,7 @@ def _file_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _with_booleans(type_: pa.DataType) -> pa.DataType:
-    """The type, with booleans where DuckDB's Arrow output has bytes for them: files would say that they are numbers."""
+    """The type with booleans for DuckDB's bytes of them, which files would call numbers."""
     if isinstance(type_, pa.BaseExtensionType):
         return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
     parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]

@@ -126,7 +126,7 @@ def _nearest(name: str, page: str) -> list[str]:
 
 
 def _place(name: str) -> tuple[str, int]:
-    """Section and number: `4.` and 7 of `iceberg 4.7`, `l` and 38 of `delta l38`; nothing and 0 of what has none."""
+    """Section and number: `4.` and 7 of `iceberg 4.7`, `l` and 38 of `delta l38`; else nothing and 0."""
     parts = _PARTS.match(name.partition(" ")[2])
     return (parts["section"], int(parts["number"])) if parts else ("", 0)
 

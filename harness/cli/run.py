@@ -99,7 +99,7 @@ def run(
     ] = False,
     *,
     context: typer.Context,
-    trust: options.Trust,
+    trust: options.TrustOptions,
 ) -> None:
     """Run the suite of scenarios on engines, and report which of them read what rightly.
 
@@ -143,9 +143,9 @@ def run(
 
 
 def _run_untrusted(
-    context: typer.Context, trust: options.Trust, written: Sequence[tuple[_RunReport, Path | None]]
+    context: typer.Context, trust: options.TrustOptions, written: Sequence[tuple[_RunReport, Path | None]]
 ) -> None:
-    """The run in a worker, which builds its tables where all that it writes goes with it."""
+    """Runs the suite in a worker, whose tables go with it."""
     given = context.params
     if given["keep"] is not None or given["python"]:
         raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")

@@ -1,4 +1,4 @@
-"""Everything that is no result, on stderr: messages, warnings, errors and progress.
+"""Messages, warnings, errors and progress on stderr.
 
 They are coloured by rich, which respects NO_COLOR and leaves out colours and progress where stderr is not a terminal.
 What tables and files say reaches stderr only through `harness.errors.visible`.
@@ -78,7 +78,7 @@ def _is_want_of_memory(problem: Exception) -> bool:
 
 
 def fill_closed_streams() -> None:
-    """Put the null device where a standard stream is closed, so that no file which is opened gets its number.
+    """Puts the null device in place of closed standard streams, so that no opened file gets their numbers.
 
     `sys.stdout` stays None: results have nowhere to go then, which is an error.
     """
@@ -116,7 +116,7 @@ def _to_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """While the block runs, a HarnessWarning is a line `warning: …` on stderr, once; others are as Python has them."""
+    """Prints each HarnessWarning of the block once, as a line `warning: …`; others are as Python has them."""
     seen = set[str]()
 
     def show(
@@ -176,7 +176,7 @@ class _LogLines(logging.Handler):
 
 @contextlib.contextmanager
 def progress(text: str) -> Iterator[None]:
-    """A spinner with `text`, and what was read of stores, while the block runs, if stderr is a terminal."""
+    """Shows `text` and the amount read of stores while the block runs, if stderr is a terminal."""
     console = _terminal()
     if console is None:
         yield
@@ -186,7 +186,7 @@ def progress(text: str) -> Iterator[None]:
 
 
 def _terminal() -> Console | None:
-    """The console, if stderr is a terminal; rich, which takes 0.03 s to import, is asked only where it is one."""
+    """The console if stderr is a terminal. Only then rich is imported, which takes 0.03 s."""
     console = _console() if sys.stderr.isatty() else None
     return console if console is not None and console.is_terminal else None
 
@@ -211,7 +211,7 @@ def _read_so_far() -> str:
 
 @contextlib.contextmanager
 def progress_until_written(text: str, stream: ByteStream) -> Iterator[ByteStream]:
-    """The stream, and a spinner with `text` until something is written to it; see `progress`."""
+    """The stream, with a spinner until something is written to it; see `progress`."""
     with contextlib.ExitStack() as shown:
         shown.enter_context(progress(text))
         yield _Announced(stream, shown.close)
@@ -235,7 +235,7 @@ class _Announced:
 
 @contextlib.contextmanager
 def steps(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with `text` and the step that the function is last called with, if stderr is a terminal."""
+    """Shows `text` and the last step that the function was called with, if stderr is a terminal."""
     console = _terminal()
     if console is None:
         yield lambda step: None

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
-from harness.cli.rows import Rows
+from harness.cli.rows import QueryRows
 from harness.cli.values import cell, is_nested
 from harness.errors import json_lines, visible
 from harness.storage.records import dataclass
@@ -23,13 +23,13 @@ _CUT = "…"
 
 
 def text_lines(
-    rows: Rows,
+    rows: QueryRows,
     *,
     max_rows: int | None = None,
     width: int | None = None,
     option: str = "--max-rows",
 ) -> Iterator[str]:
-    """A header, a rule, and a line per row; numbers to the right; at last what is not shown. Nulls are NULL.
+    """A header, a rule, a line per row, and the count of rows not shown. Nulls are NULL.
 
     Args:
         rows: all are read, also those that are not shown, because they are counted.
@@ -44,14 +44,14 @@ def text_lines(
     rest = rows.batches()
     shown, more = _head(rest, max_rows)
     more += sum(batch.num_rows for batch in rest)
-    texts = _texts(Rows.of(pa.Table.from_batches(shown, schema))) if shown else ()
+    texts = _texts(QueryRows.of(pa.Table.from_batches(shown, schema))) if shown else ()
     yield from _lines(schema, [list(chain.from_iterable(texts))], width)
     if more:
         yield f"({max_rows:,} of {max_rows + more:,} rows; {option} all shows all)\n"
 
 
 def _head(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[list[pa.RecordBatch], int]:
-    """The first rows, and how many more there are in the last batch that was taken."""
+    """The first rows, and the number of further rows in the last batch that was taken."""
     head: list[pa.RecordBatch] = []
     for batch in batches:
         head.append(batch[:rows])
@@ -61,7 +61,7 @@ def _head(batches: Iterator[pa.RecordBatch], rows: int) -> tuple[list[pa.RecordB
     return head, 0
 
 
-def _texts(rows: Rows) -> Iterator[list[tuple[str, ...]]]:
+def _texts(rows: QueryRows) -> Iterator[list[tuple[str, ...]]]:
     """The cells of the rows, batch by batch, with nothing unprintable."""
     types = [type_ for _, type_ in rows.columns]
     for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():
@@ -102,7 +102,7 @@ class _Column:
 
 
 def _fitted(widths: list[int], is_number: list[bool], width: int | None) -> list[_Column]:
-    """The columns that fit, the first ones; texts are cut where all are not as wide as the line, numbers never."""
+    """The first columns that fit. Texts are cut if the line is too short, numbers never."""
     if width is None:
         return [_Column(wide, number, is_cut=False) for wide, number in zip(widths, is_number, strict=True)]
     most = max(widths)

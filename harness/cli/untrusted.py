@@ -1,4 +1,4 @@
-"""`--untrusted`: the command, but for its output, runs anew in a process that can do little besides.
+"""`--untrusted`: runs the command anew in a process that can do little besides.
 
 That process gets the command spelled out, and gives back the bytes of its result, what it said, and its exit code.
 """
@@ -28,7 +28,7 @@ ENGINES = ("duckdb", "oracle")
 _PART = 1 << 20
 
 
-def is_for_worker(trust: options.Trust) -> bool:
+def is_for_worker(trust: options.TrustOptions) -> bool:
     """Tells whether the command must run in a worker, and this process is none."""
     return trust.untrusted and not is_confined()
 
@@ -49,7 +49,7 @@ def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = E
 
 def run(
     context: typer.Context,
-    trust: options.Trust,
+    trust: options.TrustOptions,
     locations: Iterable[str],
     roots: Iterable[str],
     *,
@@ -90,14 +90,14 @@ def run(
 
 def run_input(
     context: typer.Context,
-    trust: options.Trust,
+    trust: options.TrustOptions,
     text: str,
     locations: Iterable[str],
     roots: Iterable[str],
     *,
     instead: Mapping[str, Any],
 ) -> bool:
-    """The command in a worker, with a text as its standard input; whether all of it could be done.
+    """Runs the command in a worker with a text as standard input; tells whether all of it could be done.
 
     Args:
         context, trust, locations, roots, instead: as for `run`.
@@ -117,7 +117,7 @@ def _finished(
     context: typer.Context,
     work: str,
     request: Any,
-    trust: options.Trust,
+    trust: options.TrustOptions,
     directories: Sequence[str],
     calls: Sequence[str] = (),
 ) -> Finished:
@@ -152,7 +152,7 @@ def _texts_of(finished: Finished) -> Iterator[str]:
 
 
 def serve(request: Any, output: BinaryIO) -> int:
-    """The command, in the worker; `output` is the process's standard output, to which results go."""
+    """Runs the command in the worker; `output` is the process's standard output."""
     return main([str(word) for word in request])
 
 
@@ -163,7 +163,7 @@ def serve_input(request: Any, output: BinaryIO) -> int:
 
 
 def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
-    """The command with these values of its parameters, spelled out as on a command line."""
+    """The words of the command line for these values of the parameters."""
     given: list[str] = []
     arguments: list[str] = []
     for parameter in context.command.params:

@@ -141,7 +141,7 @@ def csv_quoted(text: str, type_: Any) -> str:
 
 
 def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) -> str:
-    """A value as JSON, `null` for null. Of what is unprintable only control characters are escaped.
+    """A value as JSON, `null` for null. Only control characters are escaped.
 
     Args:
         value, type_: as for `cell`.
@@ -272,7 +272,7 @@ def _interval(value: str) -> str:
 
 
 def _moment(value: str, text: str, type_: Any) -> str:
-    """ISO 8601. What is infinite is the moment that Arrow takes it for; years before 1 are counted from 0 down."""
+    """ISO 8601. An infinite moment is the one that Arrow takes it for; years before 1 are counted from 0 down."""
     kind, unit = type_.id, _UNITS[type_.id]
     zone = "Z" if kind in ("timestamp with time zone", "timestamptz_ns") else ""
     usual, local = f"replace({text}, ' ', 'T')", value

@@ -26,7 +26,7 @@ import typer
 
 from harness.cli import results
 from harness.cli.results import ByteStream, write_texts
-from harness.cli.rows import Rows
+from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS, text_lines
 from harness.cli.values import cell, csv_quoted, json_object, json_value
 from harness.errors import RequestError, json_lines, json_text, visible_lines
@@ -38,7 +38,7 @@ FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
 
 
-def write_csv(rows: Rows, stream: ByteStream) -> None:
+def write_csv(rows: QueryRows, stream: ByteStream) -> None:
     """Writes a header and a line a row."""
     types = [type_ for _, type_ in rows.columns]
     cells = rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1)))
@@ -51,7 +51,7 @@ def write_csv(rows: Rows, stream: ByteStream) -> None:
     _write_csv(head, memoryview(b""), stream)
 
 
-def write_json(rows: Rows, stream: ByteStream) -> None:
+def write_json(rows: QueryRows, stream: ByteStream) -> None:
     """Writes a JSON document, a row a line."""
     columns = [{"name": field.name, "type": str(field.type)} for field in rows.schema()]
     values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
@@ -66,7 +66,7 @@ def write_json(rows: Rows, stream: ByteStream) -> None:
     write_texts([f'{head}{end}], "row_count": {count}}}\n'], stream)
 
 
-def _write_jsonl(rows: Rows, stream: ByteStream) -> None:
+def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
     """Writes a JSON object a row."""
     names = [name for name, _ in rows.columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -85,8 +85,8 @@ def csv_quotes(text: str) -> str:
     return text
 
 
-def _texts(rows: Rows) -> Iterator[tuple[memoryview, int]]:
-    """The texts of the only column one after the other, in UTF-8, batch by batch; and of how many rows each is."""
+def _texts(rows: QueryRows) -> Iterator[tuple[memoryview, int]]:
+    """The texts of the only column in UTF-8, batch by batch, with the number of rows."""
     for batch in rows.batches():
         if batch.num_rows:
             texts = batch.column(0)
@@ -105,7 +105,7 @@ def _write_csv(head: str, text: memoryview, stream: ByteStream) -> None:
 
 
 def _write_json(text: memoryview, stream: ByteStream) -> None:
-    r"""Nothing unprintable: of that DuckDB escapes control characters, but not DEL and what is beyond ASCII."""
+    r"""Writes JSON without unprintable characters. DuckDB escapes control characters, not DEL and beyond."""
     plain = bytes(text)
     is_printable = plain.isascii() and b"\x7f" not in plain
     stream.write(plain if is_printable else json_lines(plain.decode()).encode())
@@ -137,14 +137,14 @@ class RowFormat(enum.Enum):
 
 
 def write_rows(
-    rows: Rows,
+    rows: QueryRows,
     row_format: RowFormat,
     stream: ByteStream,
     *,
     max_rows: int | None = MAX_ROWS,
     option: str = "--max-rows",
 ) -> None:
-    """All of `rows` to `stream`, while they are read; as text at most `max_rows`, if that is not None.
+    """Writes all rows while they are read; as text at most `max_rows`, if that is not None.
 
     option: what sets `max_rows`, as the person says it.
 
@@ -170,20 +170,20 @@ def write_rows(
             _write_arrow(rows, stream)
 
 
-def _explained(rows: Rows) -> Iterator[str]:
+def _explained(rows: QueryRows) -> Iterator[str]:
     """The text of EXPLAIN, which has lines of its own."""
     for batch in rows.batches():
         yield from (visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist())
 
 
-def _write_arrow(rows: Rows, stream: ByteStream) -> None:
+def _write_arrow(rows: QueryRows, stream: ByteStream) -> None:
     schema, batches = _begun(rows)
     with pa.ipc.new_stream(_Sink(stream), schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_parquet(rows: Rows, stream: ByteStream) -> None:
+def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
     import pyarrow.parquet as pq
 
     schema, batches = _begun(rows)
@@ -199,8 +199,8 @@ def _write_parquet(rows: Rows, stream: ByteStream) -> None:
         raise RequestError(f"Cannot write rows as parquet: {error}; cast the column in the query") from error
 
 
-def _begun(rows: Rows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the batches, the first of which is there: what fails at once does so before a byte is written."""
+def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema, and the batches with the first one read: early failures come before a byte is written."""
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
 

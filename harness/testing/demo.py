@@ -263,7 +263,7 @@ def _order(i: int) -> Row:
 
 
 def _later_order(i: int) -> Row:
-    """An order in the evolved schema; its customers are the deleted ones too, and it lives."""
+    """A live order in the evolved schema, of customers whose other orders are deleted."""
     (row,) = _evolved([_order(i)])
     return {**row, "channel": ("web", "shop", None)[i % 3]}
 

@@ -1,4 +1,4 @@
-"""`LakeTable`: a table made for a test from the text of a scenario, with what it is expected to hold."""
+"""`LakeTable`: a table made for a test from the text of a scenario, with its expected rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
 from harness.testing.scenarios.loading import from_mapping, parse_yaml
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
-from harness.testing.scenarios.verifying import Matched, Undecided, describe, read_with, verify
+from harness.testing.scenarios.verifying import LeftOpen, Matched, describe, read_with, verify
 
 Source: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
 """The text of a scenario, the same as a mapping, its file, or one of `harness.testing.scenarios.loading.find`."""
@@ -59,7 +59,7 @@ class LakeTable:
         return self.built.expectations
 
     def check(self, engine: str | None = None) -> None:
-        """Fail unless each read that the scenario tells of gives what it says; reads that are open may give anything.
+        """Fails unless each read of the scenario gives the expected rows or error; open reads may give anything.
 
         Args:
             engine: `duckdb`, `spark` or `oracle`; None: each engine of the test run.
@@ -84,7 +84,7 @@ class LakeTable:
         return [
             f"table {self.name} on {engine}, expectation {number}: {describe(verdict)}"
             for number, verdict in verdicts
-            if not isinstance(verdict, Matched | Undecided)
+            if not isinstance(verdict, Matched | LeftOpen)
         ]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

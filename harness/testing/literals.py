@@ -1,4 +1,4 @@
-"""Tables that a test writes down as rows: as Iceberg or Delta, and with the rows that each kind of delete takes.
+"""Tables written down as rows in a test: in each format, beside rows that each kind of delete takes.
 
     literal([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], deletes=[0])
 

@@ -28,7 +28,7 @@ _MANAGED = {"delta.feature.catalogManaged": "supported", "delta.minReaderVersion
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
+class ServedTable:
     """A table as the server has it.
 
     location: a URI. latest: its latest version. ratified: names of staged commits. sql: of a view.
@@ -63,7 +63,7 @@ class UnityServer:
 
     def __init__(self, *, token: str | None = None, older: bool = False, oldest: bool = False, page: int = 100) -> None:
         self.token, self.older, self.oldest, self.page = token, older or oldest, oldest, page
-        self.tables: dict[tuple[str, ...], Entry] = {}
+        self.tables: dict[tuple[str, ...], ServedTable] = {}
         self.credentials: tuple[dict[str, str], int] = ({}, 0)
         self.failures: list[Answer] = []
         self.asked: list[str] = []
@@ -75,10 +75,10 @@ class UnityServer:
         """Its address."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def add(self, name: str, location: str | Path, *, managed: bool = True, **more: Any) -> Entry:
+    def add(self, name: str, location: str | Path, *, managed: bool = True, **more: Any) -> ServedTable:
         """A table under a name of three parts. managed: by the catalog. more: fields of Entry."""
         uri = location if isinstance(location, str) else location.absolute().as_uri()
-        entry = Entry(location=uri, properties=_MANAGED if managed else {}, **more)
+        entry = ServedTable(location=uri, properties=_MANAGED if managed else {}, **more)
         self.tables[tuple(name.split("."))] = entry
         return entry
 

@@ -17,7 +17,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.cli.rows import Rows
+from harness.cli.rows import QueryRows
 from harness.errors import MissingFileError, SnapshotNotFoundError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -450,4 +450,4 @@ def test_engines_that_sql_does_not_run_on(capfd, arguments, said):
 
 
 def test_columns_of_one_name_stay_so():
-    assert Rows.of(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]
+    assert QueryRows.of(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]

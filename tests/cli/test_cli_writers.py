@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.cli.query import run
-from harness.cli.rows import Rows
+from harness.cli.rows import QueryRows
 from harness.cli.text_table import text_lines
 from harness.cli.writers import RowFormat, write_rows
 from harness.errors import RequestError
@@ -18,7 +18,7 @@ ROWS = pa.table({"id": pa.array([1, None, 30]), "name": ["a", "", None]})
 
 def written(table: pa.Table, row_format: RowFormat) -> bytes:
     stream = io.BytesIO()
-    write_rows(Rows.of(table), row_format, stream)
+    write_rows(QueryRows.of(table), row_format, stream)
     return stream.getvalue()
 
 
@@ -92,7 +92,7 @@ def test_csv_quoting(text, cell):
 )
 def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
     stream = io.BytesIO()
-    write_rows(Rows.of(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
+    write_rows(QueryRows.of(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
     rows = "".join(f"{n:2}\n" for n in range(shown))
     # The width is that of what is shown.
     assert stream.getvalue().decode() == (" n\n--\n" + rows + last if shown > 10 else "n\n-\n0\n" + last)
@@ -132,7 +132,7 @@ WIDE = pa.table({"id": [1234567890], "a": ["x" * 30], "b": ["日本" * 10], "c":
     ],
 )
 def test_text_fits_a_terminal(width, expected):
-    lines = "".join(text_lines(Rows.of(WIDE), width=width)).splitlines()
+    lines = "".join(text_lines(QueryRows.of(WIDE), width=width)).splitlines()
     assert lines == expected
 
 

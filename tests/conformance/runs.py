@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from harness.errors import EngineError, UnsupportedError
-from harness.testing.conformance.judging import Answer, Measure, judge
+from harness.testing.conformance.judging import EngineAnswer, Strictness, judge
 from harness.testing.conformance.results import (
     Case,
     Check,
@@ -46,7 +46,7 @@ LISTED = Expected("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
 def check(result, number=1, expected=ROWS, **given):
     at = ResolvedSelector(version=number)
     wanted = ResolvedExpectation(number=number, at=at, columns=None, where=None, expected=expected, **given)
-    return judge(wanted, Answer(result, 0.25), Measure.FOREIGN, "bad")
+    return judge(wanted, EngineAnswer(result, 0.25), Strictness.FOREIGN, "bad")
 
 
 def case(engine, scenario, *checks, listed=None):

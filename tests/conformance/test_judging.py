@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import CorruptDeleteError, EngineError, InvalidTableError, UnsupportedError
-from harness.testing.conformance.judging import Answer, Measure, described, judge
+from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge
 from harness.testing.conformance.results import Outcome
 from harness.testing.conformance.workers import CRASHED, TIMED_OUT
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
@@ -16,7 +16,7 @@ from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
 WRONG = pa.table({"id": [1, 1], "name": ["a", None]})
 CORRUPT = ExpectedError("CorruptDeleteError", match="position 7")
-OWN, FOREIGN = Measure.OWN, Measure.FOREIGN
+OWN, FOREIGN = Strictness.OWN, Strictness.FOREIGN
 
 
 def expectation(expected, **given):
@@ -26,7 +26,7 @@ def expectation(expected, **given):
 
 
 def judged(expected, result, measure=OWN, **given):
-    return judge(expectation(expected, **given), Answer(result, 0.5), measure, "engine")
+    return judge(expectation(expected, **given), EngineAnswer(result, 0.5), measure, "engine")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_read_comes_to(expected, result, own, foreign):
     ],
 )
 def test_the_oracle_is_asked_for_the_class_of_an_error(result, outcome):
-    assert judged(CORRUPT, result, Measure.ORACLE).outcome.value == outcome
+    assert judged(CORRUPT, result, Strictness.ORACLE).outcome.value == outcome
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_an_open_question_fails_only_who_decided_it(expected, result, own, forei
 )
 def test_no_other_engine_must_have_metadata_columns(columns, where, error, outcome):
     wanted = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=columns, where=where, expected=ROWS)
-    assert judge(wanted, Answer(error, 0), FOREIGN, "engine").outcome.value == outcome
-    assert judge(wanted, Answer(error, 0), OWN, "engine").outcome is Outcome.ERROR
+    assert judge(wanted, EngineAnswer(error, 0), FOREIGN, "engine").outcome.value == outcome
+    assert judge(wanted, EngineAnswer(error, 0), OWN, "engine").outcome is Outcome.ERROR
 
 
 def test_an_open_question_says_what_the_engine_does():

@@ -36,7 +36,7 @@ from harness.testing.scenarios.features import missing_features
 from harness.testing.scenarios.loading import dump, find, load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
 from harness.testing.scenarios.values import expanded, scenario_value, stored_value
-from harness.testing.scenarios.verifying import Accepted, Differs, Matched, Raised, Undecided, read_with, verify
+from harness.testing.scenarios.verifying import Accepted, Differs, LeftOpen, Matched, Raised, read_with, verify
 from harness.testing.writing.iceberg.types import parse_type, with_fresh_ids
 
 _TEXT = """
@@ -316,7 +316,7 @@ def _raises(error):
             Matched,
         ),
         (_expects(ExpectedError("CorruptDeleteError")), lambda _: _rows(), Accepted),
-        (_expects(_rows(1), "open"), lambda _: _rows(2), Undecided),
+        (_expects(_rows(1), "open"), lambda _: _rows(2), LeftOpen),
         (_expects(_rows(1), "open"), lambda _: _rows(1), Matched),
     ],
 )

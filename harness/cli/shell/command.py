@@ -17,17 +17,15 @@ from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, number_of_rows
 from harness.tools.connections.texts import finished, locations_in
 
-# Lines put together to what can be run: a command is one line, and a statement ends with a semicolon.
-
 
 class Inputs:
-    """Takes lines and gives inputs. unfinished: the lines of one that is not whole."""
+    """Puts lines together to inputs: a command is a line, statements end with a semicolon. unfinished: such lines."""
 
     def __init__(self) -> None:
         self.unfinished = ""
 
     def add(self, line: str) -> str | None:
-        """The command, or the statements, that the line ends; None: there is more to come."""
+        """The command or the statements that the line completes; None: more lines must come."""
         if not self.unfinished.strip() and line.lstrip().startswith("."):
             self.unfinished = ""
             return line.strip()
@@ -61,9 +59,9 @@ def shell(
     ] = str(MAX_ROWS),
     *,
     context: typer.Context,
-    opening: options.Opening,
-    reading: options.Reading,
-    trust: options.Trust,
+    opening: options.OpeningOptions,
+    reading: options.ReadingOptions,
+    trust: options.TrustOptions,
 ) -> None:
     """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all."""
     if source is not None and opening.catalog is not None:
@@ -91,8 +89,8 @@ def shell(
 
 def _run_apart(
     context: typer.Context,
-    trust: options.Trust,
-    opening: options.Opening,
+    trust: options.TrustOptions,
+    opening: options.OpeningOptions,
     locations: Sequence[str],
     source: str | None,
     text: str,
@@ -126,7 +124,7 @@ def _run(session: Session | ApartSession) -> None:
 
 
 def _converse(session: Session | ApartSession) -> None:
-    """Until the person ends it. Ctrl-C ends what runs, or gives up what was typed."""
+    """Runs inputs until the person ends. Ctrl-C ends the running input, or gives up the typed one."""
     terminal.message(f"harness {harness.__version__}: .help says what there is, .quit or Ctrl-D ends")
     inputs = Inputs()
     with interruption.set_aside(), TerminalLines(session.connection) as lines:

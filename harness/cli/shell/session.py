@@ -12,7 +12,7 @@ import typer
 
 from harness.cli import interruption, options, results, terminal
 from harness.cli.describing import explained
-from harness.cli.rows import Rows, engine_error
+from harness.cli.rows import QueryRows, engine_error
 from harness.cli.writers import RowFormat, number_of_rows, write_rows
 from harness.errors import HarnessError, RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
@@ -37,7 +37,7 @@ def _run_command(session: Session, line: str) -> None:
 
 
 def _set_only(settings: Settings, line: str) -> bool:
-    """Run a command that reads no table; whether it is one. Raises as `_run_command`."""
+    """Runs a command that reads no table; tells whether it is one. Raises as `_run_command`."""
     name, argument = _parts(line)
     if name not in _SETTING:
         return False
@@ -117,7 +117,7 @@ _COUNTS = (["Count"], ["Success"])
 
 
 class Session:
-    """Runs statements and commands of the shell. What fails is a line on stderr, and the next one runs.
+    """Runs statements and commands of the shell. A failure is a line on stderr, and the next input runs.
 
     connection: whose tables the statements have.
     row_format: how rows are shown. max_rows: how many; None: all.
@@ -153,11 +153,11 @@ class Session:
 
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
         with results.result_stream() as stream, terminal.progress_until_written("running the query", stream) as written:
-            write_rows(Rows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
+            write_rows(QueryRows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
 
 
 def guarded(action: Callable[[], None]) -> bool:
-    """Do something of which a failure is a line on stderr; whether it could be done."""
+    """Runs an action whose failure is a line on stderr; tells whether it succeeded."""
     try:
         action()
     except typer.Exit:

@@ -153,7 +153,7 @@ class TerminalLines:
         return self._found[number] if number < len(self._found) else None
 
     def _all_names(self) -> Sequence[Name]:
-        """The names of tables, those first that are in the chosen namespace; a catalog is asked once for each."""
+        """The names of tables, first of the chosen namespace. A catalog is asked once for each."""
         if self._connection is None:
             return ()
         chosen = self._names(self._connection.within)

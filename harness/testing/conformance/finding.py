@@ -43,7 +43,7 @@ def known_engines() -> tuple[str, ...]:
 
 
 def check_names(names: Mapping[str, object]) -> None:
-    """Refuses a name that no engine has, such as one that an interpreter is given for.
+    """Refuses names that no engine has.
 
     Raises:
         RequestError: there is none; the message names the nearest.

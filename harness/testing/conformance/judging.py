@@ -28,7 +28,7 @@ from harness.testing.scenarios.verifying import agrees
 
 
 def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table of another engine in the types that are wanted, and a note for each column that changed.
+    """The table of another engine in the wanted types, and a note for each changed column.
 
     A UUID may be text, in any case, also in maps, lists and structs; a map may be a list of structs of a key and a
     value. Anything else is left as it is: `harness.differ` compares by value, and says what it cannot compare.
@@ -101,7 +101,7 @@ MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
 
 
-class Measure(enum.Enum):
+class Strictness(enum.Enum):
     """Measures of an engine, from the strictest on."""
 
     OWN = "own"
@@ -110,14 +110,14 @@ class Measure(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EngineAnswer:
     """The rows or the error of an engine. seconds: that the read took."""
 
     result: pa.Table | Exception
     seconds: float
 
 
-def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, engine: str) -> Check:
+def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Strictness, engine: str) -> Check:
     """Judges a read."""
     found = _judged(expectation, answer.result, measure, engine)
     outcome, message = found.outcome, found.message
@@ -136,11 +136,11 @@ def judge(expectation: ResolvedExpectation, answer: Answer, measure: Measure, en
     )
 
 
-def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Measure) -> bool:
-    """Tells whether a read is wrong though the specification is open, as a crash or a hang is."""
+def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Strictness) -> bool:
+    """Tells whether a read is wrong even where the specification is open: a crash or a hang."""
     if isinstance(result, Exception) and _is_broken(result):
         return True
-    return measure is not Measure.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
+    return measure is not Strictness.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
 
 
 def described(expectation: ResolvedExpectation) -> str:
@@ -170,7 +170,7 @@ class _Found:
     notes: tuple[str, ...] = ()
 
 
-def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Measure, engine: str) -> _Found:
+def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> _Found:
     expected = expectation.expected
     if isinstance(result, Exception):
         if isinstance(expected, ExpectedError):
@@ -187,26 +187,26 @@ def _wanted(expected: ExpectedError) -> str:
 
 
 def said(error: Exception) -> str:
-    """An error as one line, with its class; of a worker's engine, the class of what it raised there."""
+    """An error as one line, with its class; for a worker's engine, the class that was raised there."""
     name = error.cause if isinstance(error, EngineError) else type(error).__name__
     text = error.message if isinstance(error, EngineError) else str(error)
     return " ".join(f"{name}: {text}".split())
 
 
-def _failed(expectation: ResolvedExpectation, error: Exception, measure: Measure) -> _Found:
+def _failed(expectation: ResolvedExpectation, error: Exception, measure: Strictness) -> _Found:
     """An error where rows must come."""
     if _declines(error, measure):
         return _Found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
-    if measure is Measure.FOREIGN and not _is_broken(error) and (names := _metadata_columns(expectation)):
+    if measure is Strictness.FOREIGN and not _is_broken(error) and (names := _metadata_columns(expectation)):
         return _Found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
     return _Found(Outcome.ERROR, said(error))
 
 
-def _declines(error: Exception, measure: Measure) -> bool:
+def _declines(error: Exception, measure: Strictness) -> bool:
     """Tells whether the engine declines: by the class of the error, or by another project's words."""
     if isinstance(error, UnsupportedError | NotImplementedError):
         return True
-    return measure is Measure.FOREIGN and not _is_broken(error) and _DECLINING.search(said(error)) is not None
+    return measure is Strictness.FOREIGN and not _is_broken(error) and _DECLINING.search(said(error)) is not None
 
 
 def _is_broken(error: Exception) -> bool:
@@ -219,13 +219,13 @@ def _metadata_columns(expectation: ResolvedExpectation) -> list[str]:
     return sorted(words & METADATA.keys())
 
 
-def _refused(expected: ExpectedError, error: Exception, measure: Measure) -> _Found:
+def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> _Found:
     """An error where an error must come."""
-    if measure is not Measure.FOREIGN:
+    if measure is not Strictness.FOREIGN:
         if not isinstance(error, HarnessError):
             return _Found(Outcome.ERROR, said(error))
         # The oracle plans by itself, and has words of its own.
-        if agrees(error, ExpectedError(expected.kind) if measure is Measure.ORACLE else expected):
+        if agrees(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
             return _Found(Outcome.PASS)
         return _Found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
     if _is_broken(error):
@@ -235,18 +235,18 @@ def _refused(expected: ExpectedError, error: Exception, measure: Measure) -> _Fo
     return _Found(Outcome.PASS, notes=(f"refused: {said(error)}",))
 
 
-def _compared(expected: pa.Table, got: pa.Table, measure: Measure, engine: str) -> _Found:
+def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> _Found:
     """Rows where rows must come."""
     notes: tuple[str, ...] = ()
     try:
-        if measure is Measure.FOREIGN:
+        if measure is Strictness.FOREIGN:
             got, notes = recoded(got, expected.schema)
         comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
     except HarnessError as error:
         return _Found(Outcome.FAIL, f"the rows cannot be compared: {error.message}")
     except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
         return _Found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
-    if measure is Measure.FOREIGN:
+    if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
         notes += tuple(map(_type_note, carried))
         comparison = _without(comparison, carried)

@@ -1,4 +1,4 @@
-"""Other projects' readers: `python worker.py other_readers.py NAME` serves one of them in an interpreter that has it.
+"""Other projects' readers. `python worker.py other_readers.py NAME` serves one in its own interpreter.
 
 This script imports nothing of harness, and of the engines only the named one: their packages clash with harness's and
 with each other's. Each reader asks its engine for the rows as its documentation shows, without work-arounds.
@@ -26,7 +26,7 @@ class Unsupported(Exception):
     """The engine has no call for it."""
 
 
-class Refused(Exception):
+class SparkRefusal(Exception):
     """The message of a data source of Spark, without the exceptions that carried it."""
 
 
@@ -268,7 +268,7 @@ _READING_OF = {"iceberg": {**_READING, "spark.sql.caseSensitive": "true"}, "delt
 
 
 class SparkReference:
-    """The data source of one format. session: one that has its jars; None: it is started when first needed."""
+    """The data source of one format. session: a session with its jars; None: one is started when first needed."""
 
     def __init__(self, format: str, session: SparkSession | None = None) -> None:
         import pyspark  # noqa: F401  # not installed: said at once
@@ -276,7 +276,7 @@ class SparkReference:
         self._format, self._given = format, session
 
     def version(self) -> str:
-        """Spark's version and the runtime's; starts Spark, so that jars which cannot be fetched shows at once."""
+        """Spark's version and the runtime's. Starts Spark, so that a failing download shows at once."""
         return f"{self._session.version}, {_PINNED[self._format]['packages'][0].rpartition(':')[2]}"
 
     def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
@@ -297,7 +297,7 @@ class SparkReference:
                 frame = frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])
             return frame.toArrow()
         except Py4JJavaError as error:
-            raise Refused(_root(error.java_exception)) from error
+            raise SparkRefusal(_root(error.java_exception)) from error
 
     @property
     def _session(self) -> SparkSession:

@@ -82,7 +82,7 @@ class ReaderUnderTest(Protocol):
         """The version of the reader, as exactly as known: results hold for it alone."""
 
     def capabilities(self) -> frozenset[str] | None:
-        """The features that it claims to read (`harness.testing.scenarios.features`); None: all.
+        """The features that the engine claims to read (`harness.testing.scenarios.features`); None: all.
 
         A scenario with another feature is UNSUPPORTED, unread. Prefer None, and refuse what cannot be read: a claim is
         not checked, a read is.

@@ -1,4 +1,4 @@
-"""Scenarios on engines: each table is built once, read by every engine, and what comes is judged."""
+"""Runs scenarios on engines: each table is built once and read by every engine, and the reads are judged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import harness
 from harness.errors import HarnessError, RequestError, UnsupportedError
-from harness.testing.conformance.judging import Answer, Measure, described, judge, said
+from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
     Case,
@@ -133,10 +133,10 @@ class _Tested:
         return cls(info, reader, reader.capabilities())
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> Strictness:
         if not isinstance(self.reader, OwnReader):
-            return Measure.FOREIGN
-        return Measure.ORACLE if self.reader.name == ORACLE else Measure.OWN
+            return Strictness.FOREIGN
+        return Strictness.ORACLE if self.reader.name == ORACLE else Strictness.OWN
 
     def unclaimed(self, scenario: Scenario) -> list[str]:
         return [] if self.claims is None else sorted(set(scenario.features) - self.claims)
@@ -178,7 +178,7 @@ class _Scene:
         )
 
     def _build(self) -> Built | Check:
-        """The table; or why the scenario itself is no good, which is no engine's fault."""
+        """The table; or the fault of the scenario itself, which is no engine's."""
         try:
             built = build(self.scenario, self.place)
             absent = missing_features(evidence_of(built))
@@ -204,7 +204,7 @@ class _Scene:
         )
 
 
-def _answer(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> Answer:
+def _answer(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> EngineAnswer:
     started = time.monotonic()
     result: pa.Table | Exception
     try:
@@ -212,7 +212,7 @@ def _answer(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectat
         result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
     except Exception as error:  # whatever an engine raises is its answer
         result = error
-    return Answer(result, time.monotonic() - started)
+    return EngineAnswer(result, time.monotonic() - started)
 
 
 def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> ArrowStream:

@@ -1,4 +1,4 @@
-"""The far end of `harness.testing.conformance.workers`: serves one engine in the interpreter that has it.
+"""The far end of `harness.testing.conformance.workers`: serves one engine in its own interpreter.
 
 Run by its path, `python worker.py SCRIPT [ARGUMENT ...]`; it imports nothing of harness, and SCRIPT need not either.
 The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with:

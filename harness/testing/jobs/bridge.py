@@ -1,4 +1,4 @@
-"""Python's end of the bridge to the JVM: Spark asks for tables, rows and what to do with writes, and is told.
+"""Python's end of the bridge to the JVM: answers Spark's questions for tables, rows and writes.
 
 Spark's catalogs and data sources are JVM interfaces, implemented by the Java classes beside this module. They know
 nothing of tables: each call comes here as JSON, through py4j's callback server, and goes back as JSON or as a frame.
@@ -21,14 +21,14 @@ from pyspark.sql.utils import is_remote
 
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.testing.jobs.opened import Asked, Opened
-from harness.testing.jobs.tables import JobTables, Target, Write, overwrite_of, path_key
+from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_of, path_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @dataclass(slots=True)
-class Entry:
+class Numbered:
     """A table or a read behind a number.
 
     opened: None: a name that nobody knows, which is written to.
@@ -51,7 +51,7 @@ class _Job:
     name: str
     spark: SparkSession
     tables: JobTables
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, Numbered] = field(default_factory=dict)
 
 
 class _Classic:
@@ -112,7 +112,7 @@ class Bridge:
         return name
 
     def _enter(
-        self, job: _Job, entry: Entry, name: str, schema: StructType | None, *, writable: bool
+        self, job: _Job, entry: Numbered, name: str, schema: StructType | None, *, writable: bool
     ) -> dict[str, Any]:
         number = str(next(self._numbers))
         job.entries[number] = entry
@@ -128,17 +128,17 @@ class Bridge:
 
     def _settled(self, job: _Job, opened: Opened) -> dict[str, Any]:
         """A table that was opened with the options of the read."""
-        return self._enter(job, Entry(opened, (), settled=True), opened.name, opened.schema, writable=False)
+        return self._enter(job, Numbered(opened, (), settled=True), opened.name, opened.schema, writable=False)
 
     def _load(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         writes = request.get("writes", False)
         opened = job.tables.load(key, request.get("version"), request.get("timestamp"), writes=writes)
         if opened is not None:
-            return self._enter(job, Entry(opened, key), opened.name, opened.schema, writable=True)
+            return self._enter(job, Numbered(opened, key), opened.name, opened.schema, writable=True)
         if not request.get("create"):
             return {"missing": True}
-        return self._enter(job, Entry(None, key), ".".join(key), None, writable=True)
+        return self._enter(job, Numbered(None, key), ".".join(key), None, writable=True)
 
     def _path(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         opened = job.tables.load_path(request["format"], request["options"])
@@ -157,7 +157,7 @@ class Bridge:
     def _stage(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         schema = StructType.fromJson(json.loads(request["schema"]))
-        entry = Entry(None, key, staged=(request["mode"], schema, tuple(request["partitioning"])))
+        entry = Numbered(None, key, staged=(request["mode"], schema, tuple(request["partitioning"])))
         return self._enter(job, entry, ".".join(key), schema, writable=True)
 
     def _directory(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class Bridge:
     def _written(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         entry = job.entries[request["table"]]
         key = job.tables.target_key(entry.key)
-        target = job.tables.targets.get(key, Target())
+        target = job.tables.targets.get(key, WrittenTable())
         known = target.partitioned_by if entry.opened is None else entry.opened.partitioned_by
         mode, where = request["mode"], request["where"]
         if mode == "overwrite" and where is None:
@@ -195,7 +195,7 @@ class Bridge:
         entry = job.entries[request["table"]]
         assert entry.staged is not None, "only what was staged is committed"
         mode, schema, partitioned_by = entry.staged
-        target = job.tables.targets.setdefault(job.tables.target_key(entry.key), Target())
+        target = job.tables.targets.setdefault(job.tables.target_key(entry.key), WrittenTable())
         target.created, target.partitioned_by = schema, partitioned_by
         empty = Write(mode=mode, schema=schema, directory=None, partitioned_by=partitioned_by)
         target.writes.extend(entry.pending or [empty])
@@ -229,7 +229,7 @@ class Bridge:
             raise RequestError(f"Cannot save to {path}: a table is there already; choose a mode")
         if is_there and mode == "Ignore":
             return {}
-        rows, known = DataFrame(more, job.spark), job.tables.targets.get(key, Target()).created
+        rows, known = DataFrame(more, job.spark), job.tables.targets.get(key, WrittenTable()).created
         changes = mode == "Overwrite" and options.get("overwriteSchema", "false").lower() == "true"
         if known is not None and not changes and _shape(rows.schema) != _shape(known):
             raise RequestError(
@@ -242,7 +242,7 @@ class Bridge:
         name, where = {"Append": ("append", None), "Overwrite": overwrite_of(options, dynamic=dynamic)}.get(
             mode, ("create", None)
         )
-        target = job.tables.targets.setdefault(key, Target())
+        target = job.tables.targets.setdefault(key, WrittenTable())
         if not is_there or changes:
             target.created, target.partitioned_by = rows.schema, partitions
         target.writes.append(

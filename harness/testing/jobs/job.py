@@ -1,4 +1,4 @@
-"""A session that was taught names: what it reads, what was written, and how it ends."""
+"""A session with names of tables: its reads, its writes, and its end."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _add_to(spark: SparkSession, name: str, *, changes: bool) -> None:
 
 
 def _add_parser(root: SparkSession) -> None:
-    """Sessions that are made from now on in this application know Delta's statements."""
+    """Teaches Delta's statements to sessions that are made from now on in this application."""
     context = root.sparkContext
     if context not in _PARSED:
         jvm: Any = context._jvm
@@ -141,7 +141,7 @@ class SparkJob:
     _before: Current | None = field(default=None, repr=False)
 
     def written(self, table: str) -> pa.Table:
-        """The rows that the job wrote to a table, those that it overwrote itself left out; row order is open.
+        """The rows that the job wrote to a table, without rows that it overwrote; row order is open.
 
         Args:
             table: its name, or the path that it was saved to.
@@ -175,7 +175,7 @@ class SparkJob:
         _set_catalogs(self._inner, self._name, _needed(self._inner, self._tables.catalog_names()))
 
     def close(self) -> None:
-        """Forget the tables and delete what was written; the session that was current before is so again."""
+        """Forgets the tables, deletes the written rows, and makes the earlier session current again."""
         BRIDGE.jobs.pop(self._name, None)
         if self._tables.scratch is not None:
             shutil.rmtree(self._tables.scratch, ignore_errors=True)

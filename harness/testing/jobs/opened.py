@@ -87,7 +87,7 @@ def _field(node: Mapping[str, Any], schema: Schema) -> Field | None:
 
 
 def _literal(node: Mapping[str, Any], field: Field) -> str | None:
-    """A value as DuckDB's SQL writes it; None: its type is another than the column's, or not for sure the same."""
+    """A value in DuckDB's SQL; None: its type is not for sure the column's."""
     if "value" not in node or node["type"] != storage_type(field.type).simpleString():
         return None
     text = str(node["value"])
@@ -226,7 +226,7 @@ class Opened(Protocol):
 
     @property
     def key(self) -> str | None:
-        """The same for the same rows, so that Spark finds what it cached; None: rows that are new each time."""
+        """An identity of the rows, by which Spark finds cached rows; None: rows that are new each time."""
 
     @property
     def partitioned_by(self) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ class Opened(Protocol):
         """Its columns."""
 
     def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
-        """Its rows, all that the filters keep and perhaps others, with these columns in this order."""
+        """The rows that the filters keep, and perhaps others, with these columns in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ def spark_session(
     tables: Mapping[str, object] | None = None,
     reference: str | None = None,
 ) -> SparkSession:
-    """A session tuned for many small local reads, or the one that is there; or one in which jobs find their tables.
+    """A session tuned for many small local reads, or the running one; or a session in which jobs find their tables.
 
     Without tables, a session that runs already is returned as it is: none of its settings is changed. A new one has no
     UI, keeps to the loopback address, logs errors only, keeps its warehouse in a temporary directory (nothing is left

@@ -82,7 +82,7 @@ def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
-    """The mode of an overwrite and which rows it takes the place of, by the options of Delta's and Iceberg's writers.
+    """The mode of an overwrite and the rows that it replaces, by the options of Delta's and Iceberg's writers.
 
     dynamic: whether the session says that overwrites are of partitions.
     """
@@ -186,7 +186,7 @@ _MISSING = frozenset({"NoSuchTable", "NoSuchNamespace"})
 
 
 @dataclass(slots=True)
-class Target:
+class WrittenTable:
     """A table that the job wrote to.
 
     created: its schema, where the job made it; None: it was there before.
@@ -212,7 +212,7 @@ class JobTables:
         self.add(sources)
         self.catalog = catalog
         self.zone = zone
-        self.targets: dict[Name, Target] = {}
+        self.targets: dict[Name, WrittenTable] = {}
         self._scratch = scratch
         self._numbers = count(1)
 
@@ -390,7 +390,7 @@ class JobTables:
         is_pinned = isinstance(source, Snapshot) and isinstance(found, Snapshot) and not names_point(options)
         return source if is_pinned and isinstance(source, Snapshot) else found
 
-    def _own(self, name: str, target: Target, options: Mapping[str, str]) -> Opened:
+    def _own(self, name: str, target: WrittenTable, options: Mapping[str, str]) -> Opened:
         """The job's own writes as they stand. Rows that are not known cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")

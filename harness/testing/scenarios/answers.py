@@ -1,4 +1,4 @@
-"""Built tables with their expected results beside them, as plain files that any other engine can use.
+"""Built tables and their expected results as plain files, for any other engine.
 
     DIR/index.json                         {format, kind, cases: [{name, title, table_format, features, clauses, case}]}
     DIR/<scenario>/table/                  the table; `case.json` names its place
@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 
 def _writable(rows: pa.Table) -> pa.Table:
-    """The rows with columns nullable that promise no nulls and hold some, which Parquet would refuse."""
+    """The rows, with required columns that hold nulls made nullable: Parquet would refuse them."""
     fields = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
 

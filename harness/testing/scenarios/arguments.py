@@ -1,4 +1,4 @@
-"""The mappings of a scenario taken apart key by key, so that nothing in them goes unread.
+"""Takes the mappings of a scenario apart key by key, so that nothing goes unread.
 
 Every error names the place (file, step, key), says what was expected and what was found.
 """
@@ -39,7 +39,7 @@ class Arguments:
         return key in self._left
 
     def any(self, key: str, default: Any = _MISSING) -> Any:
-        """The value of a key, whatever it is; it is required unless there is a default."""
+        """The value of a key, required unless there is a default."""
         if key not in self._left:
             if default is _MISSING:
                 raise RequestError(f"Missing key {key!r} in {self.place}")
@@ -92,7 +92,7 @@ class Arguments:
 
 
 def checked(kind: type[_T], value: Any, place: str) -> _T:
-    """The value, if it has the type; a bool is no number, a tuple is a list, any mapping a dict.
+    """The value if it has the type. A bool is no number, a tuple is a list, any mapping a dict.
 
     Raises:
         RequestError: it has not.

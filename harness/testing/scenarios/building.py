@@ -1,4 +1,4 @@
-"""A scenario's table made on disk, its expectations resolved, and both written out for other engines.
+"""Makes a scenario's table on disk, and resolves its expectations.
 
 built = build(load(path), tmp_path)
 for expectation in built.expectations:
@@ -95,7 +95,7 @@ _REFUSALS = (OSError, ArithmeticError, LookupError, RecursionError, TypeError, V
 
 
 def build(scenario: Scenario, directory: Path) -> Built:
-    """The scenario's table, written into a folder `table` of the directory, which is made if it is not there.
+    """Writes the scenario's table into a folder `table` of the directory, which is made if missing.
 
     Raises:
         RequestError: an operation or expectation cannot be, or a file would be written outside of the directory; the

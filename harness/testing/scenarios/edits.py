@@ -1,4 +1,4 @@
-"""Edits of documents and files that no table operation makes: values by pointer, and damaged files.
+"""Edits beyond table operations: values of documents by pointer, and damaged files.
 
 A pointer is keys and list indexes with `/` between them, `-` at its end appends; it leads through texts that hold JSON
 too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key that holds a `/` spells it `~1`.

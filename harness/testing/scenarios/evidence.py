@@ -24,7 +24,7 @@ from harness.testing.scenarios.model import Built, ResolvedExpectation
 
 @dataclass(frozen=True)
 class Evidence:
-    """A built scenario and, by number of the expectation, what planning its reads came to: a plan or an error."""
+    """A built scenario, and the plan or error of each read by number of its expectation."""
 
     built: Built
     planning: Mapping[int, ScanPlan | HarnessError]
@@ -109,7 +109,7 @@ class Evidence:
         return found
 
     def numbered(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
-        """Every live file of any snapshot: its data sequence number, what its list says of its manifest, the file."""
+        """The live files of all snapshots: data sequence number, list entry of the manifest, file."""
         for manifest in self.manifests:
             for entry in self._avro(manifest.get("manifest_path")):
                 number = entry.get("sequence_number")
@@ -220,7 +220,7 @@ class _CheckpointFile:
 
 @dataclass(frozen=True)
 class DeltaLogOnDisk:
-    """The files of `_delta_log`, read here and not by the reader that is under test."""
+    """The files of `_delta_log`, read without the reader under test."""
 
     evidence: Evidence
 
@@ -248,7 +248,7 @@ class DeltaLogOnDisk:
 
     @cached_property
     def versions_read(self) -> tuple[int, ...]:
-        """The versions that the scenario's reads plan; the newest one for those that fail."""
+        """The versions of the scenario's planned reads; the newest version for failing reads."""
         planned = {plan.snapshot for plan in self.evidence.plans if plan.snapshot is not None}
         return tuple(sorted(planned | ({self.latest} if self.evidence.errors else set())))
 
@@ -332,7 +332,7 @@ def all_fields(document: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 def identities(document: Any) -> dict[Any, tuple[tuple[str, ...], dict[str, Any]]]:
-    """The fields of a schema by what stays the same when they are renamed: column mapping's id, else their path."""
+    """The fields of a schema by an identity that renaming keeps: column mapping's id, else their path."""
     return {f.get("metadata", {}).get("delta.columnMapping.id", path): (path, f) for path, f in all_fields(document)}
 
 

@@ -1,4 +1,4 @@
-"""The features that a scenario can declare: what each means, and the proof that it occurs.
+"""The features that a scenario can declare, each with its meaning and its proof.
 
 A scenario that says `equality-delete` and whose plans hold no equality delete tests nothing; the runner refuses it.
 """

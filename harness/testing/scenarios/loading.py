@@ -54,7 +54,7 @@ def parse_yaml(text: str, place: str) -> Any:
 
 
 def write(value: Any) -> str:
-    """A document that `parse` reads as an equal value: blocks at the outside, one line where it is short.
+    """The text of a document, for `parse_yaml`: blocks at the outside, short parts on one line.
 
     Raises:
         RequestError: a value is none of null, bool, int, float, str, list and mapping.
@@ -340,7 +340,7 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
 
 
 def dump(scenario: Scenario) -> str:
-    """The text of a scenario: what `parse` reads as an equal one, short parts on one line, rows one below the other."""
+    """The text of a scenario, for `parse`: short parts on one line, rows one below the other."""
     document: dict[str, Any] = {
         "title": scenario.title,
         "format": scenario.format,

@@ -1,4 +1,4 @@
-"""Scenarios as values: what a file of `fixtures/` says, and what it becomes once its table is built."""
+"""Scenarios as values: the content of a file of `fixtures/`, and the built table."""
 
 from __future__ import annotations
 

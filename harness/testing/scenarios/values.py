@@ -112,7 +112,7 @@ def named(type_: Type, value: Any) -> Any:
 
 
 def scenario_value(type_: Type, value: Any) -> Any:
-    """A stored value as a scenario writes it: what `stored_value` turns back into it."""
+    """A stored value as a scenario writes it: the reverse of `stored_value`."""
     if value is None:
         return None
     match type_:
@@ -262,7 +262,7 @@ def _omitted(entries: list[Any], place: str) -> set[int]:
 
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The value with the texts and mappings for which `change` gives something else replaced, at every level."""
+    """The value with texts and mappings replaced by what `change` gives for them, at every level."""
     match value:
         case str():
             return change(value)

@@ -45,14 +45,14 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
-    """The specification leaves the result open. reason: why. verdict: against what harness decided; None: nothing."""
+class LeftOpen:
+    """The specification leaves the result open. verdict: by what harness decided; None: it decided nothing."""
 
     reason: str
     verdict: Matched | Differs | Accepted | Raised | None
 
 
-Verdict: TypeAlias = Matched | Differs | Accepted | Raised | Undecided
+Verdict: TypeAlias = Matched | Differs | Accepted | Raised | LeftOpen
 
 
 def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation], pa.Table]) -> Verdict:
@@ -62,7 +62,7 @@ def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation
     """
     verdict = None if expectation.expected is None else _verdict(expectation, read)
     return (
-        Undecided(expectation.open, verdict)
+        LeftOpen(expectation.open, verdict)
         if expectation.open is not None and verdict != Matched()
         else (Matched() if verdict is None else verdict)
     )
@@ -93,7 +93,7 @@ def describe(verdict: Verdict) -> str:
         case Raised(error, expectation):
             wanted = "rows were" if expectation is None else f"{_described(expectation)} was"
             return f"{type(error).__name__}, where {wanted} expected: {error}"
-        case Undecided(reason, inner):
+        case LeftOpen(reason, inner):
             return f"open ({reason})" + ("" if inner is None else f": {describe(inner)}")
 
 

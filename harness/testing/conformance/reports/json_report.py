@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from typing import Any, assert_never
 from xml.etree import ElementTree
 
@@ -24,7 +25,7 @@ from harness.differ.reports.documents import document, suite
 from harness.differ.reports.documents import to_json as difference_to_json
 from harness.errors import json_text, visible
 from harness.testing.conformance.reports.text import headline, lines_of, summary_of
-from harness.testing.conformance.results import Case, Check, EngineInfo, Expected, Outcome, Run, ScenarioInfo
+from harness.testing.conformance.results import Case, Check, EngineInfo, Outcome, Run, ScenarioInfo
 
 FORMAT = 1
 
@@ -39,7 +40,7 @@ def to_json(run: Run) -> str:
         "environment": dict(run.environment),
         "engines": [_engine(run, engine) for engine in run.engines],
         "missing": dict(run.missing),
-        "unused": [_line(line) for line in run.unused],
+        "unused": [asdict(line) for line in run.unused],
         "features": {feature: _feature(run, feature) for feature in run.features()},
         "scenarios": [_scenario(scenario) for scenario in run.scenarios],
         "cases": [_case(case) for case in run.cases],
@@ -71,15 +72,7 @@ def _feature(run: Run, feature: str) -> dict[str, Any]:
 
 
 def _scenario(scenario: ScenarioInfo) -> dict[str, Any]:
-    return {
-        "name": scenario.name,
-        "title": scenario.title,
-        "format": scenario.format,
-        "clauses": scenario.clauses,
-        "features": scenario.features,
-        "file": scenario.file,
-        "reads": scenario.reads,
-    }
+    return {name: value for name, value in asdict(scenario).items() if name != "asked"}
 
 
 def _case(case: Case) -> dict[str, Any]:
@@ -89,7 +82,7 @@ def _case(case: Case) -> dict[str, Any]:
         "outcome": case.outcome.value,
         "command": case.command,
         "seconds": round(case.seconds, 3),
-        "listed": None if case.expected is None else _line(case.expected),
+        "listed": None if case.expected is None else asdict(case.expected),
         "checks": [_check(check) for check in case.checks],
     }
 
@@ -104,10 +97,6 @@ def _check(check: Check) -> dict[str, Any]:
         "seconds": round(check.seconds, 3),
         "difference": None if check.comparison is None else json.loads(difference_to_json(check.comparison)),
     }
-
-
-def _line(line: Expected) -> dict[str, Any]:
-    return {"pattern": line.pattern, "reason": line.reason, "file": line.file, "line": line.line}
 
 
 # The JUnit XML report: a suite for each engine, with a case for each scenario.

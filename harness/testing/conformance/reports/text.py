@@ -1,4 +1,4 @@
-"""The text report: what is wrong, each with a command that shows it again, then a line per engine.
+"""The text report: faults with the commands that show them again, then a line per engine.
 
     FAIL  mine::iceberg/deletes/own-commit  An equality delete spares the rows of its own commit
           read 1, all columns: FAIL: 1 row expected only

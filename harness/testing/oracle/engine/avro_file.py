@@ -41,7 +41,7 @@ from harness.testing.oracle.engine.bounded import (
     unxzed,
     unzstd,
 )
-from harness.testing.oracle.engine.stored import Column, StoredFile
+from harness.testing.oracle.engine.stored import RawColumn, StoredFile
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -49,11 +49,11 @@ _CRC_BYTES = 4
 
 
 class UnsupportedAvroError(Exception):
-    """A legal Avro file that Iceberg has no meaning for. The text says what it has."""
+    """A legal Avro file without a meaning in Iceberg. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class AvroContainer:
     """The header's values by key, and what is behind it: blocks up to the end."""
 
     header: Mapping[str, bytes]
@@ -62,7 +62,7 @@ class Container:
     sync: bytes
 
     def records(self, decode: Callable[[io.BytesIO], Any]) -> Iterator[Any]:
-        """The records, in order. Raises ValueError for a block that is cut, damaged, or not used up by its records."""
+        """The records in order. Raises ValueError for a cut or damaged block, or one with bytes left."""
         empty = 0
         while self.stream.tell() < len(self.stream.getbuffer()):
             count, size = read_long(self.stream), read_long(self.stream)
@@ -80,7 +80,7 @@ class Container:
                 raise ValueError("a block does not end with the file's marker")
 
 
-def open_container(data: bytes) -> Container:
+def open_container(data: bytes) -> AvroContainer:
     """The container in `data`.
 
     Raises:
@@ -95,7 +95,7 @@ def open_container(data: bytes) -> Container:
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     if codec not in _CODECS:
         raise UnsupportedAvroError(f"its codec is {codec!r}, expected one of {', '.join(_CODECS)}")
-    return Container(header, stream, _CODECS[codec], sync)
+    return AvroContainer(header, stream, _CODECS[codec], sync)
 
 
 def read_long(stream: io.BytesIO) -> int:
@@ -191,11 +191,11 @@ class _AvroType:
     decode: takes a value off the stream.
     """
 
-    column: Column
+    column: RawColumn
     decode: Callable[[io.BytesIO], Any]
     is_optional: bool = False
 
-    def named(self, name: str, field_id: Any) -> Column:
+    def named(self, name: str, field_id: Any) -> RawColumn:
         """The column under a field's name and id; an id that is no int is none."""
         is_id = isinstance(field_id, int) and not isinstance(field_id, bool)
         return replace(self.column, name=name, id=field_id if is_id else None)
@@ -347,23 +347,24 @@ class _Names:
         types = [below.parse(f["type"], full.rpartition(".")[0]) for f in fields]
         parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
         return _AvroType(
-            Column(name="", id=None, type="struct", parts=parts), lambda stream: tuple(t.decode(stream) for t in types)
+            RawColumn(name="", id=None, type="struct", parts=parts),
+            lambda stream: tuple(t.decode(stream) for t in types),
         )
 
     def array(self, schema: Mapping[str, Any], item: _AvroType) -> _AvroType:
         if schema.get("logicalType") != "map":
             part = item.named("element", schema.get("element-id"))
             return _AvroType(
-                Column(name="", id=None, type="list", parts=(part,)), lambda s: list(read_items(s, item.decode))
+                RawColumn(name="", id=None, type="list", parts=(part,)), lambda s: list(read_items(s, item.decode))
             )
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
             raise ValueError("its schema has a map whose items are no records of key and value")
-        column = Column(name="", id=None, type="map", parts=item.column.parts)
+        column = RawColumn(name="", id=None, type="map", parts=item.column.parts)
         return _AvroType(column, lambda stream: _with_keys(list(read_items(stream, item.decode))))
 
 
 def _primitive(name: str, schema: Mapping[str, Any]) -> _AvroType:
-    """A primitive type as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
+    """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
     type_, decode = _PRIMITIVES[name]
     annotation = (str(schema.get("logicalType")), name)
     if annotation in _ADJUSTABLE:
@@ -380,12 +381,12 @@ def _fixed(schema: Mapping[str, Any]) -> _AvroType:
 
 
 def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
-    """The type, or the decimal that its bytes are annotated to be: big-endian two's complement of any length."""
+    """The type, or the annotated decimal: big-endian two's complement of any length."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, BinaryType | FixedType)
     is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
     if not is_annotated or not is_sized or not precision:
-        return _AvroType(Column(name="", id=None, type=type_), decode)
+        return _AvroType(RawColumn(name="", id=None, type=type_), decode)
 
     def number(stream: io.BytesIO) -> Decimal:
         unscaled = int.from_bytes(decode(stream), "big", signed=True)
@@ -393,7 +394,7 @@ def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[s
             raise ValueError(f"a value has more than {precision} digits")
         return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
-    return _AvroType(Column(name="", id=None, type=DecimalType(precision, scale)), number)
+    return _AvroType(RawColumn(name="", id=None, type=DecimalType(precision, scale)), number)
 
 
 def _enum(symbols: list[str]) -> _AvroType:
@@ -403,13 +404,13 @@ def _enum(symbols: list[str]) -> _AvroType:
             raise ValueError(f"enum symbol {index} of {len(symbols)}")
         return symbols[index].encode()
 
-    return _AvroType(Column(name="", id=None, type=StringType()), decode)
+    return _AvroType(RawColumn(name="", id=None, type=StringType()), decode)
 
 
 def _map(schema: Mapping[str, Any], value: _AvroType) -> _AvroType:
-    key = _AvroType(Column(name="", id=None, type=StringType()), _text)
+    key = _AvroType(RawColumn(name="", id=None, type=StringType()), _text)
     parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
-    column = Column(name="", id=None, type="map", parts=parts)
+    column = RawColumn(name="", id=None, type="map", parts=parts)
     return _AvroType(column, lambda stream: list(read_items(stream, lambda s: (key.decode(s), value.decode(s)))))
 
 

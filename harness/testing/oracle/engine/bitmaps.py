@@ -20,7 +20,7 @@ class BitmapError(ValueError):
     """The bytes are no bitmap; the text says why."""
 
 
-class Bytes:
+class ByteSource:
     """Bytes that are taken from the front."""
 
     def __init__(self, data: bytes) -> None:
@@ -53,7 +53,7 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> BitMa
     Raises:
         BitmapError: it is damaged.
     """
-    source, found, seen = Bytes(data), BitMap64(), [-1]
+    source, found, seen = ByteSource(data), BitMap64(), [-1]
     for _ in range(source.number("<Q")):
         key = source.number("<I")
         if key >= (1 << 31) - (1 if order == "any" else 0):
@@ -74,17 +74,17 @@ def decode_native(data: bytes, *, order: Literal["little", "big"]) -> BitMap64:
     Raises:
         BitmapError: it is damaged.
     """
-    source, found = Bytes(data), BitMap64()
+    source, found = ByteSource(data), BitMap64()
     number = "<i" if order == "little" else ">i"
     for key in range(source.number(number)):
-        inner = Bytes(source.take(source.number(number)))
+        inner = ByteSource(source.take(source.number(number)))
         found |= _bitmap(inner, key << 32)
         inner.end()
     source.end()
     return found
 
 
-def _bitmap(source: Bytes, base: int) -> BitMap64:
+def _bitmap(source: ByteSource, base: int) -> BitMap64:
     cookie = source.number("<I")
     has_runs = cookie & 0xFFFF == _COOKIE_WITH_RUNS
     if not has_runs and cookie != _COOKIE:
@@ -111,7 +111,7 @@ def _bitmap(source: Bytes, base: int) -> BitMap64:
     return found
 
 
-def _runs(source: Bytes, base: int) -> BitMap64:
+def _runs(source: ByteSource, base: int) -> BitMap64:
     found = BitMap64()
     for _ in range(source.number("<H")):
         start, more = source.number("<H"), source.number("<H")
@@ -121,7 +121,7 @@ def _runs(source: Bytes, base: int) -> BitMap64:
     return found
 
 
-def _values(source: Bytes, cardinality: int, base: int) -> BitMap64:
+def _values(source: ByteSource, cardinality: int, base: int) -> BitMap64:
     if cardinality <= _LARGEST_ARRAY:
         values = np.frombuffer(source.take(2 * cardinality), dtype="<u2")
         if np.any(values[1:] <= values[:-1]):

@@ -43,17 +43,17 @@ from harness.metadata.model.schema import (
 from harness.metadata.plan.projection import ColumnLookup
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.conversions import Conversion, delta_conversion, iceberg_conversion
-from harness.testing.oracle.engine.stored import Column, StoredFile
+from harness.testing.oracle.engine.stored import RawColumn, StoredFile
 
 
-def _is_variant(column: Column) -> bool:
+def _is_variant(column: RawColumn) -> bool:
     """Tells whether a struct has the parts of a variant."""
     names = {part.name for part in column.parts}
     known = names <= {"metadata", "value", "typed_value"}
     return column.type == "struct" and known and "metadata" in names and len(names) > 1
 
 
-def _variant_json(column: Column, group: Any) -> str:
+def _variant_json(column: RawColumn, group: Any) -> str:
     """The JSON text of a stored variant that is not SQL's null; shredded parts are put together (iceberg 6.15)."""
     parts = _parts(column, group)
     metadata = parts["metadata"][1]
@@ -63,10 +63,10 @@ def _variant_json(column: Column, group: Any) -> str:
     return "null" if text is None else text
 
 
-_Parts = dict[str, tuple[Column, Any]]
+_Parts = dict[str, tuple[RawColumn, Any]]
 
 
-def _parts(column: Column, group: Any) -> _Parts:
+def _parts(column: RawColumn, group: Any) -> _Parts:
     if column.type != "struct":
         raise malformed(f"a shredded part is {column.type}, expected a group of value and typed_value")
     return {part.name: (part, None if group is None else group[i]) for i, part in enumerate(column.parts)}
@@ -85,7 +85,7 @@ def _text(parts: _Parts, metadata: bytes) -> str | None:
     return _list(column, typed, metadata) if column.type == "list" else _single(column, typed)
 
 
-def _object(column: Column, typed: Any, metadata: bytes, value: bytes | None) -> str:
+def _object(column: RawColumn, typed: Any, metadata: bytes, value: bytes | None) -> str:
     """Shredded fields, and those of `value` that are not shredded."""
     fields = {} if value is None else object_fields(metadata, value)
     for part, group in zip(column.parts, typed, strict=True):
@@ -96,13 +96,13 @@ def _object(column: Column, typed: Any, metadata: bytes, value: bytes | None) ->
     return variant_text.record(fields)
 
 
-def _list(column: Column, typed: Any, metadata: bytes) -> str:
+def _list(column: RawColumn, typed: Any, metadata: bytes) -> str:
     """A list has no holes: an element without a value is a variant null."""
     texts = [_text(_parts(column.parts[0], group), metadata) for group in typed]
     return variant_text.array(["null" if text is None else text for text in texts])
 
 
-def _single(column: Column, value: Any) -> str:
+def _single(column: RawColumn, value: Any) -> str:
     match column.type:
         case BooleanType():
             return variant_text.boolean(value)
@@ -144,7 +144,7 @@ _OLDEST_MICROS = -2_208_988_800_000_000
 
 
 def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
-    """Refuses a column of a type that nobody knows, whether a file has it or not (iceberg 1.22, delta T28).
+    """Refuses a column of an unknown type, also if no file has the column (iceberg 1.22, delta T28).
 
     Raises:
         UnsupportedError: it has such a type.
@@ -171,7 +171,7 @@ class FileColumns:
     """
 
     plan: ScanPlan
-    columns: tuple[Column, ...]
+    columns: tuple[RawColumn, ...]
     constants: Mapping[int, Any]
     has_ids: bool
     by_position: bool
@@ -222,7 +222,7 @@ class FileColumns:
         return self._provides(wanted, self.columns, wanted.name)
 
     def stored_metadata(self, wanted: Field, name: str | None) -> Reader | None:
-        """Reads a metadata column that the file holds: by its reserved id, in Delta by `name`; None: it does not."""
+        """Reads a metadata column of the file, by its reserved id, in Delta by `name`; None: the file has none."""
         is_delta = self.plan.lookup.is_delta
         for place, column in enumerate(self.columns):
             if column.name == name if is_delta else column.id == wanted.id:
@@ -232,7 +232,7 @@ class FileColumns:
     def _is_constant(self, wanted: Field) -> bool:
         return wanted.id in self.constants and (self.plan.lookup.is_delta or not self.has_ids)
 
-    def _reader(self, wanted: Field, level: tuple[Column, ...], path: str) -> Reader:
+    def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> Reader:
         if isinstance(wanted.type, UnknownType):
             return _always(None)
         refuse_opaque(wanted, path, self.plan)
@@ -245,7 +245,7 @@ class FileColumns:
             return _always(self.constants[wanted.id])
         return _always(None if self.plan.lookup.is_delta else self._default(wanted, path))
 
-    def _find(self, wanted: Field, level: tuple[Column, ...], path: str) -> int | None:
+    def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
         """The place of the field among the columns of its level."""
         lookup = self.plan.lookup
         is_change = lookup.is_delta and CHANGES.get(wanted.name) == wanted
@@ -266,7 +266,7 @@ class FileColumns:
             self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
         return found[0] if found else None
 
-    def _provides(self, wanted: Field, level: tuple[Column, ...], path: str) -> bool:
+    def _provides(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> bool:
         below = children(wanted.type)
         if isinstance(wanted.type, UnknownType) or self._is_constant(wanted):
             return True
@@ -281,7 +281,7 @@ class FileColumns:
             value = value[inner.id]
         return value is not None
 
-    def _value(self, wanted: Field, column: Column, place: int, path: str) -> Reader:
+    def _value(self, wanted: Field, column: RawColumn, place: int, path: str) -> Reader:
         read = self._converted(wanted, column, path)
 
         def value(level: Level) -> Any:
@@ -290,7 +290,7 @@ class FileColumns:
 
         return value
 
-    def _converted(self, wanted: Field, column: Column, path: str) -> Conversion:
+    def _converted(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
         """Converts a stored value that is not null to the field's."""
         if isinstance(column.type, UnknownType):
             return _always(None)
@@ -315,18 +315,18 @@ class FileColumns:
             case type_, stored:
                 return self._single(wanted, type_, stored, path)
 
-    def _struct(self, fields: tuple[Field, ...], column: Column, path: str) -> Conversion:
+    def _struct(self, fields: tuple[Field, ...], column: RawColumn, path: str) -> Conversion:
         readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
         return lambda level: {field_id: read(level) for field_id, read in readers.items()}
 
-    def _map(self, key: Field, value: Field, column: Column, path: str) -> Conversion:
+    def _map(self, key: Field, value: Field, column: RawColumn, path: str) -> Conversion:
         if not self.plan.lookup.is_delta and not self._is_whole(key, column.parts[0]):
             # Fields added to a key could make keys equal (iceberg 5.10).
             self._mismatch("the file lacks a part of the map's key", "IncompatibleType", path, "iceberg 5.10")
         keys, values = self._part(key, column, 0, path), self._part(value, column, 1, path)
         return lambda pairs: [(keys((k,)), values((v,))) for k, v in pairs]
 
-    def _is_whole(self, wanted: Field, column: Column) -> bool:
+    def _is_whole(self, wanted: Field, column: RawColumn) -> bool:
         """Tells whether the file has the field and everything below it."""
         if isinstance(wanted.type, UnknownType) or isinstance(column.type, UnknownType):
             return False
@@ -335,8 +335,8 @@ class FileColumns:
             return all(f.id in below and self._is_whole(f, below[f.id]) for f in wanted.type.fields)
         return all(self._is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
 
-    def _part(self, wanted: Field, parent: Column, place: int, path: str) -> Reader:
-        """Reads an element, key or value: the file has only one candidate, which must not be another field's."""
+    def _part(self, wanted: Field, parent: RawColumn, place: int, path: str) -> Reader:
+        """Reads an element, key or value: the file's only candidate, which must not be another field's."""
         column, path = parent.parts[place], f"{path}.{wanted.name}"
         if isinstance(wanted.type, UnknownType):
             return _always(None)
@@ -357,7 +357,7 @@ class FileColumns:
         return convert if oldest is None else _no_older(convert, stored, *oldest)
 
     def _oldest(self, stored: Type) -> tuple[int, int] | None:
-        """The least value that is right, and how many of its units one of the stored unit is; None: all are right."""
+        """The least right value, and its units in one stored unit; None: all values are right."""
         match stored:
             case DateType() if "dates" in self.old_calendar:
                 return _OLDEST_DAY, 1
@@ -419,14 +419,14 @@ def _no_older(convert: Conversion, stored: Type, oldest: int, unit: int) -> Conv
     return checked
 
 
-def _all(columns: Sequence[Column]) -> Iterator[Column]:
+def _all(columns: Sequence[RawColumn]) -> Iterator[RawColumn]:
     for column in columns:
         yield column
         yield from _all(column.parts)
 
 
-def _mapped(column: Column, name: str, entries: Sequence[Any]) -> Column:
-    """The column with the id that the first level of a name mapping gives to `name`, and those below (iceberg 5.7)."""
+def _mapped(column: RawColumn, name: str, entries: Sequence[Any]) -> RawColumn:
+    """The column under the ids that a name mapping gives to `name` and to the columns below (iceberg 5.7)."""
     entry = next((e for e in entries if name in e.names), None)
     below = () if entry is None else entry.fields
     names = {"list": ("element",), "map": ("key", "value")}.get(str(column.type), tuple(c.name for c in column.parts))
@@ -434,13 +434,13 @@ def _mapped(column: Column, name: str, entries: Sequence[Any]) -> Column:
     return replace(column, id=None if entry is None else entry.field_id, parts=parts)
 
 
-def _with_ids_by_name(columns: tuple[Column, ...], wanted: Sequence[Field]) -> tuple[Column, ...]:
+def _with_ids_by_name(columns: tuple[RawColumn, ...], wanted: Sequence[Field]) -> tuple[RawColumn, ...]:
     """The columns with the ids of the wanted fields of their names, at every level."""
     by_name = {f.name if f.physical_name is None else f.physical_name: f for f in wanted}
     return tuple(_with_id(c, by_name.get(c.name)) for c in columns)
 
 
-def _with_id(column: Column, wanted: Field | None) -> Column:
+def _with_id(column: RawColumn, wanted: Field | None) -> RawColumn:
     if wanted is None:
         return column
     below = children(wanted.type)

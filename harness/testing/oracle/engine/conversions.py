@@ -1,4 +1,4 @@
-"""Single stored values as values of the table's type: which pairs of types have an exact meaning, and what it is.
+"""Conversions of single stored values to the table's type: the pairs of types with an exact meaning.
 
 Spec: Iceberg, "Schema Evolution" and "Appendix A" (iceberg section 6); Delta, "Type Widening" (T16 to T24).
 """

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import EqualityDelete, PositionDelete, ScanPlan
-from harness.testing.oracle.engine.bitmaps import Bytes, decode_native, decode_portable
+from harness.testing.oracle.engine.bitmaps import ByteSource, decode_native, decode_portable
 from harness.testing.oracle.engine.columns import FileColumns
 from harness.testing.oracle.engine.files import check_whole, open_file, shown
-from harness.testing.oracle.engine.stored import Column
+from harness.testing.oracle.engine.stored import RawColumn
 
 Key: TypeAlias = tuple[Hashable, ...]
 RowKey: TypeAlias = Callable[[Sequence[Any]], Key]
@@ -30,7 +30,7 @@ RowKey: TypeAlias = Callable[[Sequence[Any]], Key]
 
 @dataclass(frozen=True, slots=True)
 class EqualityDeletes:
-    """The equality deletes of a plan; a delete file is read when the first data file in its scope is."""
+    """The equality deletes of a plan. A delete file is read with the first data file in its scope."""
 
     plan: ScanPlan
     _keys: dict[int, frozenset[Key]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def _inside(value: Any, path: Sequence[int]) -> Any:
 
 
 def _comparable(value: Any) -> Hashable:
-    """A value that Python finds equal to another one exactly if the deletes do: NaN is NaN (iceberg 4.23).
+    """A value that Python compares as the deletes do: NaN is NaN (iceberg 4.23).
 
     Null is None, which equals nothing else; -0.0 and 0.0 are equal in Python too; the types of both sides are the same.
     """
@@ -114,7 +114,7 @@ def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
 
 
 def _check_key(plan: ScanPlan, delete: EqualityDelete, columns: FileColumns, root: Field) -> None:
-    """Refuses a delete file without its key: to take it for null could delete or keep any row (iceberg 4.25)."""
+    """Refuses a delete file without its key: null in its place could delete or keep any row (iceberg 4.25)."""
     if not columns.provides(root):
         raise CorruptDeleteError(
             f"Cannot apply an equality delete: its file has no column for its key {root.name!r}; rewrite the delete",
@@ -136,7 +136,7 @@ def decode_puffin_vector(blob: bytes) -> set[int]:
     Raises:
         ValueError: any part of it is wrong.
     """
-    data = Bytes(blob)
+    data = ByteSource(blob)
     length, body = data.number(">I"), data.take(len(blob) - 8)
     if length != len(body) or data.number(">I") != zlib.crc32(body):
         raise ValueError("its length or its checksum is wrong")
@@ -151,11 +151,11 @@ def decode_delta_vector(frame: bytes) -> set[int]:
     Raises:
         ValueError: any part of it is wrong.
     """
-    data = Bytes(frame)
+    data = ByteSource(frame)
     body = data.take(data.number(">i"))
     if data.number(">I") != zlib.crc32(body):
         raise ValueError("its checksum is wrong")
-    match Bytes(body).number("<i"):
+    match ByteSource(body).number("<i"):
         case magic if magic == _PORTABLE:
             return set(decode_portable(body[4:], order="ascending"))
         case magic if magic == _NATIVE:
@@ -237,7 +237,7 @@ def _check_within(plan: ScanPlan, source: PositionDelete, ordinal: int, position
 
 
 def _of_file(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[tuple[int, set[int]]]:
-    """The rows of a position delete file on the data files that it may hit; others are none of its business."""
+    """The rows of a position delete file for the data files that it may hit; other rows are ignored."""
     stored = open_file(source.path, physical, source.format or "parquet", plan.storage, table=plan.table)
     path = _place(stored.columns, "file_path", _FILE_PATH_ID, source.path)
     position = _place(stored.columns, "pos", _POSITION_ID, source.path)
@@ -258,7 +258,7 @@ def _of_file(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[
         yield ordinal, by_path.get(paths[ordinal].as_py(), set())
 
 
-def _place(columns: Sequence[Column], name: str, field_id: int, file: str) -> int:
+def _place(columns: Sequence[RawColumn], name: str, field_id: int, file: str) -> int:
     """The place of a column: by its reserved id, by name if the file has no ids (iceberg 4.11)."""
     by_id = any(c.id is not None for c in columns)
     found = [i for i, c in enumerate(columns) if (c.id == field_id if by_id else c.name == name)]

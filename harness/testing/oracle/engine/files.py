@@ -38,7 +38,7 @@ from harness.metadata.model.schema import (
 )
 from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
-from harness.testing.oracle.engine.stored import Column, Row, StoredFile, rows_of
+from harness.testing.oracle.engine.stored import RawColumn, Row, StoredFile, rows_of
 
 
 def _open_orc(data: bytes) -> StoredFile:
@@ -56,7 +56,7 @@ def _rows(table: pa.Table) -> Iterator[Row]:
         yield from rows_of(batch)
 
 
-def _columns(fields: list[pa.Field]) -> tuple[Column, ...]:
+def _columns(fields: list[pa.Field]) -> tuple[RawColumn, ...]:
     names = [f.name for f in fields]
     if len(set(names)) < len(names):
         # pyarrow finds columns by name, and would give one of them twice.
@@ -64,19 +64,25 @@ def _columns(fields: list[pa.Field]) -> tuple[Column, ...]:
     return tuple(_column(f) for f in fields)
 
 
-def _column(field: pa.Field) -> Column:
-    type_, text = field.type, _attribute(field, "iceberg.id")
+def _column(field: pa.Field) -> RawColumn:
+    text = _attribute(field, "iceberg.id")
     field_id = int(text) if text.removeprefix("-").isdecimal() else None
+    kind, parts = _parts(field.type)
+    if kind is None:
+        return RawColumn(name=field.name, id=field_id, type=_leaf_type(field))
+    below = _columns(parts) if kind == "struct" else tuple(map(_column, parts))
+    return RawColumn(name=field.name, id=field_id, type=kind, parts=below)
+
+
+def _parts(type_: pa.DataType) -> tuple[Literal["struct", "list", "map"] | None, list[pa.Field]]:
+    """The kind of a nested type and the fields below it; None: it is not nested."""
     if pa.types.is_struct(type_):
-        parts = _columns([type_.field(i) for i in range(type_.num_fields)])
-        return Column(name=field.name, id=field_id, type="struct", parts=parts)
+        return "struct", [type_.field(i) for i in range(type_.num_fields)]
     if pa.types.is_map(type_):
-        return Column(
-            name=field.name, id=field_id, type="map", parts=(_column(type_.key_field), _column(type_.item_field))
-        )
-    if pa.types.is_list(type_):
-        return Column(name=field.name, id=field_id, type="list", parts=(_column(type_.value_field),))
-    return Column(name=field.name, id=field_id, type=_leaf_type(field))
+        return "map", [type_.key_field, type_.item_field]
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return "list", [type_.value_field]
+    return None, []
 
 
 def _attribute(field: pa.Field, name: str) -> str:
@@ -151,21 +157,14 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
         raise ValueError(f"its footer counts {file.metadata.num_rows} rows, its columns {found}")
 
 
-def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> Column:
-    """A column with what is below it; takes its leaves from `leaves`, which go through the file depth first."""
+def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
+    """A column with the columns below. Leaves come from `leaves`, which go through the file depth first."""
     text = (field.metadata or {}).get(b"PARQUET:field_id")
     field_id = None if text is None or int(text) < 0 else int(text)
-    type_ = field.type
-    if pa.types.is_struct(type_):
-        kind: Literal["struct", "list", "map"] = "struct"
-        parts = [type_.field(i) for i in range(type_.num_fields)]
-    elif pa.types.is_map(type_):
-        kind, parts = "map", [type_.key_field, type_.item_field]
-    elif pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        kind, parts = "list", [type_.value_field]
-    else:
-        return Column(name=field.name, id=field_id, type=_parquet_leaf_type(next(leaves)))
-    return Column(name=field.name, id=field_id, type=kind, parts=tuple(_parquet_column(part, leaves) for part in parts))
+    kind, parts = _parts(field.type)
+    type_ = _parquet_leaf_type(next(leaves)) if kind is None else kind
+    below = tuple(_parquet_column(part, leaves) for part in parts)
+    return RawColumn(name=field.name, id=field_id, type=type_, parts=below)
 
 
 _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
@@ -243,7 +242,7 @@ def shown(path: str, physical: str) -> str:
 def wrong_count(
     file: str, rows: int, recorded: int | None, *, table: str | None = None, field: str | None = None
 ) -> CorruptFileError:
-    """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
+    """The error about a file with another number of rows than the metadata says (iceberg 7.2)."""
     return CorruptFileError(
         f"Cannot read file: it has {rows} rows, the metadata says {recorded}; restore the file",
         cause="CorruptDataFile",
@@ -255,7 +254,7 @@ def wrong_count(
 
 
 def check_whole(file_format: str | None, recorded: int | None, rows: int, *, table: str, file: str) -> None:
-    """Refuses a delete file in Avro without all its rows: cut between two blocks it looks whole (iceberg 7.2).
+    """Refuses a delete file in Avro without all its rows: a cut between two blocks does not show (iceberg 7.2).
 
     recorded: the row count of the metadata, None if unknown. rows: how many were read.
 
@@ -323,7 +322,7 @@ def _guarded(rows: Iterator[Row], file_format: str, file: str, table: str) -> It
 
 
 def _refusal(error: Exception, file_format: str, file: str) -> HarnessError:
-    """The error that a reader's own exception is; one that says nothing about the file goes on as it is."""
+    """The error for a reader's own exception. An exception that says nothing about the file is raised again."""
     reason = " ".join(str(error).split())
     match error:
         case HarnessError():

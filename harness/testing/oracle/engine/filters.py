@@ -197,7 +197,7 @@ _KNOWN = {
 
 
 def _refuse_unknown(tree: exp.Expr) -> None:
-    """Refuses nodes that would be taken for others, and nodes with options that would be overlooked."""
+    """Refuses nodes that look like others, and nodes with options that would be overlooked."""
     for node in tree.walk(prune=lambda n: isinstance(n, exp.DataType)):
         if type(node) not in _KNOWN or (type(node) is exp.In and not node.expressions):
             raise _unsupported(node.sql("duckdb"))
@@ -369,7 +369,7 @@ def _inside(value: Any, ids: Sequence[int]) -> Any:
 
 
 def _conjunction(left: Condition, right: Condition) -> Condition:
-    """False if one side is, else unknown if one side is; the right side is left alone where the left one decides."""
+    """False if one side is, else unknown if one side is. The right side is not evaluated if the left one decides."""
 
     def both(row: Values) -> bool | None:
         first = left(row)

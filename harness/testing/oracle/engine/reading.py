@@ -86,7 +86,7 @@ class _PartitionCheck:
 
     @staticmethod
     def of(columns: FileColumns, wanted: Sequence[Field]) -> _PartitionCheck:
-        """Watches the wanted columns of a Parquet file that have a partition value and are stored nevertheless."""
+        """Watches the wanted columns of a Parquet file that are stored beside their partition value."""
         check = _PartitionCheck(columns)
         if columns.file_format != "parquet":
             return check
@@ -358,7 +358,7 @@ class _File:
         )
 
     def live_rows(self, wanted: _RowFilter) -> Iterator[list[Any]]:
-        """The rows that no delete hits, or all of them where `_deleted` is asked for, and that a filter keeps.
+        """The rows that a filter keeps, without deleted rows unless `_deleted` is read.
 
         Of a row that is not kept, values that the filter does not name are not looked at: no error is theirs to make.
         """

@@ -242,7 +242,7 @@ def _unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _ordered(evaluate: Evaluate, type_: Type) -> Evaluate:
-    """Values that Python orders as DuckDB does: text by its bytes, NaN above all numbers and equal to itself."""
+    """Values in an order of Python's that is DuckDB's: text by its bytes, NaN above all numbers and equal to itself."""
     match type_:
         case StringType():
             return lambda row: _unless_null(str.encode, evaluate(row))
@@ -345,7 +345,7 @@ def _scale(type_: Type) -> int:
 
 
 def _within(limit: int) -> Callable[[Any], Any]:
-    """Refuses what is `limit` or more, or less than its negative; an int may be just that."""
+    """Refuses a number of `limit` or more, or less than its negative; an int may be the negative itself."""
 
     def checked(value: Any) -> Any:
         if not -limit <= value < limit or (isinstance(value, Decimal) and value == -limit):

@@ -21,7 +21,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class RawColumn:
     """A column or nested field of a file.
 
     id: the field id; None: the file gives none.
@@ -32,7 +32,7 @@ class Column:
     name: str
     id: int | None
     type: Type | Literal["struct", "list", "map"]
-    parts: tuple[Column, ...] = ()
+    parts: tuple[RawColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class StoredFile:
     old_calendar: kinds of columns whose oldest values are in the Julian calendar: `dates`, `int96` (delta T20).
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[RawColumn, ...]
     rows: Iterator[Row]
     old_calendar: frozenset[str] = frozenset()
 
@@ -91,7 +91,7 @@ _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 def _single(array: pa.Array) -> pa.Array:
-    """The array as one that Python holds exactly: text as bytes, dates and times as their integers."""
+    """The array in types that Python holds exactly: text as bytes, dates and times as their integers."""
     type_ = array.type
     if any(is_text(type_) for is_text in _TEXTS):
         return array.cast(pa.large_binary())

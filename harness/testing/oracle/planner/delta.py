@@ -24,7 +24,7 @@ from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDe
 from harness.storage.listings import Entry
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
-from harness.testing.oracle.planner.delta_log import Log, State, check_readable, list_log, load, table_root
+from harness.testing.oracle.planner.delta_log import Log, ReplayedState, check_readable, list_log, load, table_root
 from harness.testing.oracle.planner.delta_schema import (
     Columns,
     columns_of,
@@ -32,11 +32,11 @@ from harness.testing.oracle.planner.delta_schema import (
     is_true,
     partition_value,
 )
-from harness.testing.oracle.planner.documents import Request
-from harness.testing.oracle.planner.vectors import Target, Vectors, vector_path
+from harness.testing.oracle.planner.documents import ReadRequest
+from harness.testing.oracle.planner.vectors import VectorLoader, VectorTarget, vector_path
 
 
-def _version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) -> int:
+def _version_at(timestamp_ms: int, log: Log, latest: ReplayedState, storage: Storage) -> int:
     """The last version that was there at a time, inclusive.
 
     Raises:
@@ -70,7 +70,7 @@ def _version_at(timestamp_ms: int, log: Log, latest: State, storage: Storage) ->
     return version
 
 
-def _enablement(latest: State) -> tuple[int | None, int | None]:
+def _enablement(latest: ReplayedState) -> tuple[int | None, int | None]:
     """The first version with in-commit timestamps, None without such, and since when; None: always (delta L35)."""
     if not is_true(latest, "delta.enableInCommitTimestamps"):
         return None, None
@@ -111,7 +111,7 @@ def _in_commit(log: Log, version: int, storage: Storage) -> int:
 _STAGED = "_staged_commits"
 
 
-def known(log: Log, request: Request, storage: Storage) -> Log:
+def known(log: Log, request: ReadRequest, storage: Storage) -> Log:
     """The log as far as it is known which of its commits are of the table.
 
     Raises:
@@ -126,8 +126,8 @@ def known(log: Log, request: Request, storage: Storage) -> Log:
     return _until(log, last + 1 if last + 1 in log.commits else last)
 
 
-def _check_known(latest: State, request: Request) -> None:
-    """Refuses a table that its catalog manages and that nobody was asked about, and the reverse.
+def _check_known(latest: ReplayedState, request: ReadRequest) -> None:
+    """Refuses a managed table without a catalog's answer, and an answer for an unmanaged table.
 
     Raises:
         UnsupportedError, RequestError: frontier F4.3, F4.5.
@@ -141,7 +141,7 @@ def _check_known(latest: State, request: Request) -> None:
         raise RequestError(message, cause="CatalogAnswer", table=request.location, rule="frontier F4.5")
 
 
-def _answered(log: Log, request: Request, storage: Storage) -> Log:
+def _answered(log: Log, request: ReadRequest, storage: Storage) -> Log:
     assert request.answer is not None
     commits, held = dict(log.commits), dict(log.held)
     staged = {entry.name: entry for entry in storage.entries(join(log.root, "_delta_log", _STAGED))}
@@ -174,7 +174,7 @@ _ROW_TRACKING = {
 }
 
 
-def plan_delta(request: Request, storage: Storage) -> ScanPlan:
+def plan_delta(request: ReadRequest, storage: Storage) -> ScanPlan:
     """The plan of a read, with all live data files in it.
 
     Raises:
@@ -214,7 +214,7 @@ def plan_delta(request: Request, storage: Storage) -> ScanPlan:
             )
             for ordinal, target in targets.items()
         ),
-        load_positions=Vectors(targets, root, storage, paths, request.location).load,
+        load_positions=VectorLoader(targets, root, storage, paths, request.location).load,
         name_mapping=None,
         skipped=(),
         counts=Counts(files=len(files.rows)),
@@ -225,7 +225,7 @@ def plan_delta(request: Request, storage: Storage) -> ScanPlan:
     )
 
 
-def _state(request: Request, log: Log, storage: Storage) -> State:
+def _state(request: ReadRequest, log: Log, storage: Storage) -> ReplayedState:
     """The version asked for (delta L32 to L36). The latest must be readable in any case."""
     if request.ref is not None:
         raise RequestError("Cannot select by ref: Delta tables have no branches and tags")
@@ -249,13 +249,13 @@ def _state(request: Request, log: Log, storage: Storage) -> State:
 class _Files:
     """The rows of the plan's table of files, as they come."""
 
-    state: State
+    state: ReplayedState
     columns: Columns
     paths: PathMap
     storage: Storage
     rows: list[dict[str, Any]] = field(default_factory=list)
     partitions: list[Partition] = field(default_factory=list)
-    targets: dict[int, Target] = field(default_factory=dict)
+    targets: dict[int, VectorTarget] = field(default_factory=dict)
 
     def add(self, path: str, add: dict[str, Any]) -> None:
         """The file of an add, with a partition of its own."""
@@ -263,7 +263,7 @@ class _Files:
         check_readable(physical, self.storage)
         count = _record_count(add)
         if vector is not None:
-            self.targets[ordinal] = Target(add["path"], physical, count, vector)
+            self.targets[ordinal] = VectorTarget(add["path"], physical, count, vector)
         self.rows.append(
             {
                 "path": add["path"],
@@ -281,7 +281,7 @@ class _Files:
         )
 
     def _partition(self, add: dict[str, Any]) -> int:
-        """delta V1 to V8: the log's values, by physical name; else by one that differs in case."""
+        """The log's partition values, by physical name, else by a name that differs in case (delta V1 to V8)."""
         recorded = add["partitionValues"]
         any_case = {key.lower(): text for key, text in recorded.items()}
 
@@ -307,7 +307,7 @@ def _record_count(add: dict[str, Any]) -> int | None:
     return count if type(count) is int and count >= 0 else None
 
 
-def _check_metadata_columns(used: set[str], state: State) -> None:
+def _check_metadata_columns(used: set[str], state: ReplayedState) -> None:
     """delta W1, W4."""
     if "_last_updated_sequence_number" in used:
         raise UnknownColumnError("Delta tables have no sequence numbers", field="_last_updated_sequence_number")
@@ -320,14 +320,14 @@ def _check_metadata_columns(used: set[str], state: State) -> None:
             raise InvalidTableError(message, cause="LogCorrupt", field=name, rule="delta W4")
 
 
-def _materialized(state: State, used: set[str]) -> dict[str, str]:
+def _materialized(state: ReplayedState, used: set[str]) -> dict[str, str]:
     """delta W2, W3."""
     configuration = (state.metadata or {}).get("configuration") or {}
     names = {name: configuration.get(key) for name, (_, key) in _ROW_TRACKING.items() if name in used}
     return {name: column for name, column in names.items() if column is not None}
 
 
-def _row_commit_versions(state: State) -> pa.Array:
+def _row_commit_versions(state: ReplayedState) -> pa.Array:
     return pa.array([add.get("defaultRowCommitVersion") for add in state.adds.values()], pa.int64())
 
 

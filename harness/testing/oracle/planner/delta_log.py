@@ -143,7 +143,7 @@ _VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardi
 
 
 def _commit_actions(data: bytes, *, file: str) -> list[Action]:
-    """The actions of a commit, a line each; lines that are blank, and actions that are not known, are passed over.
+    """The actions of a commit, a line each. Blank lines and unknown actions are passed over.
 
     Raises:
         CorruptFileError: the file is empty (delta L3), or a line is not one action as it must be (delta L24).
@@ -209,19 +209,8 @@ def _corrupt(reason: str, file: str) -> CorruptFileError:
 
 
 _COLUMNS = {
-    "add": (
-        "path",
-        "partitionValues",
-        "size",
-        "stats",
-        "stats_parsed.numRecords",
-        "deletionVector",
-        "baseRowId",
-        "defaultRowCommitVersion",
-    ),
-    "remove": ("path", "deletionVector"),
-    "protocol": ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"),
-    "metaData": ("schemaString", "partitionColumns", "configuration", "format"),
+    **{name: tuple(_FIELDS[name]) for name in ("remove", "protocol", "metaData")},
+    "add": (*_FIELDS["add"], "stats_parsed.numRecords"),
     "sidecar": ("path", "sizeInBytes"),
     "checkpointMetadata": ("version",),
 }
@@ -229,7 +218,7 @@ _MAPS = ("partitionValues", "configuration")
 
 
 def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
-    """The actions in the files of one checkpoint, those of its sidecars included; tombstones are left out (L18).
+    """The actions of a checkpoint and its sidecars, without tombstones (L18).
 
     Raises:
         CorruptFileError, MissingFileError: a file cannot be read, or is cut short (delta L15, L19).
@@ -292,7 +281,7 @@ def _read(path: str, storage: Storage) -> list[Action]:
 
 
 def _check_column(paths: Sequence[str], storage: Storage) -> None:
-    """Refuses a checkpoint where no file that may list live files has the column for them."""
+    """Refuses a checkpoint in which no file that may list live files has a column for them."""
     for path in paths:
         if path.endswith(".json") or "add" in pq.read_schema(io.BytesIO(storage.read(path))).names:
             return
@@ -336,7 +325,7 @@ def _action(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _vector(descriptor: dict[str, Any] | None) -> dict[str, Any] | None:
-    """None also for a struct of nothing but nulls, which is how some writers of Parquet spell a null struct."""
+    """The descriptor; None also for a struct of nulls alone, as some writers of Parquet spell a null struct."""
     return None if descriptor is None or all(value is None for value in descriptor.values()) else descriptor
 
 
@@ -402,7 +391,7 @@ class Log:
 
 
 @dataclass(slots=True)
-class State:
+class ReplayedState:
     """A table at one version: live adds by identity, the protocol and the metadata."""
 
     version: int
@@ -429,7 +418,7 @@ def list_log(root: str, storage: Storage) -> Log:
     return Log(root, commits, tuple(sorted(checkpoints)), max(versions))
 
 
-def load(log: Log, version: int | None, storage: Storage) -> State:
+def load(log: Log, version: int | None, storage: Storage) -> ReplayedState:
     """The table at a version; None: the latest.
 
     Raises:
@@ -463,8 +452,8 @@ def _parted(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield int(version), tuple(parts[number] for number in wanted)
 
 
-def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: Storage) -> State:
-    state = State(target)
+def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: Storage) -> ReplayedState:
+    state = ReplayedState(target)
     if names:
         actions = _checkpoint_actions([log.path(name) for name in names], base, storage)
         _apply(state, actions, log.root, log.path(names[0]))
@@ -481,7 +470,7 @@ def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: S
     return state
 
 
-def _apply(state: State, actions: list[Action], root: str, file: str) -> None:
+def _apply(state: ReplayedState, actions: list[Action], root: str, file: str) -> None:
     """Adds the actions of one commit, whose order means nothing (delta L26, R1 to R6)."""
     seen: dict[tuple[str, str], str] = {}
     kinds: set[str] = set()
@@ -506,7 +495,7 @@ def _apply(state: State, actions: list[Action], root: str, file: str) -> None:
                 state.adds[key] = body
 
 
-def _check(state: State) -> None:
+def _check(state: ReplayedState) -> None:
     """delta R3, R13."""
     paths = [path for path, _ in state.adds]
     if len(set(paths)) < len(paths):

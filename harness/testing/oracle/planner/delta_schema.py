@@ -34,7 +34,7 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.metadata.plan.projection import ColumnLookup
-from harness.testing.oracle.planner.delta_log import State, table_root
+from harness.testing.oracle.planner.delta_log import ReplayedState, table_root
 from harness.testing.oracle.planner.documents import day_number, mapping, needed, optional, parse_json, time_of_day
 
 _READ = frozenset(
@@ -89,7 +89,7 @@ class Columns:
     lookup: ColumnLookup
 
 
-def columns_of(state: State, *, table: str) -> Columns:
+def columns_of(state: ReplayedState, *, table: str) -> Columns:
     """The columns of a table, once it is sure that its protocol can be read.
 
     Raises:
@@ -119,13 +119,13 @@ def columns_of(state: State, *, table: str) -> Columns:
     return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
 
 
-def is_catalog_managed(state: State) -> bool:
+def is_catalog_managed(state: ReplayedState) -> bool:
     """Tells whether only a catalog knows the commits (frontier F4); either list of features says so."""
     listed = [*((state.protocol or {}).get(f"{who}Features") or () for who in ("reader", "writer"))]
     return bool({name.lower() for names in listed for name in names} & {"catalogmanaged", "catalogowned-preview"})
 
 
-def is_true(state: State, key: str) -> bool:
+def is_true(state: ReplayedState, key: str) -> bool:
     """Tells whether a table property is set and true.
 
     Raises:
@@ -372,7 +372,7 @@ def _date(text: str) -> int:
 
 
 def _timestamp(text: str, *, utc: bool) -> int:
-    """A text without zone is of UTC (V5); a zone in a timestamp without one can only be Z (V6)."""
+    """A timestamp of a text. Without a zone it is in UTC (V5); a timestamp without zone may say Z alone (V6)."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return _date(text) * 86_400_000_000

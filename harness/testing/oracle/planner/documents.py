@@ -101,7 +101,7 @@ def time_of_day(hour: int, minute: int, second: int, fraction: str, *, per_secon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ReadRequest:
     """The arguments of `harness.testing.oracle.planner.plan.plan_unpruned`."""
 
     location: str

@@ -18,7 +18,7 @@ from harness.metadata.plan.projection import MappedName, NameMapping
 from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, PositionDelete, ScanPlan
 from harness.storage.paths import PathMap, is_local, join, local_path
 from harness.storage.stores import Storage
-from harness.testing.oracle.planner.documents import Request, needed, optional, parse_json
+from harness.testing.oracle.planner.documents import ReadRequest, needed, optional, parse_json
 from harness.testing.oracle.planner.iceberg_deletes import (
     Applying,
     Positions,
@@ -31,11 +31,11 @@ from harness.testing.oracle.planner.iceberg_manifests import (
     DATA,
     Files,
     LiveFile,
-    Partitions,
+    NumberedTuples,
     live_files,
     partition_fields,
 )
-from harness.testing.oracle.planner.iceberg_metadata import Metadata, read_metadata, read_with, select
+from harness.testing.oracle.planner.iceberg_metadata import MetadataValues, read_metadata, read_with, select
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
@@ -61,7 +61,7 @@ def _current_metadata(location: str, storage: Storage) -> str:
     raise TableNotFoundError("There is no table metadata", cause="MetadataNotFound", table=location)
 
 
-def path_map(metadata: Metadata, storage: Storage, prefixes: Mapping[str, str]) -> PathMap:
+def path_map(metadata: MetadataValues, storage: Storage, prefixes: Mapping[str, str]) -> PathMap:
     """Maps recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
 
     The table was not moved if its metadata file was opened where metadata is recorded to be. It was moved as a whole
@@ -87,7 +87,7 @@ def path_map(metadata: Metadata, storage: Storage, prefixes: Mapping[str, str]) 
     return PathMap((*found, *([] if root is None else [(location, root or "/")])))
 
 
-def _manifest_lists(metadata: Metadata) -> list[str]:
+def _manifest_lists(metadata: MetadataValues) -> list[str]:
     """The current snapshot's manifest list, or the manifests that stand for one."""
     if metadata.current is None:
         return []
@@ -130,7 +130,7 @@ def _highest(directory: str, names: list[str]) -> str:
     return join(directory, ordered[0][2])
 
 
-def plan_iceberg(request: Request, storage: Storage) -> ScanPlan:
+def plan_iceberg(request: ReadRequest, storage: Storage) -> ScanPlan:
     """The plan of a read, with all live data files in it.
 
     Raises:
@@ -152,7 +152,7 @@ def plan_iceberg(request: Request, storage: Storage) -> ScanPlan:
     check_deletes(deletes, metadata)
     check_data(live)
     targets = [(file, applying(file, deletes)) for file in live if file.content == DATA]
-    partitions = Partitions(metadata)
+    partitions = NumberedTuples(metadata)
     scopes = _Scopes.of(targets, metadata, partitions)
     return ScanPlan(
         table=request.location,
@@ -183,7 +183,9 @@ class _Scopes:
     by_file: tuple[int, ...]
 
     @staticmethod
-    def of(targets: Sequence[tuple[LiveFile, Applying]], metadata: Metadata, partitions: Partitions) -> _Scopes:
+    def of(
+        targets: Sequence[tuple[LiveFile, Applying]], metadata: MetadataValues, partitions: NumberedTuples
+    ) -> _Scopes:
         hitting = list({id(d): d for _, deletes in targets for d in deletes.equality}.values())
         place = {id(delete): number for number, delete in enumerate(hitting)}
         sets = [tuple(sorted(place[id(d)] for d in deletes.equality)) for _, deletes in targets]
@@ -195,7 +197,7 @@ class _Scopes:
         )
 
 
-def _equality_delete(delete: LiveFile, metadata: Metadata, partitions: Partitions) -> EqualityDelete:
+def _equality_delete(delete: LiveFile, metadata: MetadataValues, partitions: NumberedTuples) -> EqualityDelete:
     keys, paths = key_columns(delete, metadata)
     return EqualityDelete(
         path=delete.path,
@@ -209,7 +211,7 @@ def _equality_delete(delete: LiveFile, metadata: Metadata, partitions: Partition
     )
 
 
-def _files(targets: Sequence[tuple[LiveFile, Applying]], scopes: _Scopes, partitions: Partitions) -> pa.Table:
+def _files(targets: Sequence[tuple[LiveFile, Applying]], scopes: _Scopes, partitions: NumberedTuples) -> pa.Table:
     rows = [
         {
             "path": file.path,
@@ -247,12 +249,12 @@ def _position_deletes(targets: Sequence[tuple[LiveFile, Applying]]) -> tuple[Pos
     )
 
 
-def _condition(where: str, schema: Schema, metadata: Metadata) -> Filter:
+def _condition(where: str, schema: Schema, metadata: MetadataValues) -> Filter:
     parsed = parse_filter(where, schema)
     return replace(parsed, columns=tuple(_typed(f, metadata) for f in parsed.columns))
 
 
-def _typed(column: Field, metadata: Metadata) -> Field:
+def _typed(column: Field, metadata: MetadataValues) -> Field:
     """`_partition` gets the struct that this table gives it (iceberg 5.17)."""
     if column.id != METADATA["_partition"].id:
         return column
@@ -265,7 +267,7 @@ def _refuse_delta_columns(used: tuple[Field, ...]) -> None:
         raise UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
 
 
-def _name_mapping(metadata: Metadata) -> NameMapping | None:
+def _name_mapping(metadata: MetadataValues) -> NameMapping | None:
     """The property's mapping (iceberg 5.7)."""
     text = metadata.properties.get("schema.name-mapping.default")
     if text is None:

@@ -26,7 +26,7 @@ from harness.metadata.model.schema import Field, FloatType, StructType, children
 from harness.testing.oracle.engine.bitmaps import BitmapError, decode_portable
 from harness.testing.oracle.planner.avro import read_avro
 from harness.testing.oracle.planner.iceberg_manifests import DATA, EQUALITY_DELETES, Files, LiveFile, partition_key
-from harness.testing.oracle.planner.iceberg_metadata import Metadata
+from harness.testing.oracle.planner.iceberg_metadata import MetadataValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
     return Applying(None, tuple(positions), tuple(foreign), equality)
 
 
-def check_deletes(deletes: Sequence[LiveFile], metadata: Metadata) -> None:
+def check_deletes(deletes: Sequence[LiveFile], metadata: MetadataValues) -> None:
     """Checks the entries of the delete files by themselves.
 
     Raises:
@@ -116,8 +116,8 @@ def mismatch(delete: LiveFile, data: LiveFile) -> CorruptDeleteError:
     return _mismatch(delete, data, "iceberg 4.4")
 
 
-def key_columns(delete: LiveFile, metadata: Metadata) -> tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]:
-    """Per key of an equality delete file, by ascending id: its column, reduced to the key, and the ids that lead to it.
+def key_columns(delete: LiveFile, metadata: MetadataValues) -> tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]:
+    """The keys of an equality delete file by ascending id: the column reduced to the key, and the ids on the way.
 
     A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
 
@@ -154,7 +154,7 @@ def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> CorruptDeleteError
     )
 
 
-def _key_column(key: int, delete: LiveFile, metadata: Metadata) -> tuple[Field, tuple[int, ...]]:
+def _key_column(key: int, delete: LiveFile, metadata: MetadataValues) -> tuple[Field, tuple[int, ...]]:
     for schema in metadata.schemas.values():
         trails = [trail for field in schema.fields for trail in _trails(field) if trail[-1].id == key]
         if trails:
@@ -240,7 +240,7 @@ class Positions:
 
 
 def _text(path: Any) -> Any:
-    """Text of bytes that are not marked as text, as some writers leave them; anything else as it is."""
+    """The text of bytes that some writers leave unmarked; anything else as it is."""
     try:
         return path.decode() if isinstance(path, bytes) else path
     except UnicodeDecodeError:

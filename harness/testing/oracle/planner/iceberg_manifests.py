@@ -40,13 +40,13 @@ from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 from harness.testing.oracle.planner.avro import AvroFile, Record, read_avro, value_of
 from harness.testing.oracle.planner.documents import UNITS, parse_json
-from harness.testing.oracle.planner.iceberg_metadata import Metadata, PartitionField, Snapshot, Spec, spec_fields
+from harness.testing.oracle.planner.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
 
 _EXACT = decimal.Context(prec=100)
 _WRITTEN = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
-def _value_type(part: PartitionField, metadata: Metadata) -> Type:
+def _value_type(part: SpecField, metadata: MetadataValues) -> Type:
     """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
     name = part.transform.partition("[")[0]
     if name == "day":
@@ -126,10 +126,10 @@ def _value_key(value: Any) -> Hashable:
 
 
 @dataclass(frozen=True, slots=True)
-class Partitions:
+class NumberedTuples:
     """Numbers the partition tuples of a plan."""
 
-    metadata: Metadata
+    metadata: MetadataValues
     numbers: dict[Hashable, int] = field(default_factory=dict)
     tuples: list[Partition] = field(default_factory=list)
 
@@ -153,7 +153,7 @@ class Partitions:
         return self.numbers[key]
 
 
-def partition_fields(metadata: Metadata) -> tuple[Field, ...]:
+def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
     """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17).
 
     Raises:
@@ -231,7 +231,7 @@ class _Manifest:
 class _Reader:
     """A manifest while it is read."""
 
-    metadata: Metadata
+    metadata: MetadataValues
     files: Files
     manifest: _Manifest
     avro: AvroFile
@@ -239,7 +239,7 @@ class _Reader:
     next_row_id: list[int | None] = field(default_factory=list)
 
 
-def live_files(metadata: Metadata, snapshot: Snapshot, files: Files) -> tuple[LiveFile, ...]:
+def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, files: Files) -> tuple[LiveFile, ...]:
     """Every live file of the snapshot, data and deletes, in the order of its manifests.
 
     Raises:
@@ -248,7 +248,7 @@ def live_files(metadata: Metadata, snapshot: Snapshot, files: Files) -> tuple[Li
     return tuple(file for manifest in _manifests(snapshot, files) for file in _entries(metadata, manifest, files))
 
 
-def _manifests(snapshot: Snapshot, files: Files) -> Iterator[_Manifest]:
+def _manifests(snapshot: ListedSnapshot, files: Files) -> Iterator[_Manifest]:
     if snapshot.manifest_list is None:
         yield from (_Manifest(path=path, spec_id=None) for path in snapshot.manifests)  # iceberg 1.27
         return
@@ -269,7 +269,7 @@ def _manifests(snapshot: Snapshot, files: Files) -> Iterator[_Manifest]:
         )
 
 
-def _entries(metadata: Metadata, manifest: _Manifest, files: Files) -> Iterator[LiveFile]:
+def _entries(metadata: MetadataValues, manifest: _Manifest, files: Files) -> Iterator[LiveFile]:
     avro = read_avro(files.read(manifest.path), file=manifest.path)
     disputed = avro.header.get("content") == "deletes" and not manifest.is_deletes
     first_row_id = None if manifest.is_deletes else manifest.first_row_id
@@ -328,7 +328,7 @@ def _format(content: int, format_: str | None, manifest: _Manifest) -> str:
 
 
 def _sequence_number(reader: _Reader, written: int | None, status: int) -> int:
-    """iceberg 2.9; an older file that a v1 manifest carries on precedes all numbers."""
+    """The sequence number (iceberg 2.9). An older file in a v1 manifest precedes all numbers."""
     if written is not None:
         return written
     if reader.manifest.sequence_number == 0 or status == 1:
@@ -368,7 +368,7 @@ def _partition(reader: _Reader, record: Record) -> dict[int, Any]:
     return values
 
 
-def _spec(metadata: Metadata, manifest: _Manifest, avro: AvroFile) -> Spec:
+def _spec(metadata: MetadataValues, manifest: _Manifest, avro: AvroFile) -> Spec:
     """The table's spec, else the one in the manifest's header (iceberg 1.27, 2.22)."""
     written = avro.header.get("partition-spec-id", "")
     spec_id = manifest.spec_id if manifest.spec_id is not None else int(written) if written.isdecimal() else 0

@@ -25,7 +25,7 @@ from harness.testing.oracle.planner.iceberg_schema import schema_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionField:
+class SpecField:
     """A field of a partition spec; `source` is None for a transform of several columns (iceberg 1.20)."""
 
     id: int
@@ -39,7 +39,7 @@ class Spec:
     """A partition spec."""
 
     id: int
-    fields: tuple[PartitionField, ...]
+    fields: tuple[SpecField, ...]
 
     @property
     def is_unpartitioned(self) -> bool:
@@ -48,7 +48,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class ListedSnapshot:
     """A snapshot, by the parts that a read needs."""
 
     id: int
@@ -59,7 +59,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
+class MetadataValues:
     """A metadata file.
 
     schemas: by id, with the current one first and then by descending id: the newest meaning of a field id comes first.
@@ -73,14 +73,14 @@ class Metadata:
     schemas: Mapping[int, Schema]
     current_schema: Schema
     specs: Mapping[int, Spec]
-    snapshots: Mapping[int, Snapshot]
-    current: Snapshot | None
+    snapshots: Mapping[int, ListedSnapshot]
+    current: ListedSnapshot | None
     refs: Mapping[str, tuple[int, bool]]
     log: tuple[tuple[int, int], ...]
     properties: Mapping[str, str]
 
 
-def read_metadata(data: bytes, *, file: str) -> Metadata:
+def read_metadata(data: bytes, *, file: str) -> MetadataValues:
     """The metadata file with these bytes.
 
     Raises:
@@ -92,7 +92,7 @@ def read_metadata(data: bytes, *, file: str) -> Metadata:
     schemas, current_schema = _schemas(document, version, file)
     snapshots = _snapshots(document, file)
     current = _current(document, snapshots, file)
-    return Metadata(
+    return MetadataValues(
         file=file,
         version=version,
         location=needed(document, "location", str, file=file),
@@ -111,8 +111,8 @@ def read_metadata(data: bytes, *, file: str) -> Metadata:
 
 
 def select(
-    metadata: Metadata, *, snapshot_id: int | None, timestamp_ms: int | None, ref: str | None
-) -> tuple[Snapshot | None, Schema]:
+    metadata: MetadataValues, *, snapshot_id: int | None, timestamp_ms: int | None, ref: str | None
+) -> tuple[ListedSnapshot | None, Schema]:
     """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37).
 
     Raises:
@@ -140,8 +140,8 @@ def select(
     return snapshot, metadata.schemas[snapshot.schema_id]
 
 
-def read_with(metadata: Metadata, schema: Schema) -> Metadata:
-    """The metadata with the schema of the read for the current one: its meaning of a field id goes before newer ones.
+def read_with(metadata: MetadataValues, schema: Schema) -> MetadataValues:
+    """The metadata with the read's schema as the current one: its meaning of a field id goes before newer ones.
 
     Replacing a table gives ids of old columns to new ones of the same name, whatever their types; old snapshots stay.
     """
@@ -149,7 +149,7 @@ def read_with(metadata: Metadata, schema: Schema) -> Metadata:
     return replace(metadata, schemas=schemas, current_schema=schema)
 
 
-def _at(metadata: Metadata, timestamp_ms: int) -> Snapshot | None:
+def _at(metadata: MetadataValues, timestamp_ms: int) -> ListedSnapshot | None:
     """The log's entry of the latest time that is not after; of equal ones the last (iceberg 1.33, 1.34)."""
     past = [(time, place, id_) for place, (time, id_) in enumerate(metadata.log) if time <= timestamp_ms]
     if not past:
@@ -157,7 +157,7 @@ def _at(metadata: Metadata, timestamp_ms: int) -> Snapshot | None:
     return metadata.snapshots.get(max(past)[2])
 
 
-def _of_ref(metadata: Metadata, ref: str) -> tuple[Snapshot, bool]:
+def _of_ref(metadata: MetadataValues, ref: str) -> tuple[ListedSnapshot, bool]:
     """A branch's or tag's snapshot, and whether its own schema counts: for tags only (iceberg 1.35)."""
     if ref not in metadata.refs:
         raise SnapshotNotFoundError(f"There is no branch or tag {ref!r}", cause="MissingSnapshot", rule="iceberg 1.37")
@@ -243,7 +243,7 @@ def _specs(document: Document, version: int, file: str) -> dict[int, Spec]:
     return specs
 
 
-def spec_fields(fields: list[Any], *, file: str) -> tuple[PartitionField, ...]:
+def spec_fields(fields: list[Any], *, file: str) -> tuple[SpecField, ...]:
     """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19).
 
     Raises:
@@ -257,12 +257,12 @@ def spec_fields(fields: list[Any], *, file: str) -> tuple[PartitionField, ...]:
     return tuple(_spec_field(item, id_ or 0, file) for item, id_ in zip(fields, ids, strict=True))
 
 
-def _spec_field(item: Document, id_: int, file: str) -> PartitionField:
+def _spec_field(item: Document, id_: int, file: str) -> SpecField:
     sources = optional(item, "source-ids", list, file=file) or [needed(item, "source-id", int, file=file)]
     text = needed(item, "transform", str, file=file)
     name = text.strip().lower()
     known = name in _TRANSFORMS or re.fullmatch(r"(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]", name)
-    return PartitionField(
+    return SpecField(
         id=id_,
         name=needed(item, "name", str, file=file),
         source=sources[0] if len(sources) == 1 else None,
@@ -273,9 +273,9 @@ def _spec_field(item: Document, id_: int, file: str) -> PartitionField:
 _TRANSFORMS = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
 
-def _snapshots(document: Document, file: str) -> dict[int, Snapshot]:
+def _snapshots(document: Document, file: str) -> dict[int, ListedSnapshot]:
     has_keys = bool(optional(document, "encryption-keys", list, file=file))
-    found: dict[int, Snapshot] = {}
+    found: dict[int, ListedSnapshot] = {}
     for item in optional(document, "snapshots", list, file=file) or ():
         id_ = needed(item, "snapshot-id", int, file=file)
         manifest_list = optional(item, "manifest-list", str, file=file)
@@ -283,7 +283,7 @@ def _snapshots(document: Document, file: str) -> dict[int, Snapshot]:
         if (manifest_list is None and inline is None) or id_ in found:
             message = f"Snapshot {id_} has no manifests, or comes twice"
             raise InvalidTableError(message, file=file, rule="iceberg 1.26")
-        found[id_] = Snapshot(
+        found[id_] = ListedSnapshot(
             id=id_,
             manifest_list=manifest_list,
             manifests=tuple(inline or ()),
@@ -293,7 +293,7 @@ def _snapshots(document: Document, file: str) -> dict[int, Snapshot]:
     return found
 
 
-def _current(document: Document, snapshots: Mapping[int, Snapshot], file: str) -> Snapshot | None:
+def _current(document: Document, snapshots: Mapping[int, ListedSnapshot], file: str) -> ListedSnapshot | None:
     id_ = optional(document, "current-snapshot-id", int, file=file)
     if id_ is None or id_ == -1:
         return None
@@ -303,7 +303,7 @@ def _current(document: Document, snapshots: Mapping[int, Snapshot], file: str) -
     return snapshots[id_]
 
 
-def _refs(document: Document, current: Snapshot | None, file: str) -> dict[str, tuple[int, bool]]:
+def _refs(document: Document, current: ListedSnapshot | None, file: str) -> dict[str, tuple[int, bool]]:
     refs: dict[str, tuple[int, bool]] = {}
     for name, ref in (optional(document, "refs", dict, file=file) or {}).items():
         if ref is not None:

@@ -1,10 +1,10 @@
-"""A second planner, for the oracle: straight from the specifications, and it never leaves a file out.
+"""A second planner, for the oracle: straight from the specifications, and without any skipping.
 
     plan = plan_unpruned("warehouse/orders", where="region = 'eu'")
     assert find_engine("oracle").to_arrow(plan) == …
 
 It reads metadata, manifests and logs with the plainest code that does it, one after the other, and shares none with
-the formats of harness. So where both planners give the same rows, pruning and replay did no harm. Numbers of rules in
+the formats of harness. So where both planners give the same rows, skipping and replay did no harm. Numbers of rules in
 its modules are those of the pages in `docs/rules`.
 """
 
@@ -20,7 +20,7 @@ from harness.storage.paths import join
 from harness.storage.roots import Outside, Roots
 from harness.storage.stores import Storage
 from harness.testing.oracle.planner.delta import plan_delta
-from harness.testing.oracle.planner.documents import Request
+from harness.testing.oracle.planner.documents import ReadRequest
 from harness.testing.oracle.planner.iceberg import plan_iceberg
 
 __all__ = ["plan_unpruned"]
@@ -59,7 +59,7 @@ def plan_unpruned(
         TableNotFoundError, InvalidTableError, MissingFileError, UnsupportedError: as for `harness.open_table` and
             `Snapshot.plan`; so is OutsideTableError.
     """
-    request = Request(
+    request = ReadRequest(
         location=location,
         snapshot_id=snapshot_id,
         version=version,
@@ -78,7 +78,7 @@ def plan_unpruned(
         raise error.within(table=location) from error.__cause__
 
 
-def _plan(request: Request, storage: Storage) -> ScanPlan:
+def _plan(request: ReadRequest, storage: Storage) -> ScanPlan:
     if not storage.is_directory(join(request.location, "_delta_log")):
         if request.version is not None:
             raise RequestError("Cannot select a version: Iceberg tables have snapshot ids")

@@ -25,7 +25,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class VectorTarget:
     """A data file with a deletion vector; `rows` is None where the log does not say how many rows it has."""
 
     path: str
@@ -35,10 +35,10 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class VectorLoader:
     """The `load_positions` of a plan: data files with deletion vectors by ordinal."""
 
-    targets: Mapping[int, Target]
+    targets: Mapping[int, VectorTarget]
     root: str
     storage: Storage
     paths: PathMap
@@ -53,7 +53,7 @@ class Vectors:
         found = {ordinal: self._positions(self.targets[ordinal]) for ordinal in ordinals if ordinal in self.targets}
         return {ordinal: positions for ordinal, positions in found.items() if positions}
 
-    def _positions(self, target: Target) -> BitMap64:
+    def _positions(self, target: VectorTarget) -> BitMap64:
         try:
             positions = BitMap64() if _is_bare(target.vector) else _decoded(self._blob(target.vector))
             if len(positions) != target.vector["cardinality"]:
@@ -85,7 +85,7 @@ class Vectors:
             raise _broken("its length or checksum is wrong", "delta D5")
         return blob
 
-    def _rows(self, target: Target) -> int:
+    def _rows(self, target: VectorTarget) -> int:
         """delta D15."""
         try:
             return int(pq.read_metadata(io.BytesIO(self.storage.read(target.physical))).num_rows)

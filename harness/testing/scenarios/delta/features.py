@@ -1,4 +1,4 @@
-"""Features of Delta tables, and what shows that they occur: in the plans, or in the log on disk."""
+"""Features of Delta tables, and their proofs: in the plans, or in the log on disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _plans(shows: Callable[[ScanPlan], bool]) -> Proof:
 
 
 def _vector(storage: str | None, magic: int | None = None) -> Proof:
-    """A deletion vector of this storage type is in the log; it hits a planned file, if there is a plan."""
+    """Proves a deletion vector of this storage type in the log, which hits a planned file if there is a plan."""
 
     def proof(evidence: Evidence) -> bool:
         found = [a["deletionVector"] for a in DeltaLogOnDisk(evidence).of_kind("add") if a.get("deletionVector")]
@@ -54,7 +54,7 @@ def _magic(path: Path) -> int:
 
 
 def _checkpoint(kind: str) -> Proof:
-    """The newest checkpoint at or below a version that is read has this kind, or one beside it of the same version."""
+    """Proves that the newest checkpoint of a read version, or another of its version, has this kind."""
 
     def shows(log: DeltaLogOnDisk) -> bool:
         for version in log.versions_read:
@@ -150,7 +150,7 @@ def _named(protocol: dict[str, Any], who: str) -> set[str]:
 
 
 def _stored_type(*names: str) -> Proof:
-    """A planned file stores a column in one of these physical types (or units)."""
+    """Proves that a planned file stores a column in one of these physical types or units."""
 
     def proof(evidence: Evidence) -> bool:
         for _, footer in footers(evidence):
@@ -181,7 +181,7 @@ def _legacy_list(evidence: Evidence) -> bool:
 
 
 def _extra_column(evidence: Evidence) -> bool:
-    """A planned file has a column that no schema of the table has, by any of its names."""
+    """Proves that a planned file has a column of no schema of the table."""
     known = {
         name
         for schema in DeltaLogOnDisk(evidence).schemas

@@ -214,7 +214,7 @@ class DeltaHistory(History):
         return label
 
     def _marked(self, value: Any, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[Json]]:
-        """The files before and after more of their rows are dead, and the protocol if that needs another."""
+        """The files before and after the deletion of rows, and the new protocol if one is needed."""
         own = value if isinstance(value, Mapping) and "rows" in value else {"rows": value}
         given = Arguments(own, f"{place}, delete-rows")
         rows = given.of(dict, "rows")

@@ -46,7 +46,7 @@ class DeltaWrites:
         self.files: dict[str, DataFileHandle] = {}
 
     def added(self, spec: Any, place: str) -> DataFileHandle:
-        """The file to add: a new one, or one that is there, perhaps with another action from now on."""
+        """The file to add: a new file, or a known file, perhaps with another action from now on."""
         if isinstance(spec, str):
             return label_of(self.files, spec, "file", place)
         given = Arguments(spec, place)
@@ -112,7 +112,7 @@ class DeltaWrites:
         return handle
 
     def _file_schema(self, given: Arguments) -> Schema | None:
-        """The schema that the file is written under: by name and type, or that of an older version."""
+        """The schema of the file: by name and type, or of an older version."""
         if given.has("file-schema"):
             return schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
         if given.has("schema-at"):
@@ -135,7 +135,7 @@ class DeltaWrites:
         return options
 
     def _path(self, path: str, options: Mapping[str, Any]) -> str:
-        """Relative to the table; absolute ones, as clones have them, without `..`."""
+        """A path relative to the table; absolute paths, as in clones, without `..`."""
         if "addressing" in options and options["addressing"] != "relative":
             return os.path.normpath(self.table.directory.absolute() / path)
         return path

@@ -1,4 +1,4 @@
-"""Edits of an Iceberg table that no table operation makes: documents by pointer, odd Avro schemas, damaged files.
+"""Edits of an Iceberg table beyond its operations: documents by pointer, odd Avro schemas, damaged files.
 
     edit-metadata: {set: {properties/a: b, snapshots/0/summary: {...}}, unset: [last-updated-ms]}
     edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}   without `of` the current one

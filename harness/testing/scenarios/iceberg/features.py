@@ -1,4 +1,4 @@
-"""Features of Iceberg tables, and what shows that they occur: in the plans, or in the documents on disk."""
+"""Features of Iceberg tables, and their proofs: in the plans, or in the documents on disk."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _in_plans(shows: Callable[[ScanPlan], bool]) -> Callable[[Evidence], bool]:
 
 
 def _deletes_rows(kind: str, content: int) -> Callable[[Evidence], bool]:
-    """Deleted positions of this kind hit a planned file; of a table that cannot be planned, they are listed."""
+    """Proves that deleted positions of this kind hit a planned file, or are listed if planning fails."""
 
     def proof(evidence: Evidence) -> bool:
         planned = any(d.kind == kind and d.files for plan in evidence.plans for d in plan.position_deletes)

@@ -276,7 +276,7 @@ class IcebergHistory(History):
 
 
 def _as_commit(value: Any, place: str) -> dict[str, Any]:
-    """The mapping of `commit` that a list of files, or a mapping with `files`, stands for."""
+    """The mapping of `commit` for a list of files, or for a mapping with `files`."""
     if not isinstance(value, Mapping):
         return {"add": checked(list, value, place)}
     if "files" not in value:

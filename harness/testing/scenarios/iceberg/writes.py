@@ -26,7 +26,7 @@ from harness.testing.scenarios.arguments import Arguments, checked, described, l
 from harness.testing.scenarios.values import expanded, natural_rows, stored_value
 from harness.testing.writing.iceberg.avro import int_map
 from harness.testing.writing.iceberg.builder import DataFileHandle, FileOptions, IcebergTable
-from harness.testing.writing.iceberg.evolution import change, find_field, pruned
+from harness.testing.writing.iceberg.evolution import change, find_field, projected
 from harness.testing.writing.iceberg.types import bound_bytes, parse_type
 
 _FILE_OPTIONS = frozenset(f.name for f in dataclass_fields(FileOptions))
@@ -113,11 +113,11 @@ class IcebergWrites:
         return list(zip(by_label, handles, strict=True))
 
     def _target(self, text: Any, place: str) -> DataFileHandle | str:
-        """The file with a label, or the recorded path that a text with a slash is."""
+        """The file with a label; a text with a slash is a recorded path."""
         return text if isinstance(text, str) and "/" in text else label_of(self.files, text, "file", place)
 
     def _schema(self, given: Arguments) -> Schema:
-        """The schema to write under: the current one, or the one with the id given, with the types given."""
+        """The schema to write under: the current schema or that of the given id, with the given types."""
         number = given.of(int, "schema", None)
         schema = self.table.schema
         if number is not None:
@@ -188,7 +188,7 @@ def _in_given_order(schema: Schema, ids: Sequence[int]) -> tuple[Field, ...]:
     """The columns that hold these ids, in the order of the ids; a nested key's column stands for all of its keys."""
     fields: dict[int, Field] = {}
     for id_ in ids:
-        for f in pruned(schema.fields, set(ids)):
+        for f in projected(schema.fields, set(ids)):
             if id_ in {f.id, *(inner.id for _, inner in Schema(fields=(f,)).walk())}:
                 fields.setdefault(f.id, f)
     return tuple(fields.values())

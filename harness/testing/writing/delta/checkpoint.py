@@ -108,7 +108,7 @@ ACTION_FIELDS: dict[str, pa.StructType] = {
 
 
 def _with_parsed_columns(add: pa.StructType, parsed: Mapping[str, pa.StructType], *, stats: bool) -> pa.StructType:
-    """The `add` column with these more, and without `stats` if it is not wanted."""
+    """The `add` column with further columns, and without unwanted `stats`."""
     kept = [f for f in add if stats or f.name != "stats"]
     return pa.struct([*kept, *(pa.field(name, type_) for name, type_ in parsed.items())])
 
@@ -148,7 +148,7 @@ def _parsed_partition_values(values: Mapping[str, str | None], partition: Sequen
 
 
 def fitted(schema: pa.Schema, action: Json) -> Json:
-    """A JSON action as a row: maps become pairs, what the schema lacks is left out."""
+    """A JSON action as a row: maps become pairs, keys beside the schema go."""
     return {f.name: _fitted(f.type, action.get(f.name)) for f in schema}
 
 
@@ -225,7 +225,7 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCheckpoint:
-    """The files of a checkpoint on disk, top file first and sidecars last, and the hint that would point to it."""
+    """The files of a checkpoint, top file first and sidecars last, and the hint for it."""
 
     files: tuple[Path, ...]
     sidecars: tuple[Path, ...]
@@ -260,7 +260,7 @@ def hint_text(hint: Json) -> str:
 
 
 def hint_checksum(text: str) -> str:
-    """The checksum of a hint: MD5 over its canonical form, without the checksum that it may hold."""
+    """The checksum of a hint: MD5 over its canonical form without a checksum."""
     # Numbers stay as they are written.
     document = json.loads(text, parse_float=_Number, parse_int=_Number)
     document.pop("checksum", None)

@@ -102,7 +102,7 @@ def carried_manifests(
 
 
 def _live_entries(document: AvroDocument, listed: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entries that are not deleted, with everything that they inherit from the manifest list filled in."""
+    """The entries that are not deleted, with inherited values filled in from the manifest list."""
     next_row_id = listed.get("first_row_id")
     result = []
     for entry in document.records:
@@ -188,7 +188,7 @@ def snapshot_json(
 
 
 def operation_of(added: Sequence[DataFileHandle], removed: Sequence[DataFileHandle]) -> str:
-    """The operation that a commit of these files is, by what the specification says of each."""
+    """The operation of a commit of these files, as the specification names it."""
     if not removed and all(handle.content == 0 for handle in added):
         return "append"
     return "overwrite" if any(handle.content == 0 for handle in added) else "delete"

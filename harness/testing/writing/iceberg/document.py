@@ -149,7 +149,7 @@ class PartitionColumn:
 
 @dataclass(slots=True)
 class TableDocument:
-    """`doc` is the metadata as it will be written; the typed schemas and specs beside it are what it was made from."""
+    """The metadata to be written (`doc`), and the typed schemas and specs from which it was made."""
 
     doc: dict[str, Any]
     schemas: list[Schema] = field(default_factory=list)
@@ -271,7 +271,7 @@ class TableDocument:
             self.set_ref(branch, snapshot["snapshot-id"], "branch", snapshot["timestamp-ms"])
 
     def expire(self, snapshot_id: int) -> None:
-        """Remove a snapshot, and the history up to it, since a log with a hole would answer wrongly.
+        """Removes a snapshot and the log up to it: a log with a hole would answer wrongly.
 
         Raises:
             RequestError: there is no such snapshot, or a branch or tag holds it.

@@ -38,13 +38,13 @@ def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
     return found
 
 
-def pruned(fields: _Level, ids: Collection[int]) -> _Level:
-    """Only the fields with these ids, whole, and the structs that lead to them; all of them optional."""
+def projected(fields: _Level, ids: Collection[int]) -> _Level:
+    """The fields with these ids, whole, and the structs above them; all optional."""
     kept = []
     for f in fields:
         if f.id in ids:
             kept.append(replace(f, required=False))
-        elif isinstance(f.type, StructType) and (inner := pruned(f.type.fields, ids)):
+        elif isinstance(f.type, StructType) and (inner := projected(f.type.fields, ids)):
             kept.append(replace(f, required=False, type=StructType(inner)))
     return tuple(kept)
 

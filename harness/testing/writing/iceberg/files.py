@@ -42,7 +42,7 @@ from harness.testing.writing.arrow import (
 )
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_row, avro_schema, int_map
 from harness.testing.writing.iceberg.document import TableDocument
-from harness.testing.writing.iceberg.evolution import find_field, pruned
+from harness.testing.writing.iceberg.evolution import find_field, projected
 from harness.testing.writing.iceberg.types import bound_bytes, stored
 
 
@@ -454,7 +454,7 @@ def equality_columns(
     """Equality ids in the given order, and the columns of the delete file: the keys and `extra`, all optional."""
     ids = tuple(c if isinstance(c, int) else find_field(schema, c).id for c in columns)
     more = [c if isinstance(c, int) else find_field(schema, c).id for c in extra]
-    return ids, pruned(schema.fields, {*ids, *more})
+    return ids, projected(schema.fields, {*ids, *more})
 
 
 def write_vectors(

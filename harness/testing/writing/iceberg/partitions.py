@@ -1,4 +1,4 @@
-"""Partition tuples of files: given by name, or computed from the rows; and the directory that is named after them."""
+"""Partition tuples of files, given by name or computed from the rows, and the directories named after them."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ _DAYS_OF_400_YEARS = 146_097
 
 
 def _date_text(days: int) -> str:
-    """A date in ISO form, whatever its year; those of other than four digits have a sign, as Java writes them."""
+    """A date in ISO form of any year. Years of other than four digits have a sign, as in Java."""
     cycles, day = divmod(days + _EPOCH.toordinal() - 1, _DAYS_OF_400_YEARS)
     date = dt.date.fromordinal(day + 1)
     year = date.year + 400 * cycles
