@@ -175,12 +175,7 @@ class Inspector:
         return [self._group(files, members, opened, fields) for members in split.values()]
 
     def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> None:
-        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
-
-        Raises:
-            SchemaMismatchError: they do.
-            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
-        """
+        """Checks one file of a group as `Looks.check_partition_values` says."""
         if group.format == "parquet" and group.faults is None:
             self.looks.check_partition_values(file, fields, group.sources)
 
@@ -418,11 +413,7 @@ class DirectLooks:
     _converted: set[str] = field(default_factory=set)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Reads the footers of all Parquet files among `files` that were not looked at.
-
-        Raises:
-            MissingFileError, CorruptFileError, EncryptedTableError: naming the file at fault.
-        """
+        """Reads the footers of all Parquet files among `files` that were not looked at; raises as `Looks` says."""
         names = {file.name.physical: file.name for file in files if file.format == "parquet"}
         missing = [name for path, name in names.items() if path not in self._footers]
         footers = read_footers(self.access, missing, table=self.plan.table)
@@ -469,12 +460,7 @@ class DirectLooks:
         return with_canonical_geometries(rows, fields, group.sources, file=file.name, table=self.plan.table)
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
-        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
-
-        Raises:
-            SchemaMismatchError: they do.
-            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
-        """
+        """Checks as `Looks` says."""
         table = self.plan.table
         with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):
             check_partition_values(self.access, file.name, fields, sources, file.constants, table=table)

@@ -372,10 +372,9 @@ def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
 # Files of writers that counted days in the old calendar before 1582 (delta T20).
 #
 # Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
-# hybrid Julian calendar and in local zones. Readers that take them for proleptic Gregorian are days off. Such a file
-# says so in its footer; a value that is old enough to be wrong is refused when it is met, every other value is
-# right as it is. Timestamps without a zone are younger than that: no writer rebases them, and neither does Spark
-# when it reads.
+# hybrid Julian calendar and in local zones. Readers that take them for proleptic Gregorian are days off. The footer of
+# such a file says so. A value that is old enough to be wrong is refused when it is met. No writer rebases timestamps
+# without a zone, and neither does Spark when it reads.
 
 
 OLDEST_DAY = -141427

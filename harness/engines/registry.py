@@ -249,16 +249,6 @@ Context = Callable[[], AbstractContextManager[None]]
 """A context around each step of a read, which says more of its errors."""
 
 
-class BatchSource(Protocol):
-    """The source of batches."""
-
-    def read(self) -> pa.RecordBatch | None:
-        """The next batch; None: there are no more."""
-
-    def close(self) -> None:
-        """End the query, and let go of all that it holds."""
-
-
 class Batches(Iterator["pa.RecordBatch"]):
     """The rows of one read, batch by batch as the engine produces them. None is kept.
 
@@ -273,17 +263,23 @@ class Batches(Iterator["pa.RecordBatch"]):
         schema: of every batch.
     """
 
-    def __init__(self, schema: pa.Schema, source: BatchSource, context: Context) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        read: Callable[[], pa.RecordBatch | None],
+        close: Callable[[], None],
+        context: Context,
+    ) -> None:
         self.schema = schema
-        self._source: BatchSource | None = source
-        self._context = context
+        self._read, self._close, self._context = read, close, context
+        self._is_open = True
 
     def __next__(self) -> pa.RecordBatch:
-        if self._source is None:
+        if not self._is_open:
             raise StopIteration
         try:
             with self._context():
-                batch = self._source.read()
+                batch = self._read()
         except BaseException:
             self.close()
             raise
@@ -294,9 +290,9 @@ class Batches(Iterator["pa.RecordBatch"]):
 
     def close(self) -> None:
         """End the query. Closing twice is no error."""
-        source, self._source = self._source, None
-        if source is not None:
-            source.close()
+        if self._is_open:
+            self._is_open = False
+            self._close()
 
     def __enter__(self) -> Batches:
         return self

@@ -262,10 +262,8 @@ def union_arms(
     return arms
 
 
-# The first files of a plan that have enough rows, where a query is content with any: `SELECT * FROM orders LIMIT 5`.
-#
-# Rows are counted by the files' own footers, less the deleted positions: recorded counts may be wrong (iceberg 7.2). A
-# file that a filter or an equality delete may take rows from counts for nothing.
+# The first files of a plan that have enough rows for `SELECT * FROM orders LIMIT 5`. Footers count, less the deleted
+# positions: recorded counts may be wrong (iceberg 7.2). A file that an equality delete may hit counts for nothing.
 
 
 def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
@@ -308,7 +306,7 @@ def _first(plan: ScanPlan, count: int) -> ScanPlan:
     )
 
 
-# What equality delete files compare, said once for every engine.
+# Equality deletes: the keys that are compared, and which deletes hit which data file.
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,27 +246,17 @@ def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
     except BaseException:
         connection.close()
         raise
-    return Batches(schema, _Running(plan, connection, stream, schema), context)
 
+    def read() -> pa.RecordBatch | None:
+        with about(plan):
+            batch = stream.read()
+            return None if batch is None else conform_batch(batch, schema)
 
-class _Running:
-    """A query that runs on a connection of its own."""
+    def close() -> None:
+        stream.close()
+        connection.close()
 
-    def __init__(
-        self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection, stream: Streamed, schema: pa.Schema
-    ) -> None:
-        self._plan, self._connection, self._stream, self._schema = plan, connection, stream, schema
-
-    def read(self) -> pa.RecordBatch | None:
-        """The next batch; None: there are no more."""
-        with about(self._plan):
-            batch = self._stream.read()
-            return None if batch is None else conform_batch(batch, self._schema)
-
-    def close(self) -> None:
-        """End the query, with what is registered for it."""
-        self._stream.close()
-        self._connection.close()
+    return Batches(schema, read, close, context)
 
 
 name = "duckdb"
