@@ -53,12 +53,12 @@ from harness.storage.limits import DEFAULT, Limits
 
 
 Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
-"""How values come: `enum` as an index, `map` as pairs of text and value, `pairs` as records of key and value."""
+"""The forms of values: `map` as pairs of text and value, `pairs` as records of key and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One value of the schema.
+    """A value of the schema.
 
     type: the stored type; a nested one gives only its kind.
     plain: the Avro type that its bytes are of, where `shape` does not say it; of `size` bytes if it is `fixed`.

@@ -95,7 +95,7 @@ def _unsnappy(block: bytes, most: int) -> bytes:
 
 
 Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
-"""What damage is called, by what the file is to the table."""
+"""The name of damage, by what the file is to the table."""
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16

@@ -377,7 +377,7 @@ class _Compiler:
 
 
 def _is_flat(schema: Any) -> bool:
-    """Whether a type is primitive, or a union of such; others may contain themselves."""
+    """True if a type is primitive, or a union of primitive types; others may contain themselves."""
     types = (b.get("type") if isinstance(b, dict) else b for b in union_branches(schema))
     return all(isinstance(t, str) and t in PRIMITIVES for t in types)
 

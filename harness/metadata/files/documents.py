@@ -40,7 +40,7 @@ def _text_bytes(data: bytes) -> int:
 
 
 HEAD = 4096
-"""How many bytes tell."""
+"""The bytes at the start of a file that tell its kind."""
 _MAGIC = (
     (b"PAR1", "a Parquet file"),
     (b"PARE", "an encrypted Parquet file"),
@@ -189,7 +189,7 @@ def unzstd(data: bytes, *, most: int) -> bytes:
 
 
 def _zstd_declared(data: bytes) -> int | None:
-    """What the first frame says of the length of its content (RFC 8878, 3.1.1.1); None: nothing."""
+    """The length of its content that the first frame declares (RFC 8878, 3.1.1.1); None: none."""
     if len(data) < 5:
         return None
     descriptor = data[4]

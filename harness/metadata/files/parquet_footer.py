@@ -15,7 +15,7 @@ from typing import TypeAlias
 from harness.storage.records import dataclass
 
 TAIL_BYTES = 1 << 16
-"""What to read of the end of a file: most footers are shorter."""
+"""The bytes to read of the end of a file: most footers are shorter."""
 
 FRAME = 8
 """Bytes of the footer's length and the magic."""
@@ -31,7 +31,7 @@ _GEO_KEY = b"geo"
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What the end of one file says.
+    """The end of one file.
 
     schema: the bytes of version and schema: files that agree in them have the same schema.
     rows: the row count.
@@ -46,14 +46,14 @@ class Tail:
 
 
 def tail_length(data: bytes) -> int:
-    """How many bytes of the end of a file hold its footer, as its last bytes say; 0 where they are not of Parquet."""
+    """The length of the footer at the end of a file, as its last bytes say; 0 where they are not of Parquet."""
     if data[-4:] != _MAGIC or len(data) < FRAME:
         return 0
     return int.from_bytes(data[-FRAME:-4], "little") + FRAME
 
 
 def claims_too_much(data: bytes) -> bool:
-    """Whether a footer may claim a list of a million elements and more, for which DuckDB takes memory at once.
+    """True if a footer may claim a list of a million elements or more, for which DuckDB takes memory at once.
 
     It may be a text or a statistic that looks so: a parser with limits has to tell. For a text that it claims, however
     long, DuckDB takes no memory before it has read it (1.5, 2.0).
@@ -67,7 +67,7 @@ def claims_too_much(data: bytes) -> bool:
 
 
 _KINDS = b"s" * 0x40 + b"L" * 0x40 + b"+" * 0x80
-"""By byte of a varint: one that another follows, or the last one: small or large."""
+"""The kinds of bytes of a varint: another follows; or the last, small or large."""
 _LONG = (b"++L", b"+++")
 """Parts of numbers from 2^20 on. A regular expression takes ten times as long, and is only asked where there is one."""
 _LONG_LIST = re.compile(rb"[\xf0-\xff](?:[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3})")
@@ -75,7 +75,7 @@ _LONG_LIST = re.compile(rb"[\xf0-\xff](?:[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3
 
 
 def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
-    """What the last bytes of a file say; None if they do not hold all of the footer, or it is not as is usual.
+    """The end of a file, from its last bytes; None if they do not hold all of the footer, or it is not as is usual.
 
     Where None is given, a reader of Parquet must tell what is wrong, if anything is.
 
@@ -103,7 +103,7 @@ def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
 
 
 def _may_be_legacy(footer: bytes) -> bool:
-    """Whether there is a mention of Spark in the footer that may be its legacy mode, or an old version of it."""
+    """True if the footer mentions Spark in a way that may be its legacy mode, or an old version."""
     return _SPARK in footer and any(_is_doubtful(mention) for mention in footer.split(_SPARK)[1:])
 
 
@@ -138,7 +138,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Where a value of a Thrift type ends that begins at `at`, in so many structs and lists."""
+    """The end of a value of a Thrift type that begins at `at`, in so many structs and lists."""
     if depth > _MOST_DEEP:
         raise ValueError
     match kind:
@@ -192,9 +192,9 @@ def _skip_list(data: bytes, at: int, depth: int) -> int:
 
 
 Fields: TypeAlias = dict[int, int]
-"""Of a struct, by `_key`: integers, and where else a value begins."""
+"""The fields of a struct by `_key`: integers, and the places where other values begin."""
 _Inner: TypeAlias = Mapping[int, Callable[[int], int]]
-"""By `_key`: what reads a value that begins there, and tells where the next byte is."""
+"""Readers of values by `_key`: from the place where a value begins to the place after it."""
 
 _I16, _I32, _I64, _BINARY, _LIST, _STRUCT = 4, 5, 6, 8, 9, 12
 _REPEATED = 2
@@ -476,7 +476,7 @@ def _skipped(data: bytes, at: int, kind: int) -> int:
 
 
 def _list_head(data: bytes, at: int) -> tuple[int, int]:
-    """How many structs a list has, and where the first begins."""
+    """The number of structs of a list, and the place where the first begins."""
     header = data[at]
     count, at = header >> 4, at + 1
     if count == 0x0F:
@@ -549,7 +549,7 @@ def _is_usual(footer: bytes, at: int, leaves: tuple[Leaf, ...]) -> bool:
 
 
 def _list(footer: bytes, at: int) -> tuple[int, int]:
-    """Of a field that is a list of structs: how many it has, and where the first begins."""
+    """The number of structs of a field that is a list, and the place where the first begins."""
     if footer[at] != _FIELD_LIST or footer[at + 1] & 0x0F != _USUAL_STRUCT:
         raise ValueError
     count = footer[at + 1] >> 4
@@ -566,7 +566,7 @@ def _class(numbers: range) -> bytes:
 _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
 """A number that is not negative, and below 2^41."""
 _LONGEST = 64
-"""Of the bounds in statistics: of longer ones a parser is quicker, as writers cut them or leave them out."""
+"""The longest bounds in statistics that are usual: writers cut longer ones, and a parser is quicker for those."""
 
 
 def _times(part: bytes, kind: int, most: int) -> bytes:

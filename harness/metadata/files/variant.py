@@ -65,7 +65,7 @@ def double(value: float) -> str:
 
 
 def single(value: float) -> str:
-    """As `double`, for a value of 32 bits: the shortest number that reads back as the same 32 bits."""
+    """The text of a value of 32 bits: the shortest number that reads back as the same 32 bits."""
     if not math.isfinite(value):
         return f'"{_not_finite(value)}"'
     bits = struct.pack("<f", value)
@@ -287,7 +287,7 @@ class _Decoder:
         return count, position + width
 
     def starts(self, position: int, width: int, count: int) -> list[int]:
-        """Where each of `count` values starts, given the list of their offsets."""
+        """The starts of `count` values, given the list of their offsets."""
         first = position + width * (count + 1)
         offsets = [_unsigned(self.data, position + width * index, width) for index in range(count + 1)]
         if first + offsets[-1] > len(self.data):

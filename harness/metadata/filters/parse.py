@@ -142,7 +142,7 @@ _FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE
 
 
 def predicate_of(node: exp.Expr) -> Predicate:
-    """What planning may conclude from a condition, whose columns are `tagged`."""
+    """The conclusions of planning from a condition, whose columns are `tagged`."""
     if general_form(type(node)) is not None:
         return Undecided()
     match node:
@@ -236,7 +236,7 @@ def _when(subject: exp.Expr | None, case: exp.Expr) -> exp.Expr:
 def _chosen(
     cases: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, op: Op, literal: Literal
 ) -> Predicate:
-    """What `CASE WHEN … THEN …` compared with a literal implies: one of the conditions whose value fits."""
+    """The conditions of `CASE WHEN … THEN …` compared with a literal: any whose value fits."""
     values = [literal_of(value) for _, value in cases]
     others = [] if default is None else [literal_of(default)]
     known = [value for value in (*values, *others) if value is not None and value.kind is not Kind.NULL]
@@ -473,7 +473,7 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
 
 
 def reason(error: Exception) -> str:
-    """What an error of the SQL parser says, in one line without a full stop."""
+    """The text of an error of the SQL parser, in one line without a full stop."""
     for detail in getattr(error, "errors", ()):
         return f"{detail['description']} at line {detail['line']}, near '{detail['highlight']}'"
     return str(error).split("\n")[0].rstrip(".")

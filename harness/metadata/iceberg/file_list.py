@@ -179,7 +179,7 @@ def _loader(planned: PlannedFiles, source: ScanSource, spellings: Spellings) -> 
 
 
 def _manifest_paths(data: Sifted) -> set[str]:
-    """Of the manifests that any file is in."""
+    """The paths of the manifests that any file is in."""
     numbers = [distinct(to_numpy(t.column("manifest"))) for t in (data.files.table, data.left_out.table)]
     return {data.files.manifests[number] for number in np.concatenate(numbers).tolist()}
 
@@ -189,7 +189,7 @@ def _all_paths(data: Sifted) -> pa.ChunkedArray:
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
-    """Those of `paths` that live data files have."""
+    """The paths among `paths` that live data files have."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())

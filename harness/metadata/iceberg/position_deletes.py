@@ -196,7 +196,7 @@ class PathSet(Protocol):
 
 
 Renamed: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
-"""From the paths that rows of one delete file are for to what they are called among the data files."""
+"""Takes the paths in the rows of one delete file. Gives the names of these among the data files."""
 
 _ENCRYPTED_PARQUET = b"PARE"
 

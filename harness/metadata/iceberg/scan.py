@@ -96,7 +96,7 @@ def _level(items: Json) -> tuple[MappedName, ...]:
 
 
 def _check_ids(document: Json, fields: tuple[MappedName, ...], seen: set[int]) -> None:
-    """One column cannot be found in two places of a file."""
+    """Refuses a field id that occurs twice: a column has one place in a file."""
     for field in fields:
         if field.field_id is not None and field.field_id in seen:
             raise document.error(f"Invalid name mapping: field id {field.field_id} occurs twice, expected unique ids")
@@ -300,7 +300,7 @@ class _Scan:
         return partial(skip_files, specs=self.source.metadata.specs, schema=self.schema, condition=condition)
 
     def _dropped(self, files: DataFiles, condition: Filter) -> npt.NDArray[np.bool_]:
-        """Which files a filter leaves out."""
+        """The files that a filter skips."""
         sift = self._sift(condition)
         return np.zeros(len(files), dtype=np.bool_) if sift is None else sift(files) != KEPT
 

@@ -1,4 +1,4 @@
-"""What a scan reads from: one version of a table's metadata, where its files are, and how the caller wants it read."""
+"""The source of a scan: a version of a table's metadata, the snapshot that is asked for, and the places of its files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSource:
-    """What a scan reads from: one version of a table's metadata, where its files are, and how to read them."""
+    """One version of a table's metadata, where its files are, and how to read them."""
 
     location: str
     metadata: TableMetadata
@@ -77,11 +77,11 @@ class ScanSource:
 
     @property
     def path_map(self) -> PathMap:
-        """From recorded paths to physical ones: the caller's, then those that follow from the table's own move."""
+        """The map from recorded paths to physical ones: the caller's, then that of the table's own move."""
         return self.options.path_map
 
     def kept_manifests(self, manifests: Iterable[ManifestFile]) -> KeptManifests | None:
-        """What is known of these manifests from earlier reads; None: nothing may be kept."""
+        """The cache of these manifests from earlier reads; None: nothing may be kept."""
         cache = self.options.cache
         if cache is None:
             return None
@@ -97,7 +97,7 @@ class ScanSource:
         return physical, known or cache.version(self.storage, physical)
 
     def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
-        """What tells a manifest in a store from others without asking it; None: the list does not say.
+        """The version of a manifest in a store, without asking the store; None: the list does not say.
 
         A manifest never changes, and a random UUID in its name was drawn for no other one. Without one, as in a slice
         that is pulled anew over an old one, the same name may mean another file.
@@ -160,7 +160,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to read: a snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
+    """A snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
 
     snapshot: Snapshot | None
     schema: Schema
@@ -361,7 +361,7 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
 
 
 def _shares_end(opened: str, recorded: str, location: str) -> bool:
-    """Whether `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
+    """True if `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
     return recorded.startswith(location + "/") and opened.endswith(recorded[len(location) :])
 
 
@@ -438,7 +438,7 @@ class Spellings:
         return found[0] if len(found) == 1 else None
 
     def alike(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
-        """By what else a data file could be called, the path of a delete that differs from it by scheme or authority.
+        """The paths of deletes, by a name of a data file that differs from them by scheme or authority alone.
 
         authorities: of the data files.
         """
@@ -476,7 +476,7 @@ def authority_of(path: str) -> str:
 
 
 def authorities(paths: pa.ChunkedArray) -> frozenset[str]:
-    """Those of many paths, which mostly have one."""
+    """The schemes and authorities of many paths, which mostly have one."""
     if not len(paths):
         return frozenset()
     first = authority_of(paths[0].as_py())

@@ -236,7 +236,7 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 
 
 def _undisputed(directory: str, names: Sequence[str], storage: Storage) -> str:
-    """Of files with one number, the only newest, if no other counts it among its past (iceberg 1.5)."""
+    """The only newest of files with one number, if no other counts it among its past (iceberg 1.5)."""
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: _updated_ms(metadata) for name, metadata in loaded.items()}
     newest = [name for name, time in times.items() if time == max(times.values())]
@@ -265,7 +265,7 @@ def _ambiguous(directory: str, reason: str, rule: str) -> AmbiguousTableError:
 
 @dataclass(frozen=True, slots=True)
 class IcebergTable:
-    """One version of the metadata of one table.
+    """A version of the metadata of a table.
 
     location: as the user gave it.
     metadata_path: the metadata file that was read.
@@ -337,7 +337,7 @@ class IcebergTable:
         }
 
     def describe(self) -> dict[str, Any]:
-        """What the metadata says, as plain values: for `harness info`."""
+        """The metadata as plain values: for `harness info`."""
         metadata = self.metadata
         return {
             "format": self.format,

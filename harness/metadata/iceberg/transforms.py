@@ -160,7 +160,7 @@ def apply(transform: Transform, source: Type) -> Callable[[Any], Any]:
 
 
 def is_defined(transform: Transform, source: Type) -> bool:
-    """Whether the transform is known and takes values of the type."""
+    """True if the transform is known and takes values of the type."""
     return _function(transform, source) is not None
 
 

@@ -248,7 +248,7 @@ class Partitions:
         return self.key_of(file.spec_id, file.partition)
 
     def key_of(self, spec_id: int, values: Mapping[int, Any]) -> Hashable:
-        """As `key`, for a tuple of a spec."""
+        """The key of a tuple of a spec."""
         types = self._types_of(spec_id)
         return partition_key(spec_id, values, types) if types else spec_id
 
@@ -257,7 +257,7 @@ class Partitions:
         return self.index_of(file.spec_id, file.partition)
 
     def index_of(self, spec_id: int, values: Mapping[int, Any]) -> int:
-        """As `index`, for a tuple of a spec."""
+        """The number of a tuple of a spec."""
         key = self.key_of(spec_id, values)
         found = self._indexes.get(key)
         if found is None:

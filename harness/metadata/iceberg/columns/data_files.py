@@ -74,7 +74,7 @@ class DataFiles:
         return found
 
     def entry(self, place: int) -> ManifestEntry:
-        """One file as an entry. What planning a data file never needs (its snapshot, offsets, sizes) is left out."""
+        """A file as an entry, without what planning never needs: its snapshot, offsets and sizes."""
         return next(iter(self.entries([place])))
 
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
@@ -197,7 +197,7 @@ class LeftOut:
 
     @staticmethod
     def of(table: pa.Table, verdicts: Verdicts, paths: Callable[[], pa.ChunkedArray]) -> LeftOut:
-        """Those of a table of `DataFiles`, perhaps without paths, that are not kept. paths: of those."""
+        """The files of a `DataFiles` table that are not kept. paths: theirs, which the table may lack."""
         dropped = np.flatnonzero(verdicts != KEPT)
         shown = table.select(_SHOWN)
         shown = shown if len(dropped) == len(verdicts) else shown.take(from_numpy(dropped))

@@ -40,7 +40,7 @@ from harness.storage.records import dataclass
 
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000
-"""What an entry costs on its own, and what a round costs, which takes the next entry of every block: measured."""
+"""Measured costs of an entry on its own, and of a round, which takes the next entry of every block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Batch:
     size: int = 0
 
     def has_room(self, blocks_: Blocks) -> bool:
-        """Whether a manifest may be added."""
+        """True if a manifest may be added."""
         if not self.blocks:
             return True
         return blocks_.schema == self.blocks[0].schema and self.size + blocks_.size <= _BATCH_BYTES
@@ -196,7 +196,7 @@ def _guessed(lanes: _Lanes, steps: EntrySteps) -> Walk | None:
 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
-    """What the paths of the first entries of some blocks begin with."""
+    """The common beginning of the paths of the first entries of some blocks."""
     some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
@@ -208,7 +208,7 @@ def _common_text(lanes: _Lanes, step: Step) -> bytes:
 
 
 def _paths(lanes: _Lanes, text: bytes) -> Places | None:
-    """Where the paths begin; None: there are not as many as entries. Shorter texts are tried, by parts of the path."""
+    """The places of the paths; None: they are not as many as entries. Shorter texts are tried, by parts of the path."""
     for _ in range(_TRIES):
         if len(text) < _SHORTEST:
             return None

@@ -170,7 +170,7 @@ FACTS = pa.schema(
 PATHS_ONLY = pa.schema([pa.field("path", pa.string(), nullable=False)])
 
 Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
-"""One of `COUNTS`, field ids and places: per field its values there, and where there is exactly one."""
+"""Takes one of `COUNTS`, field ids and places. Gives each field's values there, and where it has exactly one."""
 Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
 
@@ -350,7 +350,7 @@ class KeptManifests:
 
     cache: Cache
     version: Callable[[str], tuple[str, FileVersion | None]]
-    """From a recorded path to the physical one and its version, whose size is 0 where nobody asked for it."""
+    """Takes a recorded path. Gives the physical one and its version, whose size is 0 where nobody asked for it."""
     _others: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
 
     def note_size(self, recorded: str, size: int) -> None:
@@ -406,12 +406,12 @@ class KeptManifests:
             self.cache.put(_bounds_key(key, field), raw.table.select(bounds_schema((field,)).names))
 
     def has_distinct_paths(self, manifests: Sequence[str]) -> bool:
-        """Whether it was found that no data file is live twice in these manifests, recorded paths in order."""
+        """True if no data file was found live twice in these manifests, recorded paths in order."""
         key = self._key_of_all(manifests)
         return key is not None and self.cache.get(key) is not None
 
     def note_distinct_paths(self, manifests: Sequence[str]) -> None:
-        """It was found."""
+        """Notes that no data file is live twice in these manifests."""
         key = self._key_of_all(manifests)
         if key is not None:
             self.cache.put(key, _NOTHING)
@@ -450,7 +450,7 @@ def _raw(entry: Entry, facts: pa.Table, fields: tuple[int, ...], recorded: str) 
 
 @contextmanager
 def _sound(recorded: str) -> Iterator[None]:
-    """What has the right digest and is wrong all the same was put there on purpose."""
+    """Refuses an entry that has the right digest and is wrong all the same: somebody put it there on purpose."""
     try:
         yield
     except (StrangeEntryError, Unsure, IndexError) as error:

@@ -59,7 +59,7 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One manifest of several. number: its place in the list. size: its live entries."""
+    """A manifest of several. number: its place in the list. size: its live entries."""
 
     number: int
     reader: ManifestReader
@@ -368,7 +368,7 @@ def _in_step(
 
 
 def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
-    """What to note of an entry, with the statistics of some fields."""
+    """The slots of an entry that a plan needs, with the statistics of some fields."""
     file = (
         Slot(134, "content", "number"),
         PATH,
@@ -439,13 +439,13 @@ def recorded(readers: Iterable[ManifestReader], keys: Sequence[int]) -> list[pa.
 
 
 def live(table: pa.Table) -> pa.Table:
-    """Those of `recorded` that are not deleted."""
+    """The entries of `recorded` that are not deleted."""
     status = table.column("status").to_numpy()
     return table if (status != Status.DELETED).all() else table.filter(pa.array(status != Status.DELETED))
 
 
 def _recorded_batch(batch: Batch, keys: Sequence[int]) -> dict[int, pa.Table]:
-    """By number of the manifest."""
+    """The entries of a batch, by number of the manifest."""
     found: dict[int, pa.Table] = {}
     try:
         walked = batch.walked(_recorded_slots())

@@ -98,7 +98,7 @@ class Varints:
         return after
 
     def _until(self, group: Places) -> Places:
-        """How many numbers can end up to the end of each group."""
+        """The count of numbers that can end up to the end of each group."""
         found: Places = self._before.take(group >> 3) + self._within.take(group)
         return found
 
@@ -144,7 +144,7 @@ class Varints:
 
 
 Step: TypeAlias = Callable[["Walk", Places, Places], Places]
-"""From the places where a value begins, and the numbers of the entries that these belong to, to the places after it."""
+"""A step takes the places where a value begins, and the numbers of its entries. It returns the places after the value."""
 
 MOST_ITEMS = 100_000
 """A longer list or map is decoded entry by entry, which counts it."""
@@ -154,7 +154,7 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What a walk over entries notes, by slot.
+    """The notes of a walk over entries, by slot.
 
     starts, ends: where the value of a slot lies in the buffer; `NOWHERE` where it is null or missing.
     counts: of an array's items.
