@@ -24,7 +24,7 @@ from harness.errors import (
 )
 from harness.metadata.iceberg.columns.data_files import from_entries
 from harness.metadata.iceberg.deletes import FileDeletes, PlannedFiles
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.position_deletes import make_loader
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage

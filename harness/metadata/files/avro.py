@@ -47,9 +47,8 @@ from harness.metadata.model.schema import (
 )
 from harness.storage.limits import DEFAULT, Limits
 
-# An Avro writer's schema as a tree that says, per value: stored type, Arrow type, and how it is encoded.
-#
-# Logical types are interpreted exactly and for any year, and names may be such that Avro forbids (iceberg 2.16).
+# The writer's schema as a tree. Logical types are interpreted exactly and for any year, and names may be such that Avro
+# forbids (iceberg 2.16).
 
 
 Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]

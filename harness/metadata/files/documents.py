@@ -1,4 +1,7 @@
-"""JSON documents, measured before they are parsed: a value of two bytes takes up to ninety of memory."""
+"""Documents that take no more memory than allowed: JSON is measured before it is parsed, decompression stops in time.
+
+A JSON value of two bytes takes up to ninety of memory, and a compressed byte may claim any number of bytes.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def _text_bytes(data: bytes) -> int:
     return len(data) * (4 if _FOUR.search(data) else 2)
 
 
-# What a file is by its first bytes, in words for a message.
+# The kind of a file by its first bytes, in words for a message.
 
 
 HEAD = 4096
@@ -82,11 +85,9 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-# Decompression that stops: no codec makes more bytes than the caller allows, whatever the compressed ones claim.
-#
-# Libraries believe a declared length and allocate it first, and end the process where the memory is not there (snappy);
-# or they go on until the stream ends (the others). So a declared length is read before the library sees it, and streams
-# are taken in pieces.
+# Decompression. Libraries believe a declared length and allocate it first, and end the process where the memory is not
+# there (snappy); or they go on until the stream ends (the others). So a declared length is read before the library sees
+# it, and streams are taken in pieces.
 
 
 _PIECE = 1 << 20  # bytes

@@ -1,8 +1,13 @@
-"""The end of a Parquet file, as far as it says what many files can be held against each other by, without parsing it.
+"""The footer of a Parquet file, without a parser: its schema by bytes, and counts and places that must fit each other.
 
 Files of one writer have footers that begin alike: the version, then the schema, byte for byte. So a schema that was
-parsed once is known again by its bytes, and the row count stands right behind it. The spec: Apache Parquet,
-`FileMetaData` in Thrift's compact protocol, whose fields 1 to 3 are version, schema and num_rows.
+parsed once is known again by its bytes, and the row count stands right behind it.
+
+DuckDB takes a footer's word: 1.5 skips the rows of a column chunk that counts no values, 2.0.0 gives up its whole
+instance at a negative size, and 2.0.1 at a row group of too many rows. None of that needs a page to be seen. So footers
+are checked in trusted reads as well: a reader's own limit comes too late for the rows and for the instance.
+
+Spec: Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers pass over fields of another type than theirs.
 """
 
 from __future__ import annotations
@@ -182,13 +187,6 @@ def _skip_list(data: bytes, at: int, depth: int) -> int:
         if at > len(data):
             raise ValueError
     return at
-
-
-# Counts and places in a Parquet footer, held against each other and against the file.
-#
-# DuckDB takes a footer's word: 1.5 skips the rows of a column chunk that counts no values, 2.0.0 gives up its whole
-# instance at a negative size, and 2.0.1 at a row group of too many rows. None of that needs a page to be seen. The spec:
-# Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers pass over a field of another type than theirs.
 
 
 Fields: TypeAlias = dict[int, int]
@@ -495,10 +493,8 @@ def _bytes(data: bytes, at: int | None) -> bytes:
     return data[at : at + length]
 
 
-# Parquet footers as all known writers make them, checked by regular expressions: a tenth of the time of a parser.
-#
-# A footer that is not as is usual, or not right, is left to `harness.metadata.files.parquet_footer`. What is found
-# right here is # right there, but for places: of these only the signs are looked at.
+# Footers as all known writers make them, checked by regular expressions: a tenth of the time of the checks above. A
+# footer that is not as is usual, or not right, is left to those. Of places only the signs are looked at.
 
 
 _FIELD_LIST, _FIELD_COUNT, _USUAL_STRUCT, _MANY = 0x19, 0x16, 12, 15

@@ -35,8 +35,7 @@ from harness.errors import CorruptFileError, UnsupportedError
 __all__ = ["value_text", "variant_to_json"]
 
 
-# The JSON text of single variant values; what `harness.metadata.files.variant` promises about each type is decided
-# here.
+# The JSON text of single values.
 
 
 def text(value: str) -> str:
@@ -134,10 +133,8 @@ def _date(days: int) -> str:
     return f"{name}-{month:02}-{day:02}"
 
 
-# One value of the Parquet variant binary encoding, version 1, as JSON text.
-#
-# Spec: Parquet, "Variant Binary Encoding". Every offset is checked. A value has no more parts than bytes; where
-# more are found, parts share bytes, and could multiply without end.
+# Values of the Parquet variant binary encoding, version 1. Every offset is checked. A value has no more parts than
+# bytes; where more are found, parts share bytes, and could multiply without end.
 
 
 MAX_DEPTH = 128

@@ -255,7 +255,7 @@ def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
     return conjunction((range_, Undecided()))
 
 
-# Which column, and what of it, an expression of a filter stands for.
+# The column, and the part of it, that an expression of a filter stands for.
 
 
 _FIELD = "harness field"

@@ -48,10 +48,7 @@ from harness.metadata.filters.value_texts import refuse_half_characters
 from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
 from harness.storage.records import dataclass
 
-# What planning may conclude from a parsed condition: its `Predicate`, `Undecided` where it understands nothing.
-
-
-# Conditions on a column that is moved in time, `day + INTERVAL 1 MONTH >= DATE '2020-02-29'`, as what they imply.
+# Conditions on a column that is moved in time: `day + INTERVAL 1 MONTH >= DATE '2020-02-29'`.
 
 
 _TURNED = {exp.EQ: exp.EQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
@@ -362,7 +359,7 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     return StartsWith(field, literal.value)
 
 
-# References to columns in SQL text: where they are. What they mean is said by `harness.metadata.filters.column_names`.
+# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.column_names`.
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
+from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (
@@ -294,7 +294,7 @@ def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
     )
 
 
-# Whether an equality delete can hit a data file at all, from what their manifests say about the keys (iceberg 4.9).
+# Equality deletes that cannot hit a data file, by the statistics of their keys (iceberg 4.9).
 
 
 # Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.

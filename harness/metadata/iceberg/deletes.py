@@ -27,7 +27,7 @@ from harness.metadata.iceberg.delete_scope import (
     first_position_delete,
     vectors_by_target,
 )
-from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
+from harness.metadata.iceberg.manifest_entries import Content, ManifestEntry, Status
 from harness.metadata.iceberg.source import authorities
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, to_numpy

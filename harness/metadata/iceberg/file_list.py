@@ -16,7 +16,7 @@ from harness.metadata.iceberg.columns.data_files import DataFiles, LeftOut, Sift
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
 from harness.metadata.iceberg.deletes import DeleteIndex, FileDeletes, PlannedFiles, equality_deletes, with_positions
-from harness.metadata.iceberg.manifests import ManifestEntry
+from harness.metadata.iceberg.manifest_entries import ManifestEntry
 from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, physical_paths
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy

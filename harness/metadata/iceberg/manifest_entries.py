@@ -15,7 +15,7 @@ from harness.metadata.iceberg.model import PartitionSpec
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
 
-# Manifest lists: the manifests of a snapshot, with what can be known of each without opening it.
+# Manifest lists.
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ManifestFile:
     first_row_id: int | None = None
 
 
-# In the order in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
+# The order is that in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
 _SUMMARY = (
     Wanted(509, ("contains_null",), kinds=BOOLEAN),
     Wanted(518, ("contains_nan",), kinds=BOOLEAN),

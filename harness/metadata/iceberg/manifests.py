@@ -13,15 +13,10 @@ from harness.metadata.files.avro_container import Container, WriterField, open_c
 from harness.metadata.files.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.iceberg.manifest_entries import (
-    Content,
-    DataFile,
     EntryReader,
-    FieldSummary,
     ManifestEntry,
     ManifestFile,
-    Status,
     encrypted,
-    parse_manifest_list,
 )
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, parse_header_spec
 from harness.metadata.iceberg.transforms import Void
@@ -29,21 +24,6 @@ from harness.metadata.iceberg.values import partition_types, partition_value
 from harness.metadata.model.schema import Schema
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
-
-__all__ = [
-    "ALL",
-    "Content",
-    "DataFile",
-    "FieldSummary",
-    "ManifestEntry",
-    "ManifestFile",
-    "ManifestReader",
-    "Statistics",
-    "Status",
-    "open_manifest",
-    "parse_manifest",
-    "parse_manifest_list",
-]
 
 ALL: Final = "all"
 Statistics: TypeAlias = Literal["all"] | AbstractSet[int] | None

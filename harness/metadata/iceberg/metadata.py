@@ -17,18 +17,14 @@ from harness.metadata.files.documents import check_document
 from harness.metadata.iceberg.json_doc import Json, decompress
 from harness.metadata.iceberg.model import (
     BlobMetadata,
-    Direction,
     EncryptionKey,
     LogEntry,
     MetadataLogEntry,
-    NullOrder,
-    PartitionField,
     PartitionSpec,
     PartitionStatisticsFile,
     RefType,
     Snapshot,
     SnapshotRef,
-    SortField,
     SortOrder,
     StatisticsFile,
     TableMetadata,
@@ -42,30 +38,6 @@ from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
 from harness.storage.limits import DEFAULT, Limits
 
-__all__ = [
-    "BlobMetadata",
-    "Direction",
-    "EncryptionKey",
-    "LogEntry",
-    "MetadataLogEntry",
-    "NullOrder",
-    "PartitionField",
-    "PartitionSpec",
-    "PartitionStatisticsFile",
-    "RefType",
-    "Snapshot",
-    "SnapshotRef",
-    "SortField",
-    "SortOrder",
-    "StatisticsFile",
-    "TableMetadata",
-    "parse_metadata",
-    "parse_metadata_document",
-]
-
-
-# The leaves of table metadata from their JSON: snapshots, refs, log entries, statistics files, keys.
-#
 # Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
 
 

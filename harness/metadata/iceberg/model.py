@@ -1,4 +1,4 @@
-"""Partition specs and sort orders (iceberg 1.18 to 1.21, 2.22, 4.2)."""
+"""The parts of table metadata as values: partition specs, sort orders, snapshots (iceberg 1.18 to 1.21, 2.22, 4.2)."""
 
 from __future__ import annotations
 
@@ -177,9 +177,6 @@ def _sources(item: Json) -> tuple[int, ...]:
 def _transform(item: Json, sources: tuple[int, ...]) -> Transform:
     text = item.text("transform")
     return parse_transform(text) if len(sources) == 1 else UnknownTransform(text)
-
-
-# The parts of table metadata as values. `metadata` parses them and re-exports them; import them from there.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

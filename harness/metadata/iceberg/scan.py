@@ -20,9 +20,9 @@ from harness.metadata.iceberg.columns.reading import read_data_files
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
 from harness.metadata.iceberg.json_doc import Json, show
-from harness.metadata.iceberg.manifest_entries import ManifestFile, parse_manifest_list
-from harness.metadata.iceberg.manifests import ALL, ManifestEntry, parse_manifest, spec_of
-from harness.metadata.iceberg.metadata import Snapshot
+from harness.metadata.iceberg.manifest_entries import ManifestEntry, ManifestFile, parse_manifest_list
+from harness.metadata.iceberg.manifests import ALL, parse_manifest, spec_of
+from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.iceberg.source import ScanSource, Selection
 from harness.metadata.iceberg.values import all_partition_fields

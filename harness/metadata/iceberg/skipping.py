@@ -82,10 +82,8 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
-# Inclusive projection: from a predicate on a source column to one on the partition value.
-#
-# It is true for every partition that may hold a matching row. It may be true for others; it must never be false for one
-# that matters, whatever writer computed the partition value.
+# The inclusive projection of a predicate on a source column to one on the partition value. It is true for every
+# partition that may hold a matching row, whatever writer computed the partition value.
 
 
 _AT_MOST = (Op.LT, Op.LE)
@@ -284,11 +282,7 @@ def nested_columns(schema: Schema) -> frozenset[int]:
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
-# Which live data files cannot hold a row that a filter wants: by partition tuple, then by statistics.
-
-
-# Encoded bounds of one column in many files, decoded at once as `harness.metadata.iceberg.values.decode_bound` does
-# each.
+# Live data files without a row that a filter wants: by partition tuple, then by statistics.
 
 
 def decode_bounds(encoded: pa.ChunkedArray, type_: Type) -> Decoded | None:

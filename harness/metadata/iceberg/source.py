@@ -1,4 +1,4 @@
-"""The source of a scan: a version of a table's metadata, the snapshot that is asked for, and the places of its files."""
+"""The source of a scan: a version of a table's metadata, the snapshot asked for, and the places of its files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.errors import (
 )
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.manifest_entries import ManifestFile
-from harness.metadata.iceberg.metadata import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
+from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
@@ -37,8 +37,6 @@ from harness.storage.stores import Storage
 from harness.storage.threads import read_ahead
 
 # Small manifests of stores in the cache, as they are: a request takes longer than decoding them.
-#
-# Of large ones the cache has what was decoded, see `harness.metadata.iceberg.columns.raw`.
 
 
 MOST_BYTES = 256 << 10
@@ -148,10 +146,9 @@ class ScanSource:
             raise
 
 
-# Which snapshot to read, and under which schema (iceberg 1.24, 1.25, 1.31 to 1.37).
+# The snapshot to read, and its schema (iceberg 1.24, 1.25, 1.31 to 1.37).
 #
-# Time travel asks the snapshot log, the history of `main`, and never the times of the snapshots themselves: those of
-# other branches would leak in.
+# Time travel asks the snapshot log, the history of `main`. The snapshots' own times include other branches.
 
 
 MAIN = "main"
@@ -322,11 +319,11 @@ def _known_refs(metadata: TableMetadata, name: str) -> str:
     return f"the table has {', '.join(names)}" if names else "the table has none"
 
 
-# Where a copied table's files are now: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
+# The places of a copied table's files: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
 #
-# Recorded paths are absolute. When a table was copied, the metadata file is where the caller opened it, and its recorded
-# place follows from the metadata itself; the difference is the move. Cutting paths at `/data/` or `/metadata/` instead
-# would break tables with directories of these names.
+# Recorded paths are absolute. The metadata file of a copied table is where the caller opened it, and its recorded place
+# follows from the metadata: the difference is the move. Cutting paths at `/data/` or `/metadata/` would break tables
+# with directories of these names.
 
 
 METADATA_PATH_PROPERTY = "write.metadata.path"

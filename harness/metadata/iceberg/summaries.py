@@ -20,10 +20,9 @@ from harness.metadata.model.column_stats import ColumnStats
 from harness.metadata.model.schema import BinaryType, Field, FixedType, FloatType, Schema, StringType, Type
 from harness.storage.records import dataclass
 
-# How far planning takes an Iceberg table's word about its contents: by what is said, of which type, by which writer.
-#
-# `CLAIMS` is the policy that holds where `prune` is not given, `LIES` the register of what writers are known to get
-# wrong. Both stand in docs/reference/trust.md as well. Source: iceberg 3.9, T14; this overrules the default of 3.9.
+# The trust in an Iceberg table's word about its contents: by statement, type and writer. `CLAIMS` is the policy where
+# `prune` is not given, `LIES` the register of known faults of writers. Both stand in docs/reference/trust.md as well.
+# Source: iceberg 3.9, T14; this overrules the default of 3.9.
 
 
 class Statement(enum.Enum):

@@ -1,4 +1,9 @@
-"""An opened Iceberg table: its metadata, where its files are, and the facts that `harness info` shows."""
+"""An opened Iceberg table: from its location to the current metadata file, and its facts (iceberg 1.1 to 1.14).
+
+A file-system table has no catalog that says which metadata file is the current one. Two things are sure: a path to the
+file itself, and the names `v<N>.metadata.json` with their version hint. Files called `<n>-<id>.metadata.json` are those
+of a catalog, and may be left-overs of commits that lost: one is taken only if the caller allows the guess.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,8 @@ from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, 
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.json_doc import decompress
-from harness.metadata.iceberg.metadata import Snapshot, TableMetadata, parse_metadata
+from harness.metadata.iceberg.metadata import parse_metadata
+from harness.metadata.iceberg.model import Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.source import ScanSource, Selection, default_prefixes, select
 from harness.metadata.model.schema import Field, Schema, children
@@ -25,23 +31,16 @@ from harness.storage.paths import PathMap, join, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
-# From a location to the current metadata file, and from recorded to physical paths (iceberg 1.1 to 1.14).
-#
-# A file-system table has no catalog that says which metadata file is the current one. Only two things are sure: a path to
-# the file itself, and the names `v<N>.metadata.json` with their version hint. Files called `<n>-<id>.metadata.json` are
-# those of a catalog, and may be left-overs of commits that lost: one is taken only if the caller allows the guess.
-
-
 HINT = "version-hint.text"
 METADATA_DIRECTORY = "metadata"
 _SHOWN = 5
-# Compression shows in the name in several ways; which one it is, the bytes say (iceberg 1.7).
+# Names show compression in several ways; the bytes say which it is (iceberg 1.7).
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _ANY = re.compile(rf"(?P<stem>.+?){_SUFFIX}")
 _VERSIONED = re.compile(rf"v(?P<number>[0-9]+){_SUFFIX}")
 _NUMBERED = re.compile(rf"(?P<number>[0-9]+)-.+?{_SUFFIX}")
-# What a commit to a file-system table writes before it renames; a crash leaves it behind.
+# Left by a crash: a commit to a file-system table writes such a file before it renames it.
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.manifest_entries import DataFile
-from harness.metadata.iceberg.metadata import TableMetadata
-from harness.metadata.iceberg.model import PartitionField, PartitionSpec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
 from harness.metadata.iceberg.transforms import Identity, UnknownTransform, from_unscaled, result_type, unscaled
 from harness.metadata.model.schema import (
     BinaryType,

@@ -172,7 +172,7 @@ def _fitting(number: int | None) -> int | None:
     return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
 
-# Data files that a filter leaves out go at once, batch by batch: only what tells of them stays.
+# Data files that a filter skips go at once, batch by batch: few facts of them stay.
 
 
 Sift: TypeAlias = Callable[[DataFiles], Verdicts]

@@ -35,7 +35,7 @@ from harness.metadata.iceberg.manifests import ManifestReader
 from harness.metadata.model.arrow_values import distinct
 from harness.storage.records import dataclass
 
-# The plain blocks of manifests, and which manifests are worth decoding in step.
+# The manifests that are worth decoding in step.
 
 
 _ENTRY_NS = 40_000

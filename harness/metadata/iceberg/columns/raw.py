@@ -1,4 +1,8 @@
-"""Live entries as their manifest has them, before anything is inherited: what depends on the manifest's bytes alone."""
+"""Live entries as their manifest has them, before anything is inherited, and their cache.
+
+They depend on the manifest's bytes alone. Inherited sequence numbers, types of partition values and the like follow
+from the table's metadata, which may change while the manifest does not.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from harness.storage.listings import FileVersion
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 
-# Values from the places that a walk has noted: numbers, byte strings and maps of all entries at once.
+# Values of all entries at once, from the places that a walk has noted.
 
 
 Mask = npt.NDArray[np.bool_]
@@ -331,11 +335,8 @@ def _formats(found: Walk, live: Places) -> pa.Array:
     return pc.take(array_of(lower, pa.string()), encoded.indices)
 
 
-# Entries of manifests in the cache: what was decoded of a manifest's bytes, so that these need not be read again.
-#
-# An entry has the manifest's header and what all plans need; the encoded bounds of each column have entries of their own,
-# made once a filter asks for them. Sequence numbers that are inherited, types of partition values and the like are not in
-# it: they follow from the table's metadata, which may change while the manifest does not.
+# The cache has an entry with the manifest's header and what all plans need; encoded bounds of each column have entries
+# of their own, made once a filter asks for them.
 
 
 _HEADER = b"header"

@@ -54,7 +54,7 @@ from harness.metadata.plan.scan_plan import KEPT
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.records import dataclass
 
-# From entries as written to the columns of live data files: inheritance and partition tuples (iceberg 2.6-2.21).
+# Inheritance and partition tuples of live data files (iceberg 2.6-2.21).
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,9 +393,7 @@ def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
     )
 
 
-# What manifests record of each entry that no plan needs, deleted ones too, as columns: for metadata tables.
-#
-# Beside `reading`, whose columns are those of live data files, and kept in memory and on disk.
+# For metadata tables: the facts of each entry that no plan needs, deleted ones too. They are not kept.
 
 
 SIZES = "column_sizes"

@@ -1,7 +1,9 @@
-"""Numbers and byte strings at many places of one buffer at a time, as Avro encodes them.
+"""A walk over many Avro blocks in step, which notes the places of the wanted fields of their entries.
 
-Every function takes and gives arrays with one element per *lane*: a place in the buffer that is decoded in step with
-others. What is wrong, or so odd that an entry-wise decoder had better judge it, raises `Unsure`.
+The blocks of manifests with one schema lie in one buffer, and each is a *lane*: the first entries of all blocks are
+walked together, then the second ones, and so on. A step goes over one field of the schema in every lane: functions take
+and give arrays with one element per lane. Values are made later, from all entries at once. Anything wrong, or so odd
+that the entry-wise decoder had better judge it, raises `Unsure`.
 """
 
 from __future__ import annotations
@@ -136,15 +138,8 @@ class Varints:
         return values, after
 
 
-# Walks over many Avro blocks in step, noting where the wanted fields of their entries are.
-#
-# The blocks of one or more manifests with the same schema lie in one buffer, and each is a lane: the first entries of all
-# blocks are walked together, then the second ones, and so on. A step goes over one field of the schema in every lane;
-# `layout` puts steps together. Values are made later, from all entries at once.
-
-
 Step: TypeAlias = Callable[["Walk", Places, Places], Places]
-"""A step takes the places where a value begins, and the numbers of its entries. It returns the places after the value."""
+"""Takes the places where a value begins, and the numbers of its entries. Returns the places after the value."""
 
 MOST_ITEMS = 100_000
 """A longer list or map is decoded entry by entry, which counts it."""
@@ -408,7 +403,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     return _array(items)
 
 
-# A writer's schema of manifest entries as steps of a walk, with the places to note of what is wanted.
+# The steps over the entries of a schema.
 
 
 Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]

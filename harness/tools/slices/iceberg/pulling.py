@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.metadata.iceberg.manifests import Content, ManifestEntry
+from harness.metadata.iceberg.manifest_entries import Content, ManifestEntry
 from harness.metadata.iceberg.source import Selection
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import METADATA, Field
