@@ -17,7 +17,7 @@ from harness.metadata.files.avro_container import Cause, corrupt, open_container
 from harness.metadata.files.avro_values import (
     DAMAGE,
     PRIMITIVES,
-    Column,
+    AvroColumn,
     FieldError,
     Tally,
     enum,
@@ -327,7 +327,7 @@ def _unsupported(reason: str, file: str) -> UnsupportedError:
 # schema demands, so every demand is checked: branches of unions, booleans, symbols, the last byte of a block.
 
 
-def _column(node: Node, tally: Tally) -> Column:
+def _column(node: Node, tally: Tally) -> AvroColumn:
     match node.shape:
         case "struct":
             children = [_column(child, tally) for child in node.children]
@@ -342,7 +342,7 @@ def _column(node: Node, tally: Tally) -> Column:
     return column if node.null_branch == "none" else optional_column(column, 0 if node.null_branch == "first" else 2)
 
 
-def _array(node: Node, column: Column) -> pa.Array:
+def _array(node: Node, column: AvroColumn) -> pa.Array:
     """The values of a column, of the type and encoding that the node says."""
     match node.shape:
         case "struct":
@@ -364,7 +364,7 @@ def _array(node: Node, column: Column) -> pa.Array:
             return _plain(node, column.values)
 
 
-def _arrays(node: Node, column: Column) -> list[pa.Array]:
+def _arrays(node: Node, column: AvroColumn) -> list[pa.Array]:
     columns = [child for child in column.children if child is not None]
     return [_array(child, part) for child, part in zip(node.children, columns, strict=True)]
 

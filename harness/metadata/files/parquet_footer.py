@@ -233,7 +233,7 @@ class Contradiction(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class FooterColumn:
     """A column that has chunks.
 
     name: its names from the top down, with a point between two.
@@ -269,7 +269,7 @@ def check_counts(footer: bytes, size: int | None) -> None:
 
 
 @lru_cache(maxsize=256)
-def leaves_of(schema: bytes) -> tuple[Leaf, ...]:
+def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
     """The columns of a schema, the list of its elements, that have chunks, in order.
 
     Raises:
@@ -277,7 +277,7 @@ def leaves_of(schema: bytes) -> tuple[Leaf, ...]:
         IndexError: they are cut.
     """
     count, at = _list_head(schema, 0)
-    found: list[Leaf] = []
+    found: list[FooterColumn] = []
     around: list[_Group] = []
     for number in range(count):
         element, at = struct(schema, at, {})
@@ -296,14 +296,14 @@ def leaves_of(schema: bytes) -> tuple[Leaf, ...]:
             around.append(_Group(children, repeats, names))
         elif _ELEMENT_TYPE in element:
             name = b".".join(names).decode(errors="replace")
-            found.append(Leaf(name, element[_ELEMENT_TYPE], repeats, _path(names)))
+            found.append(FooterColumn(name, element[_ELEMENT_TYPE], repeats, _path(names)))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
     return tuple(found)
 
 
 @lru_cache(maxsize=256)
-def leaves_before(schema: bytes) -> tuple[Leaf, ...]:
+def leaves_before(schema: bytes) -> tuple[FooterColumn, ...]:
     """The columns of what a footer begins with, version and schema (`Tail.schema`). Raises as `leaves_of`."""
     _, at = _number(schema, 1)
     return leaves_of(schema[at + 1 :])
@@ -334,7 +334,7 @@ class _Check:
     def __init__(self, footer: bytes, size: int | None) -> None:
         self._data = footer
         self._places_end = None if size is None else size - len(footer) - FRAME
-        self._leaves: tuple[Leaf, ...] | None = None
+        self._leaves: tuple[FooterColumn, ...] | None = None
         self._later: int | None = None
         self._rows: int | None = None
         self._chunks: list[Fields | None] = []
@@ -392,13 +392,13 @@ class _Check:
         self._metadata, at = struct(self._data, at, {})
         return at
 
-    def _check_chunk(self, leaf: Leaf, chunk: Fields, number: int, rows: int) -> None:
+    def _check_chunk(self, leaf: FooterColumn, chunk: Fields, number: int, rows: int) -> None:
         fault = _fault(leaf, chunk, rows, self._places_end)
         if fault is not None:
             raise Contradiction(f"column {leaf.name!r} of row group {number} {fault}")
 
 
-def _fault(leaf: Leaf, chunk: Fields, rows: int, places_end: int | None) -> str | None:
+def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None) -> str | None:
     """The fault of a chunk; None: it has none."""
     try:
         values, data_page, size = chunk[_VALUES], chunk[_DATA_PAGE], chunk[_COMPRESSED]
@@ -511,7 +511,7 @@ def is_usual(footer: bytes, schema: bytes) -> bool:
         return False
 
 
-def _is_usual(footer: bytes, at: int, leaves: tuple[Leaf, ...]) -> bool:
+def _is_usual(footer: bytes, at: int, leaves: tuple[FooterColumn, ...]) -> bool:
     if footer[at] != _FIELD_COUNT:
         return False
     rows, at = varint(footer, at + 1)

@@ -97,14 +97,14 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same for every row; None is SQL's unknown, which no NOT makes true."""
+    """A condition with the same value for every row; None is SQL's unknown, which no NOT makes true."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Something that planning does not understand (a function, arithmetic, two columns): any row may satisfy it."""
+    """A part that planning does not understand (a function, arithmetic, two columns): any row may satisfy it."""
 
 
 Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or | Constant | Undecided
@@ -115,7 +115,7 @@ class Filter:
     """A condition on rows.
 
     sql: a boolean expression in DuckDB's dialect over the table's column names, quoted; engines run it in full.
-    predicate: what planning may conclude from it.
+    predicate: the conclusions that planning may draw.
     columns: the top-level fields (of the schema, or metadata columns) that `sql` mentions.
     any_zone: whether `predicate` holds in whatever time zone an engine reads `sql`, and not in UTC alone.
     """
@@ -215,7 +215,7 @@ def may_match(predicate: Predicate, stats: Callable[[Field], ColumnStats | None]
     """False only if no row can make the predicate true; so True says nothing (iceberg 3.19-3.25, delta F1-F8).
 
     Args:
-        stats: what is known of a field; None: nothing, which keeps the file.
+        stats: the statistics of a field; None: unknown, which keeps the file.
     """
     match predicate:
         case And(parts=parts):

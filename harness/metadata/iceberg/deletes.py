@@ -351,7 +351,7 @@ def _delete_set(group: list[tuple[int, int]]) -> _DeleteSet:
 
 
 @dataclass(frozen=True)
-class PlannedFiles:
+class FilesWithDeletes:
     """The data files of a plan with their position deletes, by recorded path.
 
     files: in the order of the plan. with_positions: by ordinal, those that may have deleted positions.

@@ -44,7 +44,7 @@ _BYTES = pa.schema([pa.field("manifest", pa.binary(), nullable=False)])
 
 
 def kept_bytes(cache: Cache, physical: str, version: FileVersion, read: Callable[[], bytes]) -> bytes:
-    """The bytes of a manifest, by `read` where they are not kept; what has another length than its version is not."""
+    """The bytes of a manifest, by `read` where they are not kept. Bytes of an unexpected length are not."""
     if version.size > MOST_BYTES:
         return read()
     key = Key("manifest bytes", physical, version.size, version.token)
@@ -113,7 +113,7 @@ class ScanSource:
     ) -> Iterator[Callable[[ManifestFile], bytes]]:
         """A function that gives the bytes of manifests, to be asked in their order; a store's are read ahead.
 
-        unless: whether what one holds is known, so that it is not asked for.
+        unless: true of manifests whose content is known, so that they are not read.
         """
         waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
         wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
@@ -425,7 +425,7 @@ class Spellings:
     untrusted: bool
 
     def joined(self, path: str, live: Container[str]) -> str | None:
-        """The only one of the live data files that the caller's path map says is the file at `path`, which is none."""
+        """The only live data file that the caller's path map equates with `path`, which is no live data file."""
         physical = self.path_map.physical(path) if self.path_map.said else path
         if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
             return None

@@ -206,9 +206,9 @@ class ManifestFilter:
         )
 
     def contradicted_by(self, manifest: ManifestFile) -> Callable[[Mapping[int, Any]], bool]:
-        """A test whether a partition tuple of an opened manifest is outside of what its summaries say (iceberg 3.9).
+        """A test whether a partition tuple of an opened manifest is outside of its summaries (iceberg 3.9).
 
-        One that is proves the writer wrong: summaries of this table should not be used any more.
+        Such a tuple proves the writer wrong: summaries of this table should not be used any more.
         """
         summaries = manifest.partitions
         if summaries is None or len(summaries) != len(self.spec.fields):

@@ -45,7 +45,7 @@ _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMetadata:
     """A table's current metadata.
 
     path: the metadata file, physical.
@@ -74,7 +74,7 @@ def find_metadata(
     *,
     allow_version_guess: bool = False,
     path_map: PathMap | None = None,
-) -> Found:
+) -> FoundMetadata:
     """The current metadata of the table at `location`.
 
     Args:
@@ -97,7 +97,7 @@ def find_metadata(
         raise
     said = path_map.prefixes if path_map is not None else ()
     paths = PathMap(said + default_prefixes(metadata, storage), said=len(said))
-    return Found(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
+    return FoundMetadata(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
 
 
 def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:

@@ -86,7 +86,7 @@ class Void(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform:
-    """A transform that harness does not know: it never prunes, but its values tell partitions apart (iceberg 3.10)."""
+    """A transform that harness does not know: it never skips, but its values tell partitions apart (iceberg 3.10)."""
 
     text: str
 

@@ -1,9 +1,8 @@
-"""The entries of many manifests walked at once: where each begins is guessed from the path in it, and the walk proves
-the guess.
+"""The entries of many manifests, walked at once from guessed places; the walk proves the guess.
 
 Nothing in a block says where its entries begin, but the paths of their files begin alike. So each entry is walked from
-the end of its path, and the next one up to its path. Only if all of them meet, from the start of every block to its
-end, is the guess right. Else blocks are walked in step, see `walk`, where that costs less than entry by entry.
+the end of its path, and the next entry up to its path. The guess is right only if all of them meet, from the start of
+every block to its end. Else blocks are walked in step, see `walk`, where that costs less than entry by entry.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Blocks:
 
     @staticmethod
     def of(reader: ManifestReader, number: int) -> Blocks | None:
-        """None: a block is damaged, they are too many or too long to be held at once, or each entry is to be judged."""
+        """The blocks of a manifest; None: damaged, too many or too long at once, or each entry is to be judged."""
         if reader.is_disputed:
             return None
         container, limits = reader.container, reader.container.limits
@@ -91,7 +90,7 @@ _BATCH_BYTES = 12 << 20
 
 
 @dataclass(slots=True)
-class Batch:
+class ManifestBatch:
     """Manifests of one writer's schema that are walked together, as far as memory allows."""
 
     blocks: list[Blocks] = field(default_factory=list)
@@ -146,7 +145,7 @@ _CHUNK = 1 << 13
 
 
 def walk_entries(batch: Sequence[Blocks], steps: EntrySteps) -> tuple[Walk, Sequence[Blocks]] | None:
-    """The walk over the entries of all manifests, or of those that are worth it; which these are; None: none is.
+    """The walk over the entries of all manifests, or of those that are worth it, and these; None: none is.
 
     Raises:
         Unsure: something is odd.
@@ -185,7 +184,7 @@ class _Lanes:
 
 
 def _guessed(lanes: _Lanes, steps: EntrySteps) -> Walk | None:
-    """None: it cannot be guessed where entries begin, or the guess is wrong."""
+    """The walk from guessed places; None: there is no guess, or it is wrong."""
     if steps.around_path is None:
         return None
     try:
@@ -261,7 +260,7 @@ def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
 
 
 def _lengths_before(varints: Varints, places: Places) -> Places:
-    """The lengths whose numbers end right before the places, if what is before them is a number, too."""
+    """The lengths whose numbers end right before the places, if a number is before them, too."""
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
     more = np.ones(len(places), dtype=np.bool_)

@@ -182,7 +182,7 @@ Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 class Raw:
     """Live data files of one or more manifests, in order.
 
-    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: what most plans need of few files only.
+    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: most plans need them of few files only.
     """
 
     table: pa.Table
@@ -355,7 +355,7 @@ class KeptManifests:
     _others: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
 
     def note_size(self, recorded: str, size: int) -> None:
-        """So many bytes were read of a manifest: if its version has others, nothing is kept of it."""
+        """Notes the bytes read of a manifest: if its version has another size, nothing is kept of it."""
         _, version = self.version(recorded)
         if version is not None and version.size not in (0, size):
             self._others.add(recorded)

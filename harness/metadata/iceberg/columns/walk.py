@@ -37,7 +37,7 @@ _NTH = np.array(
 
 
 class Unsure(Exception):
-    """Something that is to be decoded entry by entry: it may be damaged, or only unusual."""
+    """A manifest to decode entry by entry: it may be damaged, or only unusual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,8 +433,7 @@ PATH = Slot(100, "file_path", "text")
 
 @dataclass(frozen=True, slots=True)
 class EntrySteps:
-    """The steps over an entry. around_path: those before the path of its file, and those behind it; None: it has none
-    that is always there."""
+    """The steps over an entry. around_path: the steps before and behind the path of its file; None: a path may lack."""
 
     whole: Step
     around_path: tuple[Step, Step] | None
@@ -464,8 +463,7 @@ _LARGEST_FIXED = 1 << 20
 
 
 def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[Slot | None, Step]]:
-    """The steps over the fields of a record, with the slot of each; fields of a record within stand for it, where its
-    bytes are not noted."""
+    """The steps over the fields of a record, with the slot of each; an inner record counts as its fields."""
     if not isinstance(schema, dict) or schema.get("type") != "record" or depth > _DEEPEST:
         raise _Unforeseen
     by_id = {slot.id: slot for slot in slots}
