@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.errors import AmbiguousTableError, CorruptFileError, IsAViewError, TableNotFoundError
-from harness.metadata.iceberg.table import Found, find_metadata
+from harness.metadata.iceberg.table import FoundMetadata, find_metadata
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
@@ -41,11 +41,11 @@ def write(directory: Path, *names: str, hint: str | bytes | None = None, **chang
         (directory / "version-hint.text").write_bytes(hint if isinstance(hint, bytes) else hint.encode())
 
 
-def find(location: Path | str, **options: Any) -> Found:
+def find(location: Path | str, **options: Any) -> FoundMetadata:
     return find_metadata(str(location), Storage(), **options)
 
 
-def read_name(found: Found) -> str:
+def read_name(found: FoundMetadata) -> str:
     """The name of the file whose content was read."""
     assert found.path.endswith("/" + found.metadata.properties["name"])
     return found.metadata.properties["name"]

@@ -17,7 +17,8 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.metadata.iceberg.metadata import (
+from harness.metadata.iceberg.metadata import parse_metadata, parse_metadata_document
+from harness.metadata.iceberg.model import (
     BlobMetadata,
     Direction,
     EncryptionKey,
@@ -34,10 +35,8 @@ from harness.metadata.iceberg.metadata import (
     SortOrder,
     StatisticsFile,
     TableMetadata,
-    parse_metadata,
-    parse_metadata_document,
+    parse_header_spec,
 )
-from harness.metadata.iceberg.model import parse_header_spec
 from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 

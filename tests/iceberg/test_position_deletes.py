@@ -23,8 +23,8 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.iceberg.columns.data_files import from_entries
-from harness.metadata.iceberg.deletes import FileDeletes, PlannedFiles
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
+from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.position_deletes import make_loader
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
@@ -92,7 +92,7 @@ def load(tmp_path, files, targets, ordinals=None):
     """Positions by ordinal, as lists. files: content by name under s3://t, which is mapped to `tmp_path`."""
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    planned = PlannedFiles(files_of([deletes.data for deletes in targets.values()]), targets)
+    planned = FilesWithDeletes(files_of([deletes.data for deletes in targets.values()]), targets)
     loader = make_loader(planned, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)), table="s3://t")
     return {i: list(found) for i, found in loader(list(targets) if ordinals is None else ordinals).items()}
 
@@ -191,7 +191,7 @@ def test_delete_files_are_read_once_and_only_when_needed(tmp_path):
     (tmp_path / "d").write_bytes(parquet(rows((A, 1), (B, 2))))
     file = deletes()
     targets = {0: hit(A, file), 1: hit(B, file), 2: hit(C, deletes("s3://t/missing"))}
-    planned = PlannedFiles(files_of([deletes.data for deletes in targets.values()]), targets)
+    planned = FilesWithDeletes(files_of([deletes.data for deletes in targets.values()]), targets)
     loader = make_loader(planned, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)))
     assert list(loader([0])[0]) == [1]
     (tmp_path / "d").unlink()

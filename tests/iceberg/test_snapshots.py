@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
-from harness.metadata.iceberg.metadata import TableMetadata, parse_metadata_document
+from harness.metadata.iceberg.metadata import parse_metadata_document
+from harness.metadata.iceberg.model import TableMetadata
 from harness.metadata.iceberg.source import select
 from harness.metadata.model.times import timestamp_ms
 

@@ -17,7 +17,7 @@ from harness.metadata.files.avro_container import Cause, corrupt, open_container
 from harness.metadata.files.avro_values import (
     DAMAGE,
     PRIMITIVES,
-    Column,
+    AvroColumn,
     FieldError,
     Tally,
     enum,
@@ -47,18 +47,17 @@ from harness.metadata.model.schema import (
 )
 from harness.storage.limits import DEFAULT, Limits
 
-# An Avro writer's schema as a tree that says, per value: stored type, Arrow type, and how it is encoded.
-#
-# Logical types are interpreted exactly and for any year, and names may be such that Avro forbids (iceberg 2.16).
+# The writer's schema as a tree. Logical types are interpreted exactly and for any year, and names may be such that Avro
+# forbids (iceberg 2.16).
 
 
 Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
-"""How values come: `enum` as an index, `map` as pairs of text and value, `pairs` as records of key and value."""
+"""The forms of values: `map` as pairs of text and value, `pairs` as records of key and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One value of the schema.
+    """A value of the schema.
 
     type: the stored type; a nested one gives only its kind.
     plain: the Avro type that its bytes are of, where `shape` does not say it; of `size` bytes if it is `fixed`.
@@ -328,7 +327,7 @@ def _unsupported(reason: str, file: str) -> UnsupportedError:
 # schema demands, so every demand is checked: branches of unions, booleans, symbols, the last byte of a block.
 
 
-def _column(node: Node, tally: Tally) -> Column:
+def _column(node: Node, tally: Tally) -> AvroColumn:
     match node.shape:
         case "struct":
             children = [_column(child, tally) for child in node.children]
@@ -343,7 +342,7 @@ def _column(node: Node, tally: Tally) -> Column:
     return column if node.null_branch == "none" else optional_column(column, 0 if node.null_branch == "first" else 2)
 
 
-def _array(node: Node, column: Column) -> pa.Array:
+def _array(node: Node, column: AvroColumn) -> pa.Array:
     """The values of a column, of the type and encoding that the node says."""
     match node.shape:
         case "struct":
@@ -365,7 +364,7 @@ def _array(node: Node, column: Column) -> pa.Array:
             return _plain(node, column.values)
 
 
-def _arrays(node: Node, column: Column) -> list[pa.Array]:
+def _arrays(node: Node, column: AvroColumn) -> list[pa.Array]:
     columns = [child for child in column.children if child is not None]
     return [_array(child, part) for child, part in zip(node.children, columns, strict=True)]
 

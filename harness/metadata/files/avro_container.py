@@ -24,7 +24,7 @@ from harness.metadata.files.avro_decoding import (
     wanted_column,
     whole_column,
 )
-from harness.metadata.files.avro_values import DAMAGE, Column, Tally, decode_bytes, decode_long
+from harness.metadata.files.avro_values import DAMAGE, AvroColumn, Tally, decode_bytes, decode_long
 from harness.metadata.files.documents import TooLongError, all_streams, check_document, inflate, unsnappy, unzstd
 from harness.storage.limits import DEFAULT, Limits, refusal
 from harness.storage.records import dataclass
@@ -95,7 +95,7 @@ def _unsnappy(block: bytes, most: int) -> bytes:
 
 
 Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
-"""What damage is called, by what the file is to the table."""
+"""The name of damage, by what the file is to the table."""
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
@@ -250,7 +250,7 @@ class Container:
         except (*DAMAGE, RecursionError) as error:
             raise schema_error(error, file=self.file) from error
 
-    def column(self, *path: Wanted) -> Column:
+    def column(self, *path: Wanted) -> AvroColumn:
         """A column of the values of the field at `path` from the top; LookupError if there is no such field."""
         names: dict[str, Any] = {}
         type_: Any = self.header.schema
@@ -287,7 +287,7 @@ class Container:
         """The number of records and the plain bytes of every block; raises as `blocks`."""
         return blocks(self.data, self.header, file=self.file, cause=self.cause, limits=self.limits)
 
-    def read_block(self, column: Column, count: int, block: bytes) -> None:
+    def read_block(self, column: AvroColumn, count: int, block: bytes) -> None:
         """Adds the records of a block to a column. Raises `DAMAGE`, or an error if bytes of the block are left."""
         read, position = column.read, 0
         for _ in range(count):

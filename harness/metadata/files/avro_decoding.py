@@ -15,7 +15,7 @@ from harness.errors import CorruptFileError
 from harness.metadata.files.avro_values import (
     DAMAGE,
     PRIMITIVES,
-    Column,
+    AvroColumn,
     FieldError,
     Read,
     Tally,
@@ -124,7 +124,7 @@ def schema_error(error: Exception, *, file: str) -> CorruptFileError:
     )
 
 
-def wanted_column(schema: Any, wanted: tuple[Wanted, ...], *, file: str, tally: Tally) -> Column:
+def wanted_column(schema: Any, wanted: tuple[Wanted, ...], *, file: str, tally: Tally) -> AvroColumn:
     """A column of the file's records: lists of the values of `wanted`, None for fields that are missing.
 
     Raises:
@@ -133,12 +133,12 @@ def wanted_column(schema: Any, wanted: tuple[Wanted, ...], *, file: str, tally: 
     return _compiled(schema, schema, Struct(wanted), tally, file)
 
 
-def whole_column(schema: Any, type_: Any, tally: Tally, *, file: str) -> Column:
+def whole_column(schema: Any, type_: Any, tally: Tally, *, file: str) -> AvroColumn:
     """A column of the values of `type_`, which is a part of the file's schema, as they are; raises as above."""
     return _compiled(schema, type_, Plain(), tally, file)
 
 
-def _compiled(schema: Any, type_: Any, shape: Shape, tally: Tally, file: str) -> Column:
+def _compiled(schema: Any, type_: Any, shape: Shape, tally: Tally, file: str) -> AvroColumn:
     compiler = _Compiler(tally)
     try:
         compiler.collect(schema, "")
@@ -185,7 +185,7 @@ class _Compiler:
                 if isinstance(branch.get(part), dict | list):
                     self.collect(branch[part], inner)
 
-    def column(self, schema: Any, shape: Shape) -> Column:
+    def column(self, schema: Any, shape: Shape) -> AvroColumn:
         self._count(1)
         if isinstance(schema, list):
             return self._union(schema, shape)
@@ -230,7 +230,7 @@ class _Compiler:
         if self._types > self._most_types:
             self._tally.limits.check("schema_types", self._types, "types in its schema", file=self._tally.file)
 
-    def _plain(self, kind: str, declared: dict[str, Any]) -> Column:
+    def _plain(self, kind: str, declared: dict[str, Any]) -> AvroColumn:
         match kind:
             case "fixed":
                 return plain_column(fixed(int(declared["size"])))
@@ -251,7 +251,7 @@ class _Compiler:
             case _:
                 return plain_column(PRIMITIVES[kind])
 
-    def _within_itself(self, declared: dict[str, Any]) -> Column:
+    def _within_itself(self, declared: dict[str, Any]) -> AvroColumn:
         """A column of a record that contains itself: each value is read into a column of its own."""
 
         def reader(values: list[Any]) -> Read:
@@ -267,7 +267,7 @@ class _Compiler:
 
         return plain_column(reader)
 
-    def _union(self, branches: list[Any], shape: Shape) -> Column:
+    def _union(self, branches: list[Any], shape: Shape) -> AvroColumn:
         # A null branch is null in every shape.
         columns = [self.column(b, Plain() if b == "null" else shape) for b in branches]
         if len(branches) == 2 and branches.count("null") == 1:
@@ -275,10 +275,10 @@ class _Compiler:
             return optional_column(columns[1 - null], null * 2)
         return union_column(columns)
 
-    def _record(self, declared: dict[str, Any], wanted: tuple[Wanted, ...]) -> Column:
+    def _record(self, declared: dict[str, Any], wanted: tuple[Wanted, ...]) -> AvroColumn:
         self._count(len(declared["fields"]))
         slots = _slots(declared["fields"], wanted)
-        columns: list[Column | None] = [None] * len(wanted)
+        columns: list[AvroColumn | None] = [None] * len(wanted)
         steps: list[tuple[str, Read]] = []
         for position, declared_field in enumerate(declared["fields"]):
             name, type_ = declared_field["name"], declared_field["type"]
@@ -304,7 +304,7 @@ class _Compiler:
         kind, declared = self._declared(schema)
         return f"array of {self._kind(declared['items'])}" if kind == "array" else kind
 
-    def _int_map(self, schema: Any, declared: dict[str, Any], shape: IntMap) -> Column:
+    def _int_map(self, schema: Any, declared: dict[str, Any], shape: IntMap) -> AvroColumn:
         items = declared["items"] if declared.get("type") == "array" else None
         kind, item = ("", {}) if items is None or isinstance(items, list) else self._declared(items)
         if kind != "record":  # statistics of an unforeseen form are unknown
@@ -377,7 +377,7 @@ class _Compiler:
 
 
 def _is_flat(schema: Any) -> bool:
-    """Whether a type is primitive, or a union of such; others may contain themselves."""
+    """True if a type is primitive, or a union of primitive types; others may contain themselves."""
     types = (b.get("type") if isinstance(b, dict) else b for b in union_branches(schema))
     return all(isinstance(t, str) and t in PRIMITIVES for t in types)
 

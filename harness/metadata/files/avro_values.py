@@ -133,7 +133,7 @@ Read: TypeAlias = Callable[[bytes, int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class AvroColumn:
     """A column as it grows.
 
     add_null: adds a null in place of a value.
@@ -145,7 +145,7 @@ class Column:
     add_null: Callable[[], None]
     values: list[Any]
     kind: Literal["value", "record", "list"] = "value"
-    children: tuple[Column | None, ...] = field(default=())
+    children: tuple[AvroColumn | None, ...] = field(default=())
 
     def take(self) -> list[Any]:
         """The values so far, which the column then no longer has: a record is a list of its fields, a map of pairs."""
@@ -161,13 +161,13 @@ class Column:
         return [None if size is None else [next(items) for _ in range(size)] for size in found]
 
 
-def plain_column(read: Callable[[list[Any]], Read], values: list[Any] | None = None) -> Column:
+def plain_column(read: Callable[[list[Any]], Read], values: list[Any] | None = None) -> AvroColumn:
     """A column of values without parts. read: makes the step that adds to a list."""
     values = [] if values is None else values
-    return Column(read(values), lambda: values.append(None), values)
+    return AvroColumn(read(values), lambda: values.append(None), values)
 
 
-def optional_column(column: Column, null: int) -> Column:
+def optional_column(column: AvroColumn, null: int) -> AvroColumn:
     """A union with null; `null` is the encoded index of the null branch, 0 or 2."""
     other, read_value, add_null = 2 - null, column.read, column.add_null
 
@@ -180,10 +180,10 @@ def optional_column(column: Column, null: int) -> Column:
         add_null()
         return position + 1
 
-    return Column(read, add_null, column.values, column.kind, column.children)
+    return AvroColumn(read, add_null, column.values, column.kind, column.children)
 
 
-def union_column(branches: Sequence[Column]) -> Column:
+def union_column(branches: Sequence[AvroColumn]) -> AvroColumn:
     """Any other union."""
     values: list[Any] = []
 
@@ -195,10 +195,10 @@ def union_column(branches: Sequence[Column]) -> Column:
         values.extend(branches[index].take())
         return position
 
-    return Column(read, lambda: values.append(None), values)
+    return AvroColumn(read, lambda: values.append(None), values)
 
 
-def record_column(steps: Sequence[tuple[str, Read]], children: Sequence[Column | None], tally: Tally) -> Column:
+def record_column(steps: Sequence[tuple[str, Read]], children: Sequence[AvroColumn | None], tally: Tally) -> AvroColumn:
     """A column of records. steps: over the fields by name, in order. children: the columns that these add to."""
     present: list[bool] = []
 
@@ -208,7 +208,7 @@ def record_column(steps: Sequence[tuple[str, Read]], children: Sequence[Column |
                 child.add_null()
         present.append(False)
 
-    return Column(fields_step(steps, tally, present), add_null, present, "record", tuple(children))
+    return AvroColumn(fields_step(steps, tally, present), add_null, present, "record", tuple(children))
 
 
 def fields_step(steps: Sequence[tuple[str, Read]], tally: Tally, present: list[bool] | None = None) -> Read:
@@ -230,11 +230,11 @@ def fields_step(steps: Sequence[tuple[str, Read]], tally: Tally, present: list[b
     return read
 
 
-def list_column(children: Sequence[Column], tally: Tally) -> Column:
+def list_column(children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
     """A column of lists, or of maps, whose items are a key and a value."""
     sizes: list[int | None] = []
     read = items_step([child.read for child in children], tally, sizes)
-    return Column(read, lambda: sizes.append(None), sizes, "list", tuple(children))
+    return AvroColumn(read, lambda: sizes.append(None), sizes, "list", tuple(children))
 
 
 def items_step(steps: Sequence[Read], tally: Tally, sizes: list[Any] | None = None) -> Read:
@@ -408,7 +408,7 @@ def unknown(skip: Read) -> Callable[[list[Any]], Read]:
     return reader
 
 
-def memo(skip: Read, column: Column, convert: Callable[[Any], Any]) -> Callable[[list[Any]], Read]:
+def memo(skip: Read, column: AvroColumn, convert: Callable[[Any], Any]) -> Callable[[list[Any]], Read]:
     """The reader of converted values: each distinct encoding is converted once. Equal encodings give one object."""
     known: dict[bytes, Any] = {}
 
@@ -536,7 +536,7 @@ def int_map(
     return reader
 
 
-def pairs_map(items: Column, keep: AbstractSet[int] | None) -> Callable[[list[Any]], Read]:
+def pairs_map(items: AvroColumn, keep: AbstractSet[int] | None) -> Callable[[list[Any]], Read]:
     """The reader of statistics whose items are not plain pairs. items: lists of records of key and value."""
 
     def reader(values: list[Any]) -> Read:

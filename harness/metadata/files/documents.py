@@ -1,4 +1,7 @@
-"""JSON documents, measured before they are parsed: a value of two bytes takes up to ninety of memory."""
+"""Documents that take no more memory than allowed: JSON is measured before it is parsed, decompression stops in time.
+
+A JSON value of two bytes takes up to ninety of memory, and a compressed byte may claim any number of bytes.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,11 @@ def _text_bytes(data: bytes) -> int:
     return len(data) * (4 if _FOUR.search(data) else 2)
 
 
-# What a file is by its first bytes, in words for a message.
+# The kind of a file by its first bytes, in words for a message.
 
 
 HEAD = 4096
-"""How many bytes tell."""
+"""The bytes at the start of a file that tell its kind."""
 _MAGIC = (
     (b"PAR1", "a Parquet file"),
     (b"PARE", "an encrypted Parquet file"),
@@ -82,11 +85,9 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-# Decompression that stops: no codec makes more bytes than the caller allows, whatever the compressed ones claim.
-#
-# Libraries believe a declared length and allocate it first, and end the process where the memory is not there (snappy);
-# or they go on until the stream ends (the others). So a declared length is read before the library sees it, and streams
-# are taken in pieces.
+# Decompression. Libraries believe a declared length and allocate it first, and end the process where the memory is not
+# there (snappy); or they go on until the stream ends (the others). So a declared length is read before the library sees
+# it, and streams are taken in pieces.
 
 
 _PIECE = 1 << 20  # bytes
@@ -189,7 +190,7 @@ def unzstd(data: bytes, *, most: int) -> bytes:
 
 
 def _zstd_declared(data: bytes) -> int | None:
-    """What the first frame says of the length of its content (RFC 8878, 3.1.1.1); None: nothing."""
+    """The length of its content that the first frame declares (RFC 8878, 3.1.1.1); None: none."""
     if len(data) < 5:
         return None
     descriptor = data[4]

@@ -77,7 +77,7 @@ def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcTraits:
-    """What a reader may not overlook, and a physical schema does not tell.
+    """Facts that a reader may not overlook, and a physical schema does not tell.
 
     pads_text: it has a column of type `char`, whose values are stored with blanks up to its length.
     """

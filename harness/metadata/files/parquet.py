@@ -59,7 +59,7 @@ ELEMENT_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class ParquetElement:
-    """One element of a footer's depth-first schema list. Texts are as DuckDB's `parquet_schema` prints them.
+    """An element of a footer's depth-first schema list. Texts are as DuckDB's `parquet_schema` prints them.
 
     type: the physical type, such as `INT32`; None for a group.
     type_length: bytes of a `FIXED_LEN_BYTE_ARRAY`.
@@ -81,7 +81,7 @@ class ParquetElement:
 
 
 def parse_element(row: Sequence[Any]) -> ParquetElement:
-    """One element from the values of `ELEMENT_COLUMNS`; DuckDB gives `type_length` as text."""
+    """An element from the values of `ELEMENT_COLUMNS`; DuckDB gives `type_length` as text."""
     name, type_, type_length, *rest = row
     return ParquetElement(name, type_, None if type_length is None else int(type_length), *rest)
 
@@ -212,7 +212,7 @@ def _fold_list(node: _Node, field_id: int | None) -> PhysicalField:
 
 
 def _is_element(repeated: _Node, *, list_name: str) -> bool:
-    """Whether the repeated node of a list is the element itself (two levels), not a wrapper (three levels)."""
+    """True if the repeated node of a list is the element itself (two levels), not a wrapper (three levels)."""
     if not repeated.is_group or len(repeated.children) != 1:
         return True
     if repeated.children[0].is_repeated:
@@ -408,7 +408,7 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 
 
 def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile") -> pa.Table:
-    """What Arrow read of a file, if it has all rows: without a word pyarrow 26 gives none where no column counts any.
+    """The table that Arrow read, if it has all rows: pyarrow 26 silently gives none where no column counts any.
 
     Nor does it look whether the indices of a column that it reads as a dictionary are within the dictionary. Whoever
     takes them, takes what lies behind it in memory, or loses rows.

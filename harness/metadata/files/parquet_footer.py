@@ -1,8 +1,13 @@
-"""The end of a Parquet file, as far as it says what many files can be held against each other by, without parsing it.
+"""The footer of a Parquet file, without a parser: its schema by bytes, and counts and places that must fit each other.
 
 Files of one writer have footers that begin alike: the version, then the schema, byte for byte. So a schema that was
-parsed once is known again by its bytes, and the row count stands right behind it. The spec: Apache Parquet,
-`FileMetaData` in Thrift's compact protocol, whose fields 1 to 3 are version, schema and num_rows.
+parsed once is known again by its bytes, and the row count stands right behind it.
+
+DuckDB takes a footer's word: 1.5 skips the rows of a column chunk that counts no values, 2.0.0 gives up its whole
+instance at a negative size, and 2.0.1 at a row group of too many rows. None of that needs a page to be seen. So footers
+are checked in trusted reads as well: a reader's own limit comes too late for the rows and for the instance.
+
+Spec: Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers pass over fields of another type than theirs.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from typing import TypeAlias
 from harness.storage.records import dataclass
 
 TAIL_BYTES = 1 << 16
-"""What to read of the end of a file: most footers are shorter."""
+"""The bytes to read of the end of a file: most footers are shorter."""
 
 FRAME = 8
 """Bytes of the footer's length and the magic."""
@@ -31,7 +36,7 @@ _GEO_KEY = b"geo"
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What the end of one file says.
+    """The end of one file.
 
     schema: the bytes of version and schema: files that agree in them have the same schema.
     rows: the row count.
@@ -46,14 +51,14 @@ class Tail:
 
 
 def tail_length(data: bytes) -> int:
-    """How many bytes of the end of a file hold its footer, as its last bytes say; 0 where they are not of Parquet."""
+    """The length of the footer at the end of a file, as its last bytes say; 0 where they are not of Parquet."""
     if data[-4:] != _MAGIC or len(data) < FRAME:
         return 0
     return int.from_bytes(data[-FRAME:-4], "little") + FRAME
 
 
 def claims_too_much(data: bytes) -> bool:
-    """Whether a footer may claim a list of a million elements and more, for which DuckDB takes memory at once.
+    """True if a footer may claim a list of a million elements or more, for which DuckDB takes memory at once.
 
     It may be a text or a statistic that looks so: a parser with limits has to tell. For a text that it claims, however
     long, DuckDB takes no memory before it has read it (1.5, 2.0).
@@ -67,7 +72,7 @@ def claims_too_much(data: bytes) -> bool:
 
 
 _KINDS = b"s" * 0x40 + b"L" * 0x40 + b"+" * 0x80
-"""By byte of a varint: one that another follows, or the last one: small or large."""
+"""The kinds of bytes of a varint: another follows; or the last, small or large."""
 _LONG = (b"++L", b"+++")
 """Parts of numbers from 2^20 on. A regular expression takes ten times as long, and is only asked where there is one."""
 _LONG_LIST = re.compile(rb"[\xf0-\xff](?:[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3})")
@@ -75,7 +80,7 @@ _LONG_LIST = re.compile(rb"[\xf0-\xff](?:[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3
 
 
 def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
-    """What the last bytes of a file say; None if they do not hold all of the footer, or it is not as is usual.
+    """The end of a file, from its last bytes; None if they do not hold all of the footer, or it is not as is usual.
 
     Where None is given, a reader of Parquet must tell what is wrong, if anything is.
 
@@ -103,7 +108,7 @@ def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
 
 
 def _may_be_legacy(footer: bytes) -> bool:
-    """Whether there is a mention of Spark in the footer that may be its legacy mode, or an old version of it."""
+    """True if the footer mentions Spark in a way that may be its legacy mode, or an old version."""
     return _SPARK in footer and any(_is_doubtful(mention) for mention in footer.split(_SPARK)[1:])
 
 
@@ -138,7 +143,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Where a value of a Thrift type ends that begins at `at`, in so many structs and lists."""
+    """The end of a value of a Thrift type that begins at `at`, in so many structs and lists."""
     if depth > _MOST_DEEP:
         raise ValueError
     match kind:
@@ -184,18 +189,10 @@ def _skip_list(data: bytes, at: int, depth: int) -> int:
     return at
 
 
-# Counts and places in a Parquet footer, held against each other and against the file.
-#
-# DuckDB takes a footer's word: 1.5 skips the rows of a column chunk that counts no values, 2.0.0 gives up its whole
-# instance at a negative size, and 2.0.1 at a row group of too many rows. None of that needs a page to be seen. The
-# spec: Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers pass over a field of another type than
-# theirs.
-
-
 Fields: TypeAlias = dict[int, int]
-"""Of a struct, by `_key`: integers, and where else a value begins."""
+"""The fields of a struct by `_key`: integers, and the places where other values begin."""
 _Inner: TypeAlias = Mapping[int, Callable[[int], int]]
-"""By `_key`: what reads a value that begins there, and tells where the next byte is."""
+"""Readers of values by `_key`: from the place where a value begins to the place after it."""
 
 _I16, _I32, _I64, _BINARY, _LIST, _STRUCT = 4, 5, 6, 8, 9, 12
 _REPEATED = 2
@@ -236,7 +233,7 @@ class Contradiction(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class FooterColumn:
     """A column that has chunks.
 
     name: its names from the top down, with a point between two.
@@ -272,7 +269,7 @@ def check_counts(footer: bytes, size: int | None) -> None:
 
 
 @lru_cache(maxsize=256)
-def leaves_of(schema: bytes) -> tuple[Leaf, ...]:
+def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
     """The columns of a schema, the list of its elements, that have chunks, in order.
 
     Raises:
@@ -280,7 +277,7 @@ def leaves_of(schema: bytes) -> tuple[Leaf, ...]:
         IndexError: they are cut.
     """
     count, at = _list_head(schema, 0)
-    found: list[Leaf] = []
+    found: list[FooterColumn] = []
     around: list[_Group] = []
     for number in range(count):
         element, at = struct(schema, at, {})
@@ -299,14 +296,14 @@ def leaves_of(schema: bytes) -> tuple[Leaf, ...]:
             around.append(_Group(children, repeats, names))
         elif _ELEMENT_TYPE in element:
             name = b".".join(names).decode(errors="replace")
-            found.append(Leaf(name, element[_ELEMENT_TYPE], repeats, _path(names)))
+            found.append(FooterColumn(name, element[_ELEMENT_TYPE], repeats, _path(names)))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
     return tuple(found)
 
 
 @lru_cache(maxsize=256)
-def leaves_before(schema: bytes) -> tuple[Leaf, ...]:
+def leaves_before(schema: bytes) -> tuple[FooterColumn, ...]:
     """The columns of what a footer begins with, version and schema (`Tail.schema`). Raises as `leaves_of`."""
     _, at = _number(schema, 1)
     return leaves_of(schema[at + 1 :])
@@ -337,7 +334,7 @@ class _Check:
     def __init__(self, footer: bytes, size: int | None) -> None:
         self._data = footer
         self._places_end = None if size is None else size - len(footer) - FRAME
-        self._leaves: tuple[Leaf, ...] | None = None
+        self._leaves: tuple[FooterColumn, ...] | None = None
         self._later: int | None = None
         self._rows: int | None = None
         self._chunks: list[Fields | None] = []
@@ -395,13 +392,13 @@ class _Check:
         self._metadata, at = struct(self._data, at, {})
         return at
 
-    def _check_chunk(self, leaf: Leaf, chunk: Fields, number: int, rows: int) -> None:
+    def _check_chunk(self, leaf: FooterColumn, chunk: Fields, number: int, rows: int) -> None:
         fault = _fault(leaf, chunk, rows, self._places_end)
         if fault is not None:
             raise Contradiction(f"column {leaf.name!r} of row group {number} {fault}")
 
 
-def _fault(leaf: Leaf, chunk: Fields, rows: int, places_end: int | None) -> str | None:
+def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None) -> str | None:
     """The fault of a chunk; None: it has none."""
     try:
         values, data_page, size = chunk[_VALUES], chunk[_DATA_PAGE], chunk[_COMPRESSED]
@@ -477,7 +474,7 @@ def _skipped(data: bytes, at: int, kind: int) -> int:
 
 
 def _list_head(data: bytes, at: int) -> tuple[int, int]:
-    """How many structs a list has, and where the first begins."""
+    """The number of structs of a list, and the place where the first begins."""
     header = data[at]
     count, at = header >> 4, at + 1
     if count == 0x0F:
@@ -496,10 +493,8 @@ def _bytes(data: bytes, at: int | None) -> bytes:
     return data[at : at + length]
 
 
-# Parquet footers as all known writers make them, checked by regular expressions: a tenth of the time of a parser.
-#
-# A footer that is not as is usual, or not right, is left to `harness.metadata.files.parquet_footer`. What is found
-# right here is right there, but for places: of these only the signs are looked at.
+# Footers as all known writers make them, checked by regular expressions: a tenth of the time of the checks above. A
+# footer that is not as is usual, or not right, is left to those. Of places only the signs are looked at.
 
 
 _FIELD_LIST, _FIELD_COUNT, _USUAL_STRUCT, _MANY = 0x19, 0x16, 12, 15
@@ -516,7 +511,7 @@ def is_usual(footer: bytes, schema: bytes) -> bool:
         return False
 
 
-def _is_usual(footer: bytes, at: int, leaves: tuple[Leaf, ...]) -> bool:
+def _is_usual(footer: bytes, at: int, leaves: tuple[FooterColumn, ...]) -> bool:
     if footer[at] != _FIELD_COUNT:
         return False
     rows, at = varint(footer, at + 1)
@@ -550,7 +545,7 @@ def _is_usual(footer: bytes, at: int, leaves: tuple[Leaf, ...]) -> bool:
 
 
 def _list(footer: bytes, at: int) -> tuple[int, int]:
-    """Of a field that is a list of structs: how many it has, and where the first begins."""
+    """The number of structs of a field that is a list, and the place where the first begins."""
     if footer[at] != _FIELD_LIST or footer[at + 1] & 0x0F != _USUAL_STRUCT:
         raise ValueError
     count = footer[at + 1] >> 4
@@ -567,7 +562,7 @@ def _class(numbers: range) -> bytes:
 _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
 """A number that is not negative, and below 2^41."""
 _LONGEST = 64
-"""Of the bounds in statistics: of longer ones a parser is quicker, as writers cut them or leave them out."""
+"""The longest bounds in statistics that are usual: writers cut longer ones, and a parser is quicker for those."""
 
 
 def _times(part: bytes, kind: int, most: int) -> bytes:

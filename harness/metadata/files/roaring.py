@@ -101,7 +101,7 @@ def to_positions(bitmap: BitMap64) -> Positions:
 
 
 def deleted_mask(positions: BitMap64, row_count: int) -> npt.NDArray[np.int8]:
-    """One byte per row of a file: 1 where the row is deleted, else 0. Positions from `row_count` on are left out."""
+    """A byte per row of a file: 1 where the row is deleted, else 0. Positions from `row_count` on are left out."""
     mask = np.zeros(row_count, dtype=np.int8)
     values = to_positions(positions)
     if values.size and int(values[-1]) >= row_count:
@@ -111,7 +111,7 @@ def deleted_mask(positions: BitMap64, row_count: int) -> npt.NDArray[np.int8]:
 
 
 def deleted_bits(positions: BitMap64, row_count: int) -> bytes:
-    """One bit per row, 1 where the row is deleted, from the most significant bit of the first byte on.
+    """A bit per row, 1 where the row is deleted, from the most significant bit of the first byte on.
 
     The last byte is filled up with zeros.
     """
@@ -119,11 +119,11 @@ def deleted_bits(positions: BitMap64, row_count: int) -> bytes:
 
 
 class _DamageError(Exception):
-    """What is wrong with the bytes; `_checked` turns it into the public error."""
+    """A fault of the bytes; `_checked` turns it into the public error."""
 
 
 def _checked(spans_of: _SpanReader, buffer: bytes, rule: str | None) -> list[_Span]:
-    """Where the 32-bit bitmaps are, after every container was checked."""
+    """The places of the 32-bit bitmaps, after every container was checked."""
     try:
         return spans_of(buffer)
     except _DamageError as damage:
@@ -200,7 +200,7 @@ def _deserialized(buffer: bytes, rule: str | None, limits: Limits) -> BitMap64:
 
 
 def _bitmap_end(buffer: bytes, start: int) -> int:
-    """Where the 32-bit bitmap at `start` ends, after its containers were checked."""
+    """The end of the 32-bit bitmap at `start`, after its containers were checked."""
     (cookie,) = struct.unpack_from("<I", buffer, start)
     run_flags = b""
     if cookie == _COOKIE_NO_RUNS:
@@ -229,7 +229,7 @@ def _bitmap_end(buffer: bytes, start: int) -> int:
 
 
 def _containers(buffer: bytes, at: int, cardinalities: list[int], run_flags: bytes) -> tuple[list[int], int]:
-    """Where each container starts, and where the last one ends; `cardinalities` are as stored, one too small."""
+    """The starts of containers, and the end of the last; `cardinalities` are as stored, one too small."""
     starts: list[int] = []
     for index, stored in enumerate(cardinalities):
         starts.append(at)

@@ -35,8 +35,7 @@ from harness.errors import CorruptFileError, UnsupportedError
 __all__ = ["value_text", "variant_to_json"]
 
 
-# The JSON text of single variant values; what `harness.metadata.files.variant` promises about each type is decided
-# here.
+# The JSON text of single values.
 
 
 def text(value: str) -> str:
@@ -65,7 +64,7 @@ def double(value: float) -> str:
 
 
 def single(value: float) -> str:
-    """As `double`, for a value of 32 bits: the shortest number that reads back as the same 32 bits."""
+    """The text of a value of 32 bits: the shortest number that reads back as the same 32 bits."""
     if not math.isfinite(value):
         return f'"{_not_finite(value)}"'
     bits = struct.pack("<f", value)
@@ -134,10 +133,8 @@ def _date(days: int) -> str:
     return f"{name}-{month:02}-{day:02}"
 
 
-# One value of the Parquet variant binary encoding, version 1, as JSON text.
-#
-# Spec: Parquet, "Variant Binary Encoding". Every offset is checked. A value has no more parts than bytes; where
-# more are found, parts share bytes, and could multiply without end.
+# Values of the Parquet variant binary encoding, version 1. Every offset is checked. A value has no more parts than
+# bytes; where more are found, parts share bytes, and could multiply without end.
 
 
 MAX_DEPTH = 128
@@ -287,7 +284,7 @@ class _Decoder:
         return count, position + width
 
     def starts(self, position: int, width: int, count: int) -> list[int]:
-        """Where each of `count` values starts, given the list of their offsets."""
+        """The starts of `count` values, given the list of their offsets."""
         first = position + width * (count + 1)
         offsets = [_unsigned(self.data, position + width * index, width) for index in range(count + 1)]
         if first + offsets[-1] > len(self.data):

@@ -12,7 +12,7 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a path names: the fields from the top-level column down, and the identifiers in front that are no fields."""
+    """The meaning of a path: fields from the top-level column down, and identifiers in front that are no fields."""
 
     fields: tuple[Field, ...]
     skipped: int

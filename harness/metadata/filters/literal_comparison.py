@@ -1,4 +1,4 @@
-"""What comparing a column with a literal means, as internal values.
+"""The meaning of comparing a column with a literal, as internal values.
 
 DuckDB decides into which type the two sides of a comparison are cast; here the same is said without casts, or
 `Undecided` where it is not certain. A literal that a column cannot hold (`id = 1.5`, a date compared with a time of
@@ -65,7 +65,7 @@ from harness.metadata.model.schema import (
 
 
 def share_type(column: Field | None, literals: Sequence[Literal]) -> bool:
-    """Whether literals of one IN or BETWEEN mean each what they mean alone, though SQL casts them to a common type.
+    """True if literals of one IN or BETWEEN keep their meaning though SQL casts them to a common type.
 
     column: what they are compared with; None: an expression of one.
     """
@@ -96,7 +96,7 @@ def own_kinds(type_: Type) -> set[Kind]:
 
 
 def compare_column(field: Field, op: Op, literal: Literal) -> Predicate:
-    """What `field op literal` means; Undecided where an engine could see it differently."""
+    """The meaning of `field op literal`; Undecided where an engine could see it differently."""
     if literal.kind is Kind.NULL:
         return Constant(None)
     kind, value = literal.kind, literal.value
@@ -259,7 +259,7 @@ def _compare_decimal(field: Field, type_: DecimalType, op: Op, literal: Literal)
 
 
 def _fits_decimal(column: Field | None, literals: Sequence[Literal]) -> bool:
-    """Whether column and literals have a common DECIMAL of at most 38 digits; beyond that engines go other ways."""
+    """True if column and literals have a common DECIMAL of at most 38 digits; beyond that engines go other ways."""
     whole, scale = 0, 0
     if column is not None and isinstance(column.type, DecimalType):
         whole, scale = column.type.precision - column.type.scale, column.type.scale

@@ -1,4 +1,7 @@
-"""The dialects that SQL text is parsed in: sqlglot's, but for what that reads otherwise than DuckDB does."""
+"""Literals of SQL text: their SQL type, and their value, exactly; nothing where an engine might read another one.
+
+Filters keep DuckDB's dialect, so DuckDB's reading counts (1.5 and 2.0 agree on all that is accepted here).
+"""
 
 from __future__ import annotations
 
@@ -59,11 +62,9 @@ def _duckdb() -> type[Dialect]:
     return type("HarnessDuckDB", (DuckDB,), {"Parser": Parser})
 
 
-# Nodes of parsed SQL that are a special form of another one: `concat_ws` is, for sqlglot, a `Concat`.
-#
-# Python's `match` and `isinstance` take such a node for the general one, whose meaning it has not. So whoever gives
-# nodes a meaning asks here first, and knows a special form by its own name or not at all. That holds for classes that
-# later releases of sqlglot add, too.
+# Nodes of parsed SQL that are a special form of another one: `concat_ws` is, for sqlglot, a `Concat`. Python's `match`
+# and `isinstance` take such a node for the general one, whose meaning it has not. So a special form is asked for here
+# first. That holds for classes that later releases of sqlglot add, too.
 
 
 GROUPS = frozenset(
@@ -102,14 +103,7 @@ def general_form(kind: type[exp.Expr]) -> type[exp.Expr] | None:
     return None
 
 
-# Literals of SQL text: their SQL type, and their value, exactly; nothing where an engine might read another one.
-#
-# Filters keep DuckDB's dialect, so it is DuckDB's reading that counts (1.5 and 2.0 agree on all that is accepted here).
-
-
-# Wall-clock times moved by units, and the units that they lie in, as SQL has it; nanoseconds since 1970-01-01.
-#
-# Only the years 1 to 9999: nothing is said of others.
+# Wall-clock times moved by units, as SQL has it; nanoseconds since 1970-01-01, in the years 1 to 9999 only.
 
 
 _FIXED = {"SECOND": 10**9, "MINUTE": 60 * 10**9, "HOUR": 3600 * 10**9, "DAY": DAY_NS, "WEEK": 7 * DAY_NS}

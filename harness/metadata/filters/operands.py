@@ -1,4 +1,4 @@
-"""What comparing an expression of a column with a literal means: as conditions on the column itself.
+"""The meaning of comparing an expression of a column with a literal: conditions on the column itself.
 
 Where only one direction is certain, that the expression's comparison implies the condition, the condition stands
 beside `Undecided`.
@@ -101,7 +101,7 @@ Operand: TypeAlias = Field | DayOf | PeriodOf | PeriodText | HeadOf | OrElse | N
 
 
 def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
-    """What `operand op literal` means; Undecided where an engine could see it differently."""
+    """The meaning of `operand op literal`; Undecided where an engine could see it differently."""
     if literal.kind is Kind.NULL:
         return Constant(None)
     match operand:
@@ -124,12 +124,12 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
 
 
 def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
-    """Whether literals of one IN or BETWEEN mean each what they mean alone, though SQL casts them to a common type."""
+    """True if literals of one IN or BETWEEN keep their meaning though SQL casts them to a common type."""
     return literal_comparison.share_type(operand if isinstance(operand, Field) else None, literals)
 
 
 def holds(left: Literal, op: Op, right: Literal) -> bool | None:
-    """Whether a comparison of literals holds. None: they are of two types, or of one whose order is not Python's."""
+    """The value of a comparison of literals; None: they are of two types, or of one whose order is not Python's."""
     if left.kind is not right.kind or left.kind not in _COMPARED:
         return None
     return _OPERATORS[op](left.value, right.value)
@@ -148,11 +148,11 @@ _YEARS_FIRST = {"YEAR": "[0-9]{4}", "MONTH": "[0-9]{4}-[0-9]{2}", "DAY": "[0-9]{
 
 
 _BIGINT = 2**63
-"""From here on a number may be of a type whose sums are rounded."""
+"""The least number that may be of a type whose sums are rounded."""
 
 
 def _compare_sum(operand: SumOf, op: Op, literal: Literal) -> Predicate:
-    """What the column itself is compared with; or the sum is beyond the column's type, where it may overflow."""
+    """The literal that the column itself is compared with; or the sum is beyond the column's type, and may overflow."""
     field, number = operand.field, operand.number
     if not isinstance(field.type, IntegerType) or literal.kind is not Kind.INTEGER:
         return Undecided()
@@ -181,7 +181,7 @@ def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
 
 
 def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
-    """Where all three are of one type, so that nothing is cast."""
+    """The meaning where all three are of one type, so that nothing is cast."""
     own = own_kinds(operand.field.type) | ({Kind.STRING} if isinstance(operand.field.type, StringType) else set())
     if not {operand.default.kind, literal.kind} <= own:
         return Undecided()
@@ -255,7 +255,7 @@ def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
     return conjunction((range_, Undecided()))
 
 
-# Which column, and what of it, an expression of a filter stands for.
+# The column, and the part of it, that an expression of a filter stands for.
 
 
 _FIELD = "harness field"
@@ -276,7 +276,7 @@ def field_of(node: exp.Expr) -> Field | None:
 
 
 def unwrapped(node: exp.Expr) -> exp.Expr:
-    """What stands in the parentheses around an expression, if there are any."""
+    """The expression without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
@@ -311,7 +311,7 @@ def operand_of(node: exp.Expr) -> Operand | None:
 
 
 def _cast(node: exp.Cast) -> Operand | None:
-    """As TRY_CAST: none of these casts can fail."""
+    """A cast, as TRY_CAST: none of these casts can fail."""
     field = field_of(node.this)
     if field is None or node.args.get("format") is not None or type(node.to) is not exp.DataType:
         return None
@@ -341,7 +341,7 @@ def _sum(node: exp.Add | exp.Sub) -> SumOf | None:
 
 
 def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
-    """Of a length from 1 on: a negative one leaves characters out at the other end."""
+    """The prefix of a length from 1 on: a negative one leaves characters out at the other end."""
     field, literal = field_of(column), literal_of(length)
     if field is None or not isinstance(field.type, StringType) or literal is None:
         return None

@@ -48,10 +48,7 @@ from harness.metadata.filters.value_texts import refuse_half_characters
 from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
 from harness.storage.records import dataclass
 
-# What planning may conclude from a parsed condition: its `Predicate`, `Undecided` where it understands nothing.
-
-
-# Conditions on a column that is moved in time, `day + INTERVAL 1 MONTH >= DATE '2020-02-29'`, as what they imply.
+# Conditions on a column that is moved in time: `day + INTERVAL 1 MONTH >= DATE '2020-02-29'`.
 
 
 _TURNED = {exp.EQ: exp.EQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
@@ -142,7 +139,7 @@ _FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE
 
 
 def predicate_of(node: exp.Expr) -> Predicate:
-    """What planning may conclude from a condition, whose columns are `tagged`."""
+    """The conclusions of planning from a condition, whose columns are `tagged`."""
     if general_form(type(node)) is not None:
         return Undecided()
     match node:
@@ -236,7 +233,7 @@ def _when(subject: exp.Expr | None, case: exp.Expr) -> exp.Expr:
 def _chosen(
     cases: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, op: Op, literal: Literal
 ) -> Predicate:
-    """What `CASE WHEN … THEN …` compared with a literal implies: one of the conditions whose value fits."""
+    """The conditions of `CASE WHEN … THEN …` compared with a literal: any whose value fits."""
     values = [literal_of(value) for _, value in cases]
     others = [] if default is None else [literal_of(default)]
     known = [value for value in (*values, *others) if value is not None and value.kind is not Kind.NULL]
@@ -362,7 +359,7 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     return StartsWith(field, literal.value)
 
 
-# References to columns in SQL text: where they are. What they mean is said by `harness.metadata.filters.column_names`.
+# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.column_names`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,7 +470,7 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
 
 
 def reason(error: Exception) -> str:
-    """What an error of the SQL parser says, in one line without a full stop."""
+    """The text of an error of the SQL parser, in one line without a full stop."""
     for detail in getattr(error, "errors", ()):
         return f"{detail['description']} at line {detail['line']}, near '{detail['highlight']}'"
     return str(error).split("\n")[0].rstrip(".")

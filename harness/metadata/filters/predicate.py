@@ -97,14 +97,14 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same for every row; None is SQL's unknown, which no NOT makes true."""
+    """A condition with the same value for every row; None is SQL's unknown, which no NOT makes true."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Something that planning does not understand (a function, arithmetic, two columns): any row may satisfy it."""
+    """A part that planning does not understand (a function, arithmetic, two columns): any row may satisfy it."""
 
 
 Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or | Constant | Undecided
@@ -112,10 +112,10 @@ Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What rows must satisfy.
+    """A condition on rows.
 
     sql: a boolean expression in DuckDB's dialect over the table's column names, quoted; engines run it in full.
-    predicate: what planning may conclude from it.
+    predicate: the conclusions that planning may draw.
     columns: the top-level fields (of the schema, or metadata columns) that `sql` mentions.
     any_zone: whether `predicate` holds in whatever time zone an engine reads `sql`, and not in UTC alone.
     """
@@ -137,7 +137,7 @@ def disjunction(parts: tuple[Predicate, ...]) -> Predicate:
 
 
 def negate(predicate: Predicate) -> Predicate:
-    """What is true where `predicate` is false, false where it is true, and unknown where it is unknown."""
+    """The negation: true where `predicate` is false, false where it is true, unknown where it is unknown."""
     match predicate:
         case Comparison(field=field, op=op, value=value):
             return Comparison(field, _OPPOSITE[op], value)
@@ -162,7 +162,7 @@ def negate(predicate: Predicate) -> Predicate:
 
 
 def opposite(filter_: Filter) -> Filter:
-    """What is true where a filter is false, false where it is true, and unknown where it is unknown."""
+    """The negation of a filter, as `negate`."""
     return replace(filter_, sql=f"NOT ({filter_.sql})", predicate=negate(filter_.predicate))
 
 
@@ -180,7 +180,7 @@ def fields_of(predicate: Predicate) -> frozenset[int]:
 
 
 def is_decided(predicate: Predicate) -> bool:
-    """Whether `predicate` has no Undecided part, so that `evaluate` gives exactly what SQL gives."""
+    """True if `predicate` has no Undecided part, so that `evaluate` gives exactly what SQL gives."""
     match predicate:
         case And(parts=parts) | Or(parts=parts):
             return all(is_decided(p) for p in parts)
@@ -215,7 +215,7 @@ def may_match(predicate: Predicate, stats: Callable[[Field], ColumnStats | None]
     """False only if no row can make the predicate true; so True says nothing (iceberg 3.19-3.25, delta F1-F8).
 
     Args:
-        stats: what is known of a field; None: nothing, which keeps the file.
+        stats: the statistics of a field; None: unknown, which keeps the file.
     """
     match predicate:
         case And(parts=parts):
@@ -320,7 +320,7 @@ def _leaf_may_match(leaf: Leaf, known: Known) -> bool:
 
 
 def _comparison_may_match(op: Op, value: Any, known: Known) -> bool:
-    """Whether a row that is not null may satisfy `op value`: a NaN, or a number within the bounds."""
+    """True if a row that is not null may satisfy `op value`: a NaN, or a number within the bounds."""
     if known.has_nans and _compare(math.nan, op, value):
         return True
     if not known.has_numbers:
@@ -355,7 +355,7 @@ def _prefix_may_differ(prefix: str, known: Known) -> bool:
 
 
 _NAMES_INSTANTS = re.compile("tz|zone", re.IGNORECASE)
-"""In the text of every filter that names SQL's type of instants, and of some others."""
+"""A word in the text of every filter that names SQL's type of instants, and of some others."""
 _DAYS = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 
 
@@ -400,7 +400,7 @@ def all_of(filters: Sequence[Filter], schema: Schema) -> Filter:
 
 
 def depends_on_zone(filter_: Filter) -> bool:
-    """Whether rows may satisfy the filter in one time zone of a session and not in another one (iceberg 11.10)."""
+    """True if rows may satisfy the filter in one time zone of a session and not in another one (iceberg 11.10)."""
     instants = (f for _, f in walk(filter_.columns) if isinstance(f.type, TimestampType) and f.type.utc)
     return next(instants, None) is not None or _NAMES_INSTANTS.search(filter_.sql) is not None
 

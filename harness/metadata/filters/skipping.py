@@ -154,7 +154,7 @@ def _fits(value: Any, bounds: Numbers) -> bool:
 
 
 def _number_excluded(op: Op, value: Any, lower: Numbers, upper: Numbers, has_nans: Mask) -> Mask:
-    """Whether no number within the bounds satisfies the comparison."""
+    """True where no number within the bounds satisfies the comparison."""
     low, high = lower.values, upper.values
     excluded: Mask
     match op:
@@ -180,7 +180,7 @@ _TEXT_EXCLUDES: dict[Op, tuple[Callable[..., pa.Array] | None, Callable[..., pa.
     Op.GT: (None, pc.less_equal),
     Op.GE: (None, pc.less),
 }
-"""How a lower and an upper bound must compare with the value, so that no text between them satisfies the operator."""
+"""The comparisons of a lower and an upper bound with the value by which no text between them satisfies the operator."""
 
 
 def _text_excluded(op: Op, value: str, lower: pa.Array, upper: pa.Array) -> Mask:

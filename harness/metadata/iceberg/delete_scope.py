@@ -27,7 +27,7 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
+from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (
@@ -294,7 +294,7 @@ def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
     )
 
 
-# Whether an equality delete can hit a data file at all, from what their manifests say about the keys (iceberg 4.9).
+# Equality deletes that cannot hit a data file, by the statistics of their keys (iceberg 4.9).
 
 
 # Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.
@@ -316,7 +316,7 @@ def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[Field]) -
 
 
 def _may_share(key: Field, delete: DataFile, data: DataFile) -> bool:
-    """Whether some value of `key`, or null, may be in both files."""
+    """True if some value of `key`, or null, may be in both files."""
     if _may_hold_null(key, delete) and _may_hold_null(key, data):
         return True
     if _only_null(key, delete) or _only_null(key, data):
@@ -348,7 +348,7 @@ def _count(counts: Mapping[int, int] | None, key: Field, file: DataFile) -> int 
 
 
 def _below(key: Field, low: DataFile, high: DataFile) -> bool:
-    """Whether every value in `low` is known to be less than every value in `high`."""
+    """True if every value in `low` is known to be less than every value in `high`."""
     if not isinstance(key.type, _ORDERED):
         return False
     low_bounds, high_bounds = _bounds(key, low), _bounds(key, high)

@@ -27,7 +27,7 @@ from harness.metadata.iceberg.delete_scope import (
     first_position_delete,
     vectors_by_target,
 )
-from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
+from harness.metadata.iceberg.manifest_entries import Content, ManifestEntry, Status
 from harness.metadata.iceberg.source import authorities
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, to_numpy
@@ -41,7 +41,7 @@ _LAST = chr(0x10FFFF)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDeletes:
-    """One data file, and the position deletes that apply to it.
+    """A data file with the position deletes that apply to it.
 
     vector: its deletion vector; then `position_files` and `suspects` are empty (iceberg 4.5).
     position_files: position delete files in scope, by sequence number; their rows may name other files only.
@@ -55,7 +55,7 @@ class FileDeletes:
 
     @property
     def has_positions(self) -> bool:
-        """Whether positions must be loaded to know which rows are deleted."""
+        """True if positions must be loaded to know which rows are deleted."""
         return self.vector is not None or bool(self.position_files) or bool(self.suspects)
 
 
@@ -155,7 +155,7 @@ class DeleteIndex:
         return frozenset(self._scoped)
 
     def reaches(self, spec_id: int) -> bool:
-        """Whether position delete files of other partitions than its own may concern a data file of the spec."""
+        """True if position delete files of other partitions may concern a data file of the spec."""
         return any(other != spec_id or self.scope.lenient for other in self._ranges)
 
     def _elsewhere(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
@@ -351,7 +351,7 @@ def _delete_set(group: list[tuple[int, int]]) -> _DeleteSet:
 
 
 @dataclass(frozen=True)
-class PlannedFiles:
+class FilesWithDeletes:
     """The data files of a plan with their position deletes, by recorded path.
 
     files: in the order of the plan. with_positions: by ordinal, those that may have deleted positions.
@@ -380,7 +380,7 @@ class PlannedFiles:
 
 
 def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions) -> dict[int, FileDeletes]:
-    """By ordinal, the files that may have deleted positions, with the sources of these.
+    """The files that may have deleted positions, by ordinal, with the sources of the positions.
 
     Raises:
         CorruptDeleteError: as `DeleteIndex.for_data_file`.

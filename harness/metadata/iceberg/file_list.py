@@ -1,4 +1,4 @@
-"""The data files of one scan as the columns of a `ScanPlan`, with the deletes that hit each."""
+"""The data files of a scan as the columns of a `ScanPlan`, with the deletes that hit each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.iceberg.columns.data_files import DataFiles, LeftOut, Sifted
+from harness.metadata.iceberg.columns.data_files import DataFiles, FilteredFiles, SkippedDataFiles
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
-from harness.metadata.iceberg.deletes import DeleteIndex, FileDeletes, PlannedFiles, equality_deletes, with_positions
-from harness.metadata.iceberg.manifests import ManifestEntry
+from harness.metadata.iceberg.deletes import (
+    DeleteIndex,
+    FileDeletes,
+    FilesWithDeletes,
+    equality_deletes,
+    with_positions,
+)
+from harness.metadata.iceberg.manifest_entries import ManifestEntry
 from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, physical_paths
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy
@@ -51,7 +57,7 @@ class FileList:
 
 
 def list_files(
-    data: Sifted,
+    data: FilteredFiles,
     deletes: tuple[ManifestEntry, ...],
     *,
     source: ScanSource,
@@ -61,11 +67,11 @@ def list_files(
     """The files of a scan.
 
     Args:
-        data: the live data files, in order, with statistics of all equality keys; those left out, too.
+        data: the live data files, skipped ones too, in order, with statistics of all equality keys.
         deletes: the live delete files, with all statistics.
         source: the table.
         schema: the scan's.
-        kept: what is known of the manifests.
+        kept: the cache of the manifests.
 
     Raises:
         InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
@@ -98,17 +104,17 @@ def list_files(
         delete_sets=scopes.all(),
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
-        load_positions=_loader(PlannedFiles(files, positions), source, spellings),
+        load_positions=_loader(FilesWithDeletes(files, positions), source, spellings),
         skipped=SkippedFiles.of(
-            to_numpy(data.left_out.table.column("verdict")), lambda: _described(data.left_out, source)
+            to_numpy(data.skipped.table.column("verdict")), lambda: _described(data.skipped, source)
         ),
     )
 
 
-def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: KeptManifests | None) -> None:
+def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray], kept: KeptManifests | None) -> None:
     """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
     # Of some thousand files it is told more quickly than it is looked up.
-    known = kept if len(data.files) + len(data.left_out) >= _MANY else None
+    known = kept if len(data.files) + len(data.skipped) >= _MANY else None
     manifests = [] if known is None else sorted(_manifest_paths(data))
     if known is not None and known.has_distinct_paths(manifests):
         return
@@ -119,7 +125,7 @@ def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: 
             known.note_distinct_paths(manifests)
         return
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
-    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.left_out.table)])
+    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.skipped.table)])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
     raise InvalidTableError(
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
@@ -133,7 +139,7 @@ def _refuse_duplicates(data: Sifted, load: Callable[[], pa.ChunkedArray], kept: 
 def _joined(
     deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: Spellings
 ) -> tuple[ManifestEntry, ...]:
-    """The deletes for one data file, by the path that it has, where the caller's path map says that it is that file."""
+    """The deletes, under the path of their data file where the caller's path map equates two paths."""
     if not spellings.path_map.said:
         return deletes
     named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
@@ -156,7 +162,7 @@ def _tell_of_targets(
     paths: Callable[[], pa.ChunkedArray],
     spellings: Spellings,
 ) -> None:
-    """Warns of a delete for one data file that is none, while one differs by scheme or authority alone."""
+    """Warns of a delete for a data file that is not live, while a live path differs by scheme or authority alone."""
     stray = index.named_paths.difference(deletes.data.file.path for deletes in positions.values())
     if not stray:
         return
@@ -168,7 +174,7 @@ def _tell_of_targets(
         spellings.tell(index.of_path(path).file.path, path, data)
 
 
-def _loader(planned: PlannedFiles, source: ScanSource, spellings: Spellings) -> PositionLoader:
+def _loader(planned: FilesWithDeletes, source: ScanSource, spellings: Spellings) -> PositionLoader:
     if not planned.with_positions:
         return lambda ordinals: {}
     from harness.metadata.iceberg.position_deletes import make_loader
@@ -178,18 +184,18 @@ def _loader(planned: PlannedFiles, source: ScanSource, spellings: Spellings) -> 
     )
 
 
-def _manifest_paths(data: Sifted) -> set[str]:
-    """Of the manifests that any file is in."""
-    numbers = [distinct(to_numpy(t.column("manifest"))) for t in (data.files.table, data.left_out.table)]
+def _manifest_paths(data: FilteredFiles) -> set[str]:
+    """The paths of the manifests that any file is in."""
+    numbers = [distinct(to_numpy(t.column("manifest"))) for t in (data.files.table, data.skipped.table)]
     return {data.files.manifests[number] for number in np.concatenate(numbers).tolist()}
 
 
-def _all_paths(data: Sifted) -> pa.ChunkedArray:
-    return pa.chunked_array([*data.files.table.column("path").chunks, *data.left_out.paths().chunks], pa.string())
+def _all_paths(data: FilteredFiles) -> pa.ChunkedArray:
+    return pa.chunked_array([*data.files.table.column("path").chunks, *data.skipped.paths().chunks], pa.string())
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
-    """Those of `paths` that live data files have."""
+    """The paths among `paths` that live data files have."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())
@@ -319,9 +325,9 @@ def _table(
         ) from error
 
 
-def _described(left_out: LeftOut, source: ScanSource) -> pa.Table:
-    paths = left_out.paths()
-    described = left_out.table.append_column("path", paths)
+def _described(skipped: SkippedDataFiles, source: ScanSource) -> pa.Table:
+    paths = skipped.paths()
+    described = skipped.table.append_column("path", paths)
     return described.append_column("physical", physical_paths(source.path_map, paths))
 
 

@@ -65,7 +65,7 @@ class Json:
             yield Json(value, self.file, (*self.path, index), self.rule)
 
     def has(self, key: str) -> bool:
-        """Whether the object has `key` with a value other than null."""
+        """True if the object has `key` with a value other than null."""
         return self.object().get(key) is not None
 
     def child(self, key: str) -> Json:

@@ -15,12 +15,12 @@ from harness.metadata.iceberg.model import PartitionSpec
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
 
-# Manifest lists: the manifests of a snapshot, with what can be known of each without opening it.
+# Manifest lists.
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """What a manifest's partition tuples have in one partition field. Bounds are encoded by the transform's result.
+    """The values of one partition field in a manifest's tuples. Bounds are encoded by the transform's result.
 
     contains_nan: None is unknown. lower, upper: None where there is no non-null value, or none was written.
     """
@@ -33,7 +33,7 @@ class FieldSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """One manifest of a snapshot, as its list describes it.
+    """A manifest of a snapshot, as its list describes it.
 
     path: as recorded. length: bytes, informative only (iceberg 2.3); None: not recorded.
     spec_id: None: not recorded (a v1 snapshot with an inline list), the manifest's header says it (iceberg 1.27).
@@ -62,7 +62,7 @@ class ManifestFile:
     first_row_id: int | None = None
 
 
-# In the order in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
+# The order is that in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
 _SUMMARY = (
     Wanted(509, ("contains_null",), kinds=BOOLEAN),
     Wanted(518, ("contains_nan",), kinds=BOOLEAN),
@@ -156,7 +156,7 @@ def _corrupt(reason: str, file: str, field: str) -> CorruptFileError:
 
 
 class Content(enum.IntEnum):
-    """What a file of the table holds; the values are the format's (field 134)."""
+    """The kinds of files; the values are the format's (field 134)."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -164,7 +164,7 @@ class Content(enum.IntEnum):
 
 
 class Status(enum.IntEnum):
-    """What a manifest's commit did to a file; the values are the format's (field 0)."""
+    """The ways a manifest's commit treats a file; the values are the format's (field 0)."""
 
     EXISTING = 0
     ADDED = 1
@@ -208,7 +208,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """One file in one manifest, with everything that it inherits (iceberg 2.9, 2.11).
+    """A file in a manifest, with everything that it inherits (iceberg 2.9, 2.11).
 
     sequence_number: the data sequence number, which decides what deletes hit (iceberg 2.10).
     manifest: path of the manifest, as recorded.

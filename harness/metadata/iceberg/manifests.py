@@ -13,15 +13,10 @@ from harness.metadata.files.avro_container import Container, WriterField, open_c
 from harness.metadata.files.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.iceberg.manifest_entries import (
-    Content,
-    DataFile,
     EntryReader,
-    FieldSummary,
     ManifestEntry,
     ManifestFile,
-    Status,
     encrypted,
-    parse_manifest_list,
 )
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, parse_header_spec
 from harness.metadata.iceberg.transforms import Void
@@ -29,21 +24,6 @@ from harness.metadata.iceberg.values import partition_types, partition_value
 from harness.metadata.model.schema import Schema
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
-
-__all__ = [
-    "ALL",
-    "Content",
-    "DataFile",
-    "FieldSummary",
-    "ManifestEntry",
-    "ManifestFile",
-    "ManifestReader",
-    "Statistics",
-    "Status",
-    "open_manifest",
-    "parse_manifest",
-    "parse_manifest_list",
-]
 
 ALL: Final = "all"
 Statistics: TypeAlias = Literal["all"] | AbstractSet[int] | None
@@ -105,12 +85,12 @@ class ManifestReader:
 
     @property
     def is_v1(self) -> bool:
-        """Whether the manifest's own header says format version 1."""
+        """True if the manifest's own header says format version 1."""
         return self.container.text("format-version") == "1"
 
     @property
     def is_disputed(self) -> bool:
-        """Whether its own header says deletes, and the list data; each entry must decide it (iceberg 2.4).
+        """True if its own header says deletes, and the list data; each entry must decide it (iceberg 2.4).
 
         DuckDB 1.5's writer leaves the header's word to chance: one in twenty of its data manifests says deletes.
         """
@@ -187,7 +167,7 @@ _PARTITION = Wanted(102, ("partition",))
 
 
 def _wanted(convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Statistics) -> tuple[Wanted, ...]:
-    """What to decode of an entry; in the order in which `EntryReader` takes it apart."""
+    """The fields to decode of an entry, in the order in which `EntryReader` takes it apart."""
     file = (
         Wanted(134, ("content",), kinds=LONG),
         Wanted(100, ("file_path",), kinds=TEXT),
@@ -262,7 +242,7 @@ def _partition_converter(
 
 
 def _positions(written: tuple[WriterField, ...], spec: PartitionSpec) -> list[tuple[PartitionField, int]]:
-    """Where the writer put the spec's fields: by id, never by name; by position if it gives no ids (iceberg 2.17)."""
+    """The places of the spec's fields: by id, never by name; by position if the writer gives no ids (iceberg 2.17)."""
     if all(f.id is None for f in written):
         return [(f, position) for position, f in enumerate(spec.fields[: len(written)])]
     by_id = {f.id: position for position, f in enumerate(written)}

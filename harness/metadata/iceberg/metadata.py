@@ -17,18 +17,14 @@ from harness.metadata.files.documents import check_document
 from harness.metadata.iceberg.json_doc import Json, decompress
 from harness.metadata.iceberg.model import (
     BlobMetadata,
-    Direction,
     EncryptionKey,
     LogEntry,
     MetadataLogEntry,
-    NullOrder,
-    PartitionField,
     PartitionSpec,
     PartitionStatisticsFile,
     RefType,
     Snapshot,
     SnapshotRef,
-    SortField,
     SortOrder,
     StatisticsFile,
     TableMetadata,
@@ -42,35 +38,11 @@ from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
 from harness.storage.limits import DEFAULT, Limits
 
-__all__ = [
-    "BlobMetadata",
-    "Direction",
-    "EncryptionKey",
-    "LogEntry",
-    "MetadataLogEntry",
-    "NullOrder",
-    "PartitionField",
-    "PartitionSpec",
-    "PartitionStatisticsFile",
-    "RefType",
-    "Snapshot",
-    "SnapshotRef",
-    "SortField",
-    "SortOrder",
-    "StatisticsFile",
-    "TableMetadata",
-    "parse_metadata",
-    "parse_metadata_document",
-]
-
-
-# The leaves of table metadata from their JSON: snapshots, refs, log entries, statistics files, keys.
-#
 # Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
 
 
 def parse_snapshot(item: Json) -> Snapshot:
-    """One element of `snapshots` (iceberg 1.26, 1.28)."""
+    """An element of `snapshots` (iceberg 1.26, 1.28)."""
     manifest_list = item.optional_text("manifest-list")
     manifests = item.texts("manifests") if manifest_list is None and item.has("manifests") else None
     id_ = item.snapshot_id("snapshot-id")
@@ -94,7 +66,7 @@ def parse_snapshot(item: Json) -> Snapshot:
 
 
 def parse_ref(item: Json) -> SnapshotRef:
-    """One value of `refs` (iceberg 1.25, 1.37)."""
+    """A value of `refs` (iceberg 1.25, 1.37)."""
     return SnapshotRef(
         snapshot_id=item.snapshot_id("snapshot-id"),
         type=item.choice("type", RefType),
@@ -105,12 +77,12 @@ def parse_ref(item: Json) -> SnapshotRef:
 
 
 def parse_metadata_log_entry(item: Json) -> MetadataLogEntry:
-    """One element of `metadata-log` (iceberg 1.8)."""
+    """An element of `metadata-log` (iceberg 1.8)."""
     return MetadataLogEntry(item.integer("timestamp-ms"), item.text("metadata-file"))
 
 
 def parse_statistics_file(item: Json) -> StatisticsFile:
-    """One element of `statistics` (iceberg 1.29)."""
+    """An element of `statistics` (iceberg 1.29)."""
     return StatisticsFile(
         snapshot_id=item.snapshot_id("snapshot-id"),
         path=item.text("statistics-path"),
@@ -132,7 +104,7 @@ def _blob(item: Json) -> BlobMetadata:
 
 
 def parse_partition_statistics_file(item: Json) -> PartitionStatisticsFile:
-    """One element of `partition-statistics` (iceberg 1.29)."""
+    """An element of `partition-statistics` (iceberg 1.29)."""
     return PartitionStatisticsFile(
         snapshot_id=item.snapshot_id("snapshot-id"),
         path=item.text("statistics-path"),
@@ -141,7 +113,7 @@ def parse_partition_statistics_file(item: Json) -> PartitionStatisticsFile:
 
 
 def parse_encryption_key(item: Json) -> EncryptionKey:
-    """One element of `encryption-keys` (iceberg 1.31)."""
+    """An element of `encryption-keys` (iceberg 1.31)."""
     return EncryptionKey(
         key_id=item.text("key-id"),
         encrypted_key_metadata=item.optional_text("encrypted-key-metadata"),
@@ -400,7 +372,7 @@ def _encryption_keys(document: Json) -> tuple[EncryptionKey, ...]:
 
 
 def _consistency_warnings(metadata: TableMetadata) -> Iterator[str]:
-    """What does not fit together, and does not matter to a reader."""
+    """Contradictions that do not matter to a reader."""
     if metadata.default_spec_id not in metadata.specs:
         yield f"The default partition spec {metadata.default_spec_id} is not among the table's specs [iceberg 1.17]"
     else:

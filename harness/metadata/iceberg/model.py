@@ -1,4 +1,4 @@
-"""Partition specs and sort orders (iceberg 1.18 to 1.21, 2.22, 4.2)."""
+"""The parts of table metadata as values: partition specs, sort orders, snapshots (iceberg 1.18 to 1.21, 2.22, 4.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST_PARTITION_FIELD_ID = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionField:
-    """One field of a partition spec.
+    """A field of a partition spec.
 
     field_id: unique within the spec only: v1 specs may give one id several meanings (iceberg 1.19).
     source_id: the column that the transform reads; None for a transform of several columns.
@@ -35,26 +35,26 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """How rows are assigned to partitions, under an id that manifests refer to."""
+    """A partition spec: the way from rows to partitions, under an id that manifests refer to."""
 
     id: int
     fields: tuple[PartitionField, ...]
 
     @property
     def is_unpartitioned(self) -> bool:
-        """Whether all files share one partition: no fields, or only void ones (iceberg 4.2)."""
+        """True if all files share one partition: no fields, or only void ones (iceberg 4.2)."""
         return all(isinstance(field.transform, Void) for field in self.fields)
 
 
 class Direction(enum.Enum):
-    """Which way a sort field runs."""
+    """The directions of a sort field."""
 
     ASCENDING = "asc"
     DESCENDING = "desc"
 
 
 class NullOrder(enum.Enum):
-    """Where nulls go in a sort field."""
+    """The places of nulls in a sort field."""
 
     FIRST = "nulls-first"
     LAST = "nulls-last"
@@ -62,7 +62,7 @@ class NullOrder(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortField:
-    """One key of a sort order; sources and transform as in `PartitionField`."""
+    """A key of a sort order; sources and transform as in `PartitionField`."""
 
     source_id: int | None
     source_ids: tuple[int, ...]
@@ -73,7 +73,7 @@ class SortField:
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """How writers should sort rows within files. Informative: reading never relies on it."""
+    """An order of rows within files. Informative: reading never relies on it."""
 
     id: int
     fields: tuple[SortField, ...]
@@ -179,9 +179,6 @@ def _transform(item: Json, sources: tuple[int, ...]) -> Transform:
     return parse_transform(text) if len(sources) == 1 else UnknownTransform(text)
 
 
-# The parts of table metadata as values. `metadata` parses them and re-exports them; import them from there.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The table's state after one commit.
@@ -212,7 +209,7 @@ class Snapshot:
 
 
 class RefType(enum.Enum):
-    """Whether a named reference moves with commits."""
+    """The kinds of named references: a branch moves with commits."""
 
     BRANCH = "branch"
     TAG = "tag"
@@ -231,7 +228,7 @@ class SnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """From `timestamp_ms` on (milliseconds since 1970-01-01 UTC), `snapshot_id` was the table's current snapshot."""
+    """A change of the current snapshot: `snapshot_id` was it from `timestamp_ms` on (ms since 1970-01-01 UTC)."""
 
     timestamp_ms: int
     snapshot_id: int
@@ -247,7 +244,7 @@ class MetadataLogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobMetadata:
-    """One blob of a statistics file: its type, what it was computed from, and for which field ids."""
+    """A blob of a statistics file: its type, its source, and its field ids."""
 
     type: str
     snapshot_id: int

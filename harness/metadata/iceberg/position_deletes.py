@@ -10,7 +10,7 @@ the positions, and metadata may be wrong (iceberg 4.12, 4.14).
 Positions from the end of a data file on are kept: they hit nothing, and a wrong record count must not bring rows back.
 Only in a deletion vector, whose cardinality counts, are they an error (iceberg 4.19).
 
-Spec: Iceberg, "Position Delete Files" and "Deletion Vectors".
+Spec: Iceberg, "Position Delete Files" and "Deletion Vectors"; Puffin, "File structure" and "deletion-vector-v1".
 """
 
 from __future__ import annotations
@@ -34,19 +34,15 @@ from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.iceberg.delete_scope import FILE_PATH_ID, check_stray_rows
 from harness.metadata.iceberg.deletes import FileDeletes
-from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
+from harness.metadata.iceberg.manifest_entries import DataFile, ManifestEntry
 from harness.metadata.iceberg.source import Spellings
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
-# Puffin files: their frame, and deletion vectors by offset.
-#
-# A deletion vector is found by the offset and size in its manifest entry, never by listing blobs: blobs of vectors that
-# no longer count stay in their file (iceberg 4.17). So the footer is not read.
-#
-# Spec: Puffin, "File structure" and "deletion-vector-v1".
+# Puffin files, for deletion vectors. A vector is found by the offset and size in its manifest entry, never by listing
+# blobs: blobs of vectors that no longer count stay in their file (iceberg 4.17). So the footer is not read.
 
 
 _MAGIC = b"PFA1"
@@ -196,7 +192,7 @@ class PathSet(Protocol):
 
 
 Renamed: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
-"""From the paths that rows of one delete file are for to what they are called among the data files."""
+"""Takes the paths in the rows of one delete file. Gives the names of these among the data files."""
 
 _ENCRYPTED_PARQUET = b"PARE"
 

@@ -14,15 +14,15 @@ import numpy.typing as npt
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.filters.column_names import bind_columns
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
-from harness.metadata.iceberg.columns.data_files import DataFiles, Sift, Sifted
+from harness.metadata.iceberg.columns.data_files import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
 from harness.metadata.iceberg.json_doc import Json, show
-from harness.metadata.iceberg.manifest_entries import ManifestFile, parse_manifest_list
-from harness.metadata.iceberg.manifests import ALL, ManifestEntry, parse_manifest, spec_of
-from harness.metadata.iceberg.metadata import Snapshot
+from harness.metadata.iceberg.manifest_entries import ManifestEntry, ManifestFile, parse_manifest_list
+from harness.metadata.iceberg.manifests import ALL, parse_manifest, spec_of
+from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.iceberg.source import ScanSource, Selection
 from harness.metadata.iceberg.values import all_partition_fields
@@ -96,7 +96,7 @@ def _level(items: Json) -> tuple[MappedName, ...]:
 
 
 def _check_ids(document: Json, fields: tuple[MappedName, ...], seen: set[int]) -> None:
-    """One column cannot be found in two places of a file."""
+    """Refuses a field id that occurs twice: a column has one place in a file."""
     for field in fields:
         if field.field_id is not None and field.field_id in seen:
             raise document.error(f"Invalid name mapping: field id {field.field_id} occurs twice, expected unique ids")
@@ -230,13 +230,13 @@ class _Scan:
             )
 
     def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
-        """The live data files, without manifests whose partition summaries exclude the filter, as far as these are
-        trusted (`harness.metadata.iceberg.summaries`).
+        """The live data files, without manifests that the filter skips by their partition summaries, as far as these
+        are trusted (`harness.metadata.iceberg.summaries`).
 
-        No manifest is left out because its counts say that all of its files are gone: a wrong count would drop rows, or
+        No manifest is skipped because its counts say that all of its files are gone: a wrong count would drop rows, or
         deletes, and manifests without live files are few and small. This overrules iceberg 3.5.
 
-        Where one is left out, every tuple of the others is held against its summary; one that lies outside makes all
+        Where a manifest is skipped, every tuple of the others is held against its summary; a tuple outside makes all
         manifests be read after all (iceberg 3.9).
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
@@ -271,9 +271,9 @@ class _Scan:
 
     def _data_files(
         self, manifests: list[ManifestFile], statistics: frozenset[int], condition: Filter | None
-    ) -> Sifted:
+    ) -> FilteredFiles:
         specs = self.source.metadata.specs
-        sift = None if condition is None else self._sift(condition)
+        skip = None if condition is None else self._skip(condition)
         kept = self.kept
 
         def known(manifest: ManifestFile) -> bool:
@@ -286,12 +286,12 @@ class _Scan:
                 specs=specs,
                 schemas=read_schema_first(self.source.metadata.schemas, self.schema),
                 statistics=statistics,
-                sift=sift,
+                skip=skip,
                 limits=self.source.storage.limits,
                 kept=kept,
             )
 
-    def _sift(self, condition: Filter) -> Sift | None:
+    def _skip(self, condition: Filter) -> Skip | None:
         """The verdicts of a filter on files; None: it drops none."""
         if self.source.options.prune is Prune.OFF:
             return None
@@ -300,9 +300,9 @@ class _Scan:
         return partial(skip_files, specs=self.source.metadata.specs, schema=self.schema, condition=condition)
 
     def _dropped(self, files: DataFiles, condition: Filter) -> npt.NDArray[np.bool_]:
-        """Which files a filter leaves out."""
-        sift = self._sift(condition)
-        return np.zeros(len(files), dtype=np.bool_) if sift is None else sift(files) != KEPT
+        """The files that a filter skips."""
+        skip = self._skip(condition)
+        return np.zeros(len(files), dtype=np.bool_) if skip is None else skip(files) != KEPT
 
     def _bounds(
         self, files: DataFiles, manifests: list[ManifestFile], condition: Filter | None, columns: Sequence[Field]
@@ -341,17 +341,17 @@ class _Scan:
 class _Opened:
     """The live files of the data manifests that were not skipped, and how many manifests these are."""
 
-    files: Sifted
+    files: FilteredFiles
     manifests: int
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
 
 
 def _contradicted(
-    manifests: Sequence[ManifestFile], sifted: Sifted, filters: Mapping[int | None, ManifestFilter]
+    manifests: Sequence[ManifestFile], filtered: FilteredFiles, filters: Mapping[int | None, ManifestFilter]
 ) -> ManifestFile | None:
     """The first manifest with a partition tuple outside of its summaries."""
-    tables = (sifted.files.table, sifted.left_out.table)
+    tables = (filtered.files.table, filtered.skipped.table)
     tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
     pairs = distinct(tuples.astype(np.int64) * len(manifests) + numbers)
     tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
@@ -361,6 +361,6 @@ def _contradicted(
             continue
         if number not in tests:
             tests[number] = filters[manifest.spec_id].contradicted_by(manifest)
-        if tests[number](sifted.files.tuples[tuple_]):
+        if tests[number](filtered.files.tuples[tuple_]):
             return manifest
     return None

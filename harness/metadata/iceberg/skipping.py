@@ -1,4 +1,4 @@
-"""Which files a filter can skip, by partition tuples and column statistics.
+"""The files that a filter can skip, by partition tuples and column statistics.
 
 Each function turns a filter into a test that is False only when no row can make the filter true. Nothing here drops a
 part of the filter: engines apply it in full to what is left (iceberg 3.18).
@@ -82,10 +82,8 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
-# Inclusive projection: from a predicate on a source column to one on the partition value.
-#
-# It is true for every partition that may hold a matching row. It may be true for others; it must never be false for one
-# that matters, whatever writer computed the partition value.
+# The inclusive projection of a predicate on a source column to one on the partition value. It is true for every
+# partition that may hold a matching row, whatever writer computed the partition value.
 
 
 _AT_MOST = (Op.LT, Op.LE)
@@ -284,11 +282,7 @@ def nested_columns(schema: Schema) -> frozenset[int]:
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
-# Which live data files cannot hold a row that a filter wants: by partition tuple, then by statistics.
-
-
-# Encoded bounds of one column in many files, decoded at once as `harness.metadata.iceberg.values.decode_bound` does
-# each.
+# Live data files without a row that a filter wants: by partition tuple, then by statistics.
 
 
 def decode_bounds(encoded: pa.ChunkedArray, type_: Type) -> Decoded | None:
@@ -336,7 +330,7 @@ def _floats(array: pa.Array, bits: int) -> Numbers:
 
 
 def _of_width(array: pa.Array, width: int, layout: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    """Where the bounds of a length are, and their bytes as numbers."""
+    """The places of the bounds of a length, and their bytes as numbers."""
     of_width = pc.equal(pc.binary_length(array), scalar_of(width, pa.int32()))
     fits = pc.fill_null(of_width, scalar_of(False, pa.bool_()))
     places: npt.NDArray[np.int64] = np.flatnonzero(to_numpy(fits))
@@ -409,7 +403,7 @@ def _as_array(bound: Decoded, counted: Mask) -> pa.Array:
 
 
 def stats_of(files: DataFiles, place: int, column: Field, *, is_nested: bool) -> ColumnStats:
-    """What the manifest knows of a column in one file."""
+    """The statistics of a column in one file."""
 
     def stored(name: str) -> Any:
         return files.table.column(statistic(name, column.id))[place].as_py()

@@ -1,4 +1,4 @@
-"""What a scan reads from: one version of a table's metadata, where its files are, and how the caller wants it read."""
+"""The source of a scan: a version of a table's metadata, the snapshot asked for, and the places of its files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.errors import (
 )
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.manifest_entries import ManifestFile
-from harness.metadata.iceberg.metadata import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
+from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
@@ -36,8 +36,6 @@ from harness.storage.stores import Storage
 from harness.storage.threads import read_ahead
 
 # Small manifests of stores in the cache, as they are: a request takes longer than decoding them.
-#
-# Of large ones the cache has what was decoded, see `harness.metadata.iceberg.columns.raw`.
 
 
 MOST_BYTES = 256 << 10
@@ -45,7 +43,7 @@ _BYTES = pa.schema([pa.field("manifest", pa.binary(), nullable=False)])
 
 
 def kept_bytes(cache: Cache, physical: str, version: FileVersion, read: Callable[[], bytes]) -> bytes:
-    """The bytes of a manifest, by `read` where they are not kept; what has another length than its version is not."""
+    """The bytes of a manifest, by `read` where they are not kept. Bytes of an unexpected length are not."""
     if version.size > MOST_BYTES:
         return read()
     key = Key("manifest bytes", physical, version.size, version.token)
@@ -64,7 +62,7 @@ _RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSource:
-    """What a scan reads from: one version of a table's metadata, where its files are, and how to read them."""
+    """One version of a table's metadata, where its files are, and how to read them."""
 
     location: str
     metadata: TableMetadata
@@ -73,11 +71,11 @@ class ScanSource:
 
     @property
     def path_map(self) -> PathMap:
-        """From recorded paths to physical ones: the caller's, then those that follow from the table's own move."""
+        """The map from recorded paths to physical ones: the caller's, then that of the table's own move."""
         return self.options.path_map
 
     def kept_manifests(self, manifests: Iterable[ManifestFile]) -> KeptManifests | None:
-        """What is known of these manifests from earlier reads; None: nothing may be kept."""
+        """The cache of these manifests from earlier reads; None: nothing may be kept."""
         cache = self.options.cache
         if cache is None:
             return None
@@ -93,7 +91,7 @@ class ScanSource:
         return physical, known or cache.version(self.storage, physical)
 
     def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
-        """What tells a manifest in a store from others without asking it; None: the list does not say.
+        """The version of a manifest in a store, without asking the store; None: the list does not say.
 
         A manifest never changes, and a random UUID in its name was drawn for no other one. Without one, as in a slice
         that is pulled anew over an old one, the same name may mean another file.
@@ -111,7 +109,7 @@ class ScanSource:
     ) -> Iterator[Callable[[ManifestFile], bytes]]:
         """A function that gives the bytes of manifests, to be asked in their order; a store's are read ahead.
 
-        unless: whether what one holds is known, so that it is not asked for.
+        unless: true of manifests whose content is known, so that they are not read.
         """
         waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
         wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
@@ -144,10 +142,9 @@ class ScanSource:
             raise
 
 
-# Which snapshot to read, and under which schema (iceberg 1.24, 1.25, 1.31 to 1.37).
+# The snapshot to read, and its schema (iceberg 1.24, 1.25, 1.31 to 1.37).
 #
-# Time travel asks the snapshot log, the history of `main`, and never the times of the snapshots themselves: those of
-# other branches would leak in.
+# Time travel asks the snapshot log, the history of `main`. The snapshots' own times include other branches.
 
 
 MAIN = "main"
@@ -156,7 +153,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to read: a snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
+    """A snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
 
     snapshot: Snapshot | None
     schema: Schema
@@ -318,11 +315,11 @@ def _known_refs(metadata: TableMetadata, name: str) -> str:
     return f"the table has {', '.join(names)}" if names else "the table has none"
 
 
-# Where a copied table's files are now: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
+# The places of a copied table's files: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
 #
-# Recorded paths are absolute. When a table was copied, the metadata file is where the caller opened it, and its
-# recorded place follows from the metadata itself; the difference is the move. Cutting paths at `/data/` or
-# `/metadata/` instead would break tables with directories of these names.
+# Recorded paths are absolute. The metadata file of a copied table is where the caller opened it, and its recorded place
+# follows from the metadata: the difference is the move. Cutting paths at `/data/` or `/metadata/` would break tables
+# with directories of these names.
 
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
@@ -357,7 +354,7 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
 
 
 def _shares_end(opened: str, recorded: str, location: str) -> bool:
-    """Whether `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
+    """True if `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
     return recorded.startswith(location + "/") and opened.endswith(recorded[len(location) :])
 
 
@@ -424,7 +421,7 @@ class Spellings:
     untrusted: bool
 
     def joined(self, path: str, live: Container[str]) -> str | None:
-        """The only one of the live data files that the caller's path map says is the file at `path`, which is none."""
+        """The only live data file that the caller's path map equates with `path`, which is no live data file."""
         physical = self.path_map.physical(path) if self.path_map.said else path
         if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
             return None
@@ -434,7 +431,7 @@ class Spellings:
         return found[0] if len(found) == 1 else None
 
     def alike(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
-        """By what else a data file could be called, the path of a delete that differs from it by scheme or authority.
+        """The paths of deletes, by a name of a data file that differs from them by scheme or authority alone.
 
         authorities: of the data files.
         """
@@ -472,7 +469,7 @@ def authority_of(path: str) -> str:
 
 
 def authorities(paths: pa.ChunkedArray) -> frozenset[str]:
-    """Those of many paths, which mostly have one."""
+    """The schemes and authorities of many paths, which mostly have one."""
     if not len(paths):
         return frozenset()
     first = authority_of(paths[0].as_py())

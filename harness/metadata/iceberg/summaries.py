@@ -1,4 +1,4 @@
-"""Which manifests a filter can skip by the partition summaries of the manifest list, as far as these are trusted.
+"""The manifests that a filter can skip by the partition summaries of the manifest list, as far as these are trusted.
 
 Source: iceberg 3.6-3.9. What is trusted is said in `harness.metadata.iceberg.summaries`.
 """
@@ -20,10 +20,9 @@ from harness.metadata.model.column_stats import ColumnStats
 from harness.metadata.model.schema import BinaryType, Field, FixedType, FloatType, Schema, StringType, Type
 from harness.storage.records import dataclass
 
-# How far planning takes an Iceberg table's word about its contents: by what is said, of which type, by which writer.
-#
-# `CLAIMS` is the policy that holds where `prune` is not given, `LIES` the register of what writers are known to get
-# wrong. Both stand in docs/reference/trust.md as well. Source: iceberg 3.9, T14; this overrules the default of 3.9.
+# The trust in an Iceberg table's word about its contents: by statement, type and writer. `CLAIMS` is the policy where
+# `prune` is not given, `LIES` the register of known faults of writers. Both stand in docs/reference/trust.md as well.
+# Source: iceberg 3.9, T14; this overrules the default of 3.9.
 
 
 class Statement(enum.Enum):
@@ -41,7 +40,7 @@ class Statement(enum.Enum):
 
 
 class Trust(enum.Enum):
-    """Whether a manifest or file may be skipped because of a statement."""
+    """The ways to take a statement: may a manifest or file be skipped because of it?"""
 
     YES = "yes"
     ROUNDED_UP = "yes, as if the upper bound had been cut without rounding it up"
@@ -77,12 +76,12 @@ CLAIMS: Final = (
     Claim(Statement.NULL_COUNT, Trust.YES, "plausible ones (3.19); not a count of no values at all"),
     Claim(Statement.NAN_COUNT, Trust.YES, "where they are recorded; bounds say nothing of NaN (3.21)"),
 )
-"""What is trusted unless the caller chooses otherwise, first match first."""
+"""The policy unless the caller chooses otherwise, first match first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lie:
-    """What a writer is known to get wrong.
+    """A known fault of a writer.
 
     until: the first release, as (major, minor), that is right; None: not told apart by release.
     guard: why no row is lost by it, or what to do.
@@ -149,7 +148,7 @@ LIES: Final = (
 """The register of writers."""
 
 _JAVA: Final = re.compile(r"Apache Iceberg (\d+)\.(\d+)(?:\.|\s|$)")
-"""What Apache Iceberg writes into `iceberg-version` of a snapshot's summary."""
+"""The text of Apache Iceberg in `iceberg-version` of a snapshot's summary."""
 
 
 def trust_in(statement: Statement, type_: Type) -> Trust:
@@ -158,7 +157,7 @@ def trust_in(statement: Statement, type_: Type) -> Trust:
 
 
 def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, str] | None) -> bool:
-    """Whether a snapshot's summary names a writer that is right about a statement on `type_`; None: no summary."""
+    """True if a snapshot's summary names a writer that is right about a statement on `type_`; None: no summary."""
     release = _JAVA.match((summary or {}).get("iceberg-version", ""))
     if release is None:
         return False
@@ -198,7 +197,7 @@ class ManifestFilter:
         return may_match(self.predicate, lambda field: _summary_stats(summaries[positions[field.id]], field, writer))
 
     def trusted(self) -> tuple[str, ...]:
-        """What is trusted where a manifest is skipped: summaries of which partition fields, and how far."""
+        """The summaries that are trusted where a manifest is skipped: of which partition fields, and how far."""
         ids = fields_of(self.predicate)
         return tuple(
             f"partition summaries of {target.name}{_REMARKS.get(trust_in(Statement.SUMMARY_BOUNDS, target.type), '')}"
@@ -207,9 +206,9 @@ class ManifestFilter:
         )
 
     def contradicted_by(self, manifest: ManifestFile) -> Callable[[Mapping[int, Any]], bool]:
-        """A test whether a partition tuple of an opened manifest is outside of what its summaries say (iceberg 3.9).
+        """A test whether a partition tuple of an opened manifest is outside of its summaries (iceberg 3.9).
 
-        One that is proves the writer wrong: summaries of this table should not be used any more.
+        Such a tuple proves the writer wrong: summaries of this table should not be used any more.
         """
         summaries = manifest.partitions
         if summaries is None or len(summaries) != len(self.spec.fields):

@@ -1,4 +1,9 @@
-"""An opened Iceberg table: its metadata, where its files are, and the facts that `harness info` shows."""
+"""An opened Iceberg table: from its location to the current metadata file, and its facts (iceberg 1.1 to 1.14).
+
+A file-system table has no catalog that says which metadata file is the current one. Two things are sure: a path to the
+file itself, and the names `v<N>.metadata.json` with their version hint. Files called `<n>-<id>.metadata.json` are those
+of a catalog, and may be left-overs of commits that lost: one is taken only if the caller allows the guess.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,8 @@ from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, 
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.json_doc import decompress
-from harness.metadata.iceberg.metadata import Snapshot, TableMetadata, parse_metadata
+from harness.metadata.iceberg.metadata import parse_metadata
+from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.source import ScanSource, Selection, default_prefixes, select
 from harness.metadata.model.schema import Field, Schema, children
@@ -25,29 +31,21 @@ from harness.storage.paths import PathMap, join, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
-# From a location to the current metadata file, and from recorded to physical paths (iceberg 1.1 to 1.14).
-#
-# A file-system table has no catalog that says which metadata file is the current one. Only two things are sure: a
-# path to the file itself, and the names `v<N>.metadata.json` with their version hint. Files called
-# `<n>-<id>.metadata.json` are those of a catalog, and may be left-overs of commits that lost: one is taken only if
-# the caller allows the guess.
-
-
 HINT = "version-hint.text"
 METADATA_DIRECTORY = "metadata"
 _SHOWN = 5
-# Compression shows in the name in several ways; which one it is, the bytes say (iceberg 1.7).
+# Names show compression in several ways; the bytes say which it is (iceberg 1.7).
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _ANY = re.compile(rf"(?P<stem>.+?){_SUFFIX}")
 _VERSIONED = re.compile(rf"v(?P<number>[0-9]+){_SUFFIX}")
 _NUMBERED = re.compile(rf"(?P<number>[0-9]+)-.+?{_SUFFIX}")
-# What a commit to a file-system table writes before it renames; a crash leaves it behind.
+# Left by a crash: a commit to a file-system table writes such a file before it renames it.
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMetadata:
     """A table's current metadata.
 
     path: the metadata file, physical.
@@ -76,7 +74,7 @@ def find_metadata(
     *,
     allow_version_guess: bool = False,
     path_map: PathMap | None = None,
-) -> Found:
+) -> FoundMetadata:
     """The current metadata of the table at `location`.
 
     Args:
@@ -99,7 +97,7 @@ def find_metadata(
         raise
     said = path_map.prefixes if path_map is not None else ()
     paths = PathMap(said + default_prefixes(metadata, storage), said=len(said))
-    return Found(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
+    return FoundMetadata(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
 
 
 def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:
@@ -237,7 +235,7 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 
 
 def _undisputed(directory: str, names: Sequence[str], storage: Storage) -> str:
-    """Of files with one number, the only newest, if no other counts it among its past (iceberg 1.5)."""
+    """The only newest of files with one number, if no other counts it among its past (iceberg 1.5)."""
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: _updated_ms(metadata) for name, metadata in loaded.items()}
     newest = [name for name, time in times.items() if time == max(times.values())]
@@ -266,7 +264,7 @@ def _ambiguous(directory: str, reason: str, rule: str) -> AmbiguousTableError:
 
 @dataclass(frozen=True, slots=True)
 class IcebergTable:
-    """One version of the metadata of one table.
+    """A version of the metadata of a table.
 
     location: as the user gave it.
     metadata_path: the metadata file that was read.
@@ -322,23 +320,20 @@ class IcebergTable:
 
     def snapshots(self) -> list[dict[str, Any]]:
         """The table's snapshots in the order of the metadata, as plain values."""
-        return [_snapshot(snapshot) for snapshot in self.metadata.snapshots.values()]
+        return [
+            _plain(snapshot, *_OF_SNAPSHOTS) | {"summary": dict(snapshot.summary)}
+            for snapshot in self.metadata.snapshots.values()
+        ]
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
         return {
-            name: {
-                "snapshot_id": ref.snapshot_id,
-                "type": ref.type.value,
-                "min_snapshots_to_keep": ref.min_snapshots_to_keep,
-                "max_snapshot_age_ms": ref.max_snapshot_age_ms,
-                "max_ref_age_ms": ref.max_ref_age_ms,
-            }
+            name: {"snapshot_id": ref.snapshot_id, "type": ref.type.value} | _plain(ref, *_OF_REFS)
             for name, ref in self.metadata.refs.items()
         }
 
     def describe(self) -> dict[str, Any]:
-        """What the metadata says, as plain values: for `harness info`."""
+        """The metadata as plain values: for `harness info`."""
         metadata = self.metadata
         return {
             "format": self.format,
@@ -346,74 +341,30 @@ class IcebergTable:
             "uuid": metadata.uuid,
             "location": shown(metadata.location),
             "metadata_file": shown(self.metadata_path),
-            "last_updated_ms": metadata.last_updated_ms,
-            "last_sequence_number": metadata.last_sequence_number,
-            "next_row_id": metadata.next_row_id,
-            "current_snapshot_id": metadata.current_snapshot_id,
-            "current_schema_id": metadata.current_schema_id,
+            **_plain(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
+            **_plain(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
                 {"id": schema.id, "fields": [_field(f) for f in schema.fields]} for schema in metadata.schemas.values()
             ],
             "default_spec_id": metadata.default_spec_id,
             "partition_specs": [
-                {
-                    "id": spec.id,
-                    "fields": [
-                        {
-                            "id": f.field_id,
-                            "name": f.name,
-                            "source_ids": list(f.source_ids),
-                            "transform": str(f.transform),
-                        }
-                        for f in spec.fields
-                    ],
-                }
+                {"id": spec.id, "fields": [{"id": f.field_id, "name": f.name} | _transformed(f) for f in spec.fields]}
                 for spec in metadata.specs.values()
             ],
             "default_sort_order_id": metadata.default_sort_order_id,
             "sort_orders": [
-                {
-                    "id": order.id,
-                    "fields": [
-                        {
-                            "source_ids": list(f.source_ids),
-                            "transform": str(f.transform),
-                            "direction": f.direction.value,
-                            "null_order": f.null_order.value,
-                        }
-                        for f in order.fields
-                    ],
-                }
+                {"id": order.id, "fields": [_transformed(f) | _sorted(f) for f in order.fields]}
                 for order in metadata.sort_orders.values()
             ],
             "snapshots": self.snapshots(),
             "refs": self.refs(),
-            "snapshot_log": [
-                {"timestamp_ms": e.timestamp_ms, "snapshot_id": e.snapshot_id} for e in metadata.snapshot_log
-            ],
-            "metadata_log": [{"timestamp_ms": e.timestamp_ms, "file": e.file} for e in metadata.metadata_log],
+            "snapshot_log": [_plain(entry, "timestamp_ms", "snapshot_id") for entry in metadata.snapshot_log],
+            "metadata_log": [_plain(entry, "timestamp_ms", "file") for entry in metadata.metadata_log],
             "statistics": [
-                {
-                    "snapshot_id": s.snapshot_id,
-                    "path": s.path,
-                    "size": s.size,
-                    "footer_size": s.footer_size,
-                    "blobs": [
-                        {
-                            "type": b.type,
-                            "snapshot_id": b.snapshot_id,
-                            "sequence_number": b.sequence_number,
-                            "fields": list(b.fields),
-                            "properties": dict(b.properties),
-                        }
-                        for b in s.blobs
-                    ],
-                }
-                for s in metadata.statistics
+                _plain(file, "snapshot_id", "path", "size", "footer_size") | {"blobs": [_blob(b) for b in file.blobs]}
+                for file in metadata.statistics
             ],
-            "partition_statistics": [
-                {"snapshot_id": s.snapshot_id, "path": s.path, "size": s.size} for s in metadata.partition_statistics
-            ],
+            "partition_statistics": [_plain(s, "snapshot_id", "path", "size") for s in metadata.partition_statistics],
             "properties": dict(metadata.properties),
             "warnings": list(self.warnings),
         }
@@ -436,28 +387,32 @@ def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
     return IcebergTable(location, found.path, source, found.warnings)
 
 
-def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    return {
-        "id": snapshot.id,
-        "parent_id": snapshot.parent_id,
-        "sequence_number": snapshot.sequence_number,
-        "timestamp_ms": snapshot.timestamp_ms,
-        "operation": snapshot.operation,
-        "schema_id": snapshot.schema_id,
-        "first_row_id": snapshot.first_row_id,
-        "added_rows": snapshot.added_rows,
-        "manifest_list": snapshot.manifest_list,
-        "summary": dict(snapshot.summary),
-    }
+_OF_SNAPSHOTS = (
+    *("id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id"),
+    *("first_row_id", "added_rows", "manifest_list"),
+)
+_OF_REFS = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
+
+
+def _plain(value: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _transformed(part: PartitionField | SortField) -> dict[str, Any]:
+    return {"source_ids": list(part.source_ids), "transform": str(part.transform)}
+
+
+def _sorted(key: SortField) -> dict[str, Any]:
+    return {"direction": key.direction.value, "null_order": key.null_order.value}
+
+
+def _blob(blob: BlobMetadata) -> dict[str, Any]:
+    known = _plain(blob, "type", "snapshot_id", "sequence_number")
+    return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}
 
 
 def _field(field_: Field) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "id": field_.id,
-        "name": field_.name,
-        "type": str(field_.type),
-        "required": field_.required,
-    }
+    described = _plain(field_, "id", "name") | {"type": str(field_.type), "required": field_.required}
     if field_.initial_default is not None:
         described["initial_default"] = field_.initial_default
     if field_.doc is not None:

@@ -24,12 +24,18 @@ from harness.metadata.model.schema import (
 from harness.storage.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The source value itself."""
+class _Plain:
+    """A transform without parameters, which its class names."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
-        return "identity"
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(_Plain):
+    """The source value itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,48 +60,33 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
-class Year:
+class Year(_Plain):
     """Years since 1970."""
 
-    def __str__(self) -> str:
-        return "year"
-
 
 @dataclass(frozen=True, slots=True)
-class Month:
+class Month(_Plain):
     """Months since 1970-01."""
 
-    def __str__(self) -> str:
-        return "month"
-
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class Day(_Plain):
     """Days since 1970-01-01."""
 
-    def __str__(self) -> str:
-        return "day"
-
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class Hour(_Plain):
     """Hours since 1970-01-01T00."""
 
-    def __str__(self) -> str:
-        return "hour"
-
 
 @dataclass(frozen=True, slots=True)
-class Void:
+class Void(_Plain):
     """Always null: a partition field that was removed."""
-
-    def __str__(self) -> str:
-        return "void"
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform:
-    """A transform that harness does not know: it never prunes, but its values tell partitions apart (iceberg 3.10)."""
+    """A transform that harness does not know: it never skips, but its values tell partitions apart (iceberg 3.10)."""
 
     text: str
 
@@ -106,14 +97,7 @@ class UnknownTransform:
 Transform: TypeAlias = Identity | Bucket | Truncate | Year | Month | Day | Hour | Void | UnknownTransform
 
 _PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d{1,18})\s*\]", re.IGNORECASE)
-_PLAIN: dict[str, Transform] = {
-    "identity": Identity(),
-    "year": Year(),
-    "month": Month(),
-    "day": Day(),
-    "hour": Hour(),
-    "void": Void(),
-}
+_PLAIN: dict[str, Transform] = {str(plain): plain for plain in (Identity(), Year(), Month(), Day(), Hour(), Void())}
 
 
 def parse_transform(text: str) -> Transform:
@@ -160,7 +144,7 @@ def apply(transform: Transform, source: Type) -> Callable[[Any], Any]:
 
 
 def is_defined(transform: Transform, source: Type) -> bool:
-    """Whether the transform is known and takes values of the type."""
+    """True if the transform is known and takes values of the type."""
     return _function(transform, source) is not None
 
 
@@ -182,9 +166,6 @@ def _function(transform: Transform, source: Type) -> Callable[[Any], Any] | None
             return None
         case _:
             assert_never(transform)
-
-
-# Buckets.
 
 
 def murmur3(data: bytes) -> int:
@@ -240,9 +221,6 @@ def _hash_function(source: Type) -> Callable[[Any], int] | None:
             return None
 
 
-# Truncation.
-
-
 def unscaled(value: Decimal, scale: int) -> int:
     """The integer that, divided by 10**scale, is `value`; exact at any precision.
 
@@ -290,9 +268,6 @@ def wrap(value: int, bits: int) -> int:
     """`value` as two's complement of `bits` bits: what Java stores next to the type's minimum (iceberg 3.12)."""
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
-
-
-# Time.
 
 
 _PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

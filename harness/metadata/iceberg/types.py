@@ -41,10 +41,8 @@ from harness.metadata.model.schema import (
     walk,
 )
 
-# Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15).
-#
-# Text forms are checked to the letter: Python's own parsers for numbers, hex and dates take more than the format
-# allows.
+# Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15). Texts are
+# checked to the letter: Python's own parsers for numbers, hex and dates take more than the format allows.
 
 
 _DECIMAL_TYPE = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")

@@ -12,8 +12,7 @@ from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.manifest_entries import DataFile
-from harness.metadata.iceberg.metadata import TableMetadata
-from harness.metadata.iceberg.model import PartitionField, PartitionSpec
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
 from harness.metadata.iceberg.transforms import Identity, UnknownTransform, from_unscaled, result_type, unscaled
 from harness.metadata.model.schema import (
     BinaryType,
@@ -248,7 +247,7 @@ class Partitions:
         return self.key_of(file.spec_id, file.partition)
 
     def key_of(self, spec_id: int, values: Mapping[int, Any]) -> Hashable:
-        """As `key`, for a tuple of a spec."""
+        """The key of a tuple of a spec."""
         types = self._types_of(spec_id)
         return partition_key(spec_id, values, types) if types else spec_id
 
@@ -257,7 +256,7 @@ class Partitions:
         return self.index_of(file.spec_id, file.partition)
 
     def index_of(self, spec_id: int, values: Mapping[int, Any]) -> int:
-        """As `index`, for a tuple of a spec."""
+        """The number of a tuple of a spec."""
         key = self.key_of(spec_id, values)
         found = self._indexes.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""Live data files of a snapshot as columns, after inheritance; one is made into an object only when asked for."""
+"""Live data files of a snapshot as columns, after inheritance. An object is made of a file only when asked for."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class DataFiles:
         return found
 
     def entry(self, place: int) -> ManifestEntry:
-        """One file as an entry. What planning a data file never needs (its snapshot, offsets, sizes) is left out."""
+        """A file as an entry, without what planning never needs: its snapshot, offsets and sizes."""
         return next(iter(self.entries([place])))
 
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
@@ -168,25 +168,25 @@ def _row(entry: ManifestEntry, number: int, fields: tuple[int, ...], manifest: i
 
 
 def _fitting(number: int | None) -> int | None:
-    """A number that fits a long; Avro can write longer ones, which say nothing that is known to be right."""
+    """A number that fits a long. Avro can write longer numbers, which are not believed."""
     return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
 
-# Data files that a filter leaves out go at once, batch by batch: only what tells of them stays.
+# Data files that a filter skips go at once, batch by batch: few facts of them stay.
 
 
-Sift: TypeAlias = Callable[[DataFiles], Verdicts]
-"""Verdicts on files. With less known of a file it may be kept, but never left out, where it would not be with more."""
+Skip: TypeAlias = Callable[[DataFiles], Verdicts]
+"""Verdicts on files. Unknown statistics keep a file. They never skip one."""
 
 _SHOWN = ("manifest", "tuple", "record_count", "size")
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedDataFiles:
     """Live data files that are not read.
 
     table: the columns manifest, tuple, record_count and size, as in `DataFiles`, and the verdict.
-    paths: as recorded; they are most of what there is to know of a file, and nobody may ask.
+    paths: as recorded. They are most of a file's facts, and seldom asked for.
     """
 
     table: pa.Table
@@ -196,59 +196,59 @@ class LeftOut:
         return int(self.table.num_rows)
 
     @staticmethod
-    def of(table: pa.Table, verdicts: Verdicts, paths: Callable[[], pa.ChunkedArray]) -> LeftOut:
-        """Those of a table of `DataFiles`, perhaps without paths, that are not kept. paths: of those."""
+    def of(table: pa.Table, verdicts: Verdicts, paths: Callable[[], pa.ChunkedArray]) -> SkippedDataFiles:
+        """The files of a `DataFiles` table that are not kept. paths: theirs, which the table may lack."""
         dropped = np.flatnonzero(verdicts != KEPT)
         shown = table.select(_SHOWN)
         shown = shown if len(dropped) == len(verdicts) else shown.take(from_numpy(dropped))
-        return LeftOut(shown.append_column("verdict", from_numpy(verdicts[dropped])), paths)
+        return SkippedDataFiles(shown.append_column("verdict", from_numpy(verdicts[dropped])), paths)
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
-    """Live data files, apart by a filter. files: those to read."""
+class FilteredFiles:
+    """Live data files, told apart by a filter. files: to read."""
 
     files: DataFiles
-    left_out: LeftOut
+    skipped: SkippedDataFiles
 
     @staticmethod
-    def of(files: DataFiles, verdicts: Verdicts | None) -> Sifted:
+    def of(files: DataFiles, verdicts: Verdicts | None) -> FilteredFiles:
         """verdicts: on each of `files`; None keeps all."""
         verdicts = np.full(len(files), KEPT, dtype=np.int8) if verdicts is None else verdicts
         left = files.table.column("path").filter(from_numpy(verdicts != KEPT))
-        return Sifted(
+        return FilteredFiles(
             files.take(np.flatnonzero(verdicts == KEPT)),
-            LeftOut.of(files.table, verdicts, lambda: left),
+            SkippedDataFiles.of(files.table, verdicts, lambda: left),
         )
 
-    def shifted(self, by: int) -> Sifted:
-        """The same with numbers of tuples that are higher by so much."""
-        files, left_out = self.files, self.left_out
-        return Sifted(
+    def shifted(self, by: int) -> FilteredFiles:
+        """The same files, with higher numbers of tuples."""
+        files, skipped = self.files, self.skipped
+        return FilteredFiles(
             DataFiles(_shifted(files.table, by), files.manifests, files.tuples, files.fields),
-            replace(left_out, table=_shifted(left_out.table, by)),
+            replace(skipped, table=_shifted(skipped.table, by)),
         )
 
 
-def joined(parts: Sequence[Sifted]) -> Sifted:
+def joined(parts: Sequence[FilteredFiles]) -> FilteredFiles:
     """The files of all parts in the order of their manifests, with all partition tuples in one list."""
     tuples: list[Mapping[int, Any]] = []
-    shifted: list[Sifted] = []
+    shifted: list[FilteredFiles] = []
     for part in parts:
         shifted.append(part.shifted(len(tuples)))
         tuples += part.files.tuples
     files = pa.concat_tables([part.files.table for part in shifted])
-    left_out = pa.concat_tables([part.left_out.table for part in shifted])
-    order, order_left = _order(files), _order(left_out)
+    skipped = pa.concat_tables([part.skipped.table for part in shifted])
+    order, order_left = _order(files), _order(skipped)
 
     @cache
     def paths() -> pa.ChunkedArray:
-        found = pa.chunked_array([chunk for p in parts for chunk in p.left_out.paths().chunks], pa.string())
+        found = pa.chunked_array([chunk for p in parts for chunk in p.skipped.paths().chunks], pa.string())
         return found if order_left is None else found.take(order_left)
 
-    return Sifted(
+    return FilteredFiles(
         DataFiles(files if order is None else files.take(order), (), tuples, parts[0].files.fields),
-        LeftOut(left_out if order_left is None else left_out.take(order_left), paths),
+        SkippedDataFiles(skipped if order_left is None else skipped.take(order_left), paths),
     )
 
 

@@ -1,9 +1,8 @@
-"""The entries of many manifests walked at once: where each begins is guessed from the path in it, and the walk proves
-the guess.
+"""The entries of many manifests, walked at once from guessed places; the walk proves the guess.
 
 Nothing in a block says where its entries begin, but the paths of their files begin alike. So each entry is walked from
-the end of its path, and the next one up to its path. Only if all of them meet, from the start of every block to its
-end, is the guess right. Else blocks are walked in step, see `walk`, where that costs less than entry by entry.
+the end of its path, and the next entry up to its path. The guess is right only if all of them meet, from the start of
+every block to its end. Else blocks are walked in step, see `walk`, where that costs less than entry by entry.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from harness.metadata.iceberg.manifests import ManifestReader
 from harness.metadata.model.arrow_values import distinct
 from harness.storage.records import dataclass
 
-# The plain blocks of manifests, and which manifests are worth decoding in step.
+# The manifests that are worth decoding in step.
 
 
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000
-"""What an entry costs on its own, and what a round costs, which takes the next entry of every block: measured."""
+"""Measured costs of an entry on its own, and of a round, which takes the next entry of every block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Blocks:
 
     @staticmethod
     def of(reader: ManifestReader, number: int) -> Blocks | None:
-        """None: a block is damaged, they are too many or too long to be held at once, or each entry is to be judged."""
+        """The blocks of a manifest; None: damaged, too many or too long at once, or each entry is to be judged."""
         if reader.is_disputed:
             return None
         container, limits = reader.container, reader.container.limits
@@ -91,14 +90,14 @@ _BATCH_BYTES = 12 << 20
 
 
 @dataclass(slots=True)
-class Batch:
+class ManifestBatch:
     """Manifests of one writer's schema that are walked together, as far as memory allows."""
 
     blocks: list[Blocks] = field(default_factory=list)
     size: int = 0
 
     def has_room(self, blocks_: Blocks) -> bool:
-        """Whether a manifest may be added."""
+        """True if a manifest may be added."""
         if not self.blocks:
             return True
         return blocks_.schema == self.blocks[0].schema and self.size + blocks_.size <= _BATCH_BYTES
@@ -146,7 +145,7 @@ _CHUNK = 1 << 13
 
 
 def walk_entries(batch: Sequence[Blocks], steps: EntrySteps) -> tuple[Walk, Sequence[Blocks]] | None:
-    """The walk over the entries of all manifests, or of those that are worth it; which these are; None: none is.
+    """The walk over the entries of all manifests, or of those that are worth it, and these; None: none is.
 
     Raises:
         Unsure: something is odd.
@@ -185,7 +184,7 @@ class _Lanes:
 
 
 def _guessed(lanes: _Lanes, steps: EntrySteps) -> Walk | None:
-    """None: it cannot be guessed where entries begin, or the guess is wrong."""
+    """The walk from guessed places; None: there is no guess, or it is wrong."""
     if steps.around_path is None:
         return None
     try:
@@ -196,7 +195,7 @@ def _guessed(lanes: _Lanes, steps: EntrySteps) -> Walk | None:
 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
-    """What the paths of the first entries of some blocks begin with."""
+    """The common beginning of the paths of the first entries of some blocks."""
     some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
@@ -208,7 +207,7 @@ def _common_text(lanes: _Lanes, step: Step) -> bytes:
 
 
 def _paths(lanes: _Lanes, text: bytes) -> Places | None:
-    """Where the paths begin; None: there are not as many as entries. Shorter texts are tried, by parts of the path."""
+    """The places of the paths; None: they are not as many as entries. Shorter texts are tried, by parts of the path."""
     for _ in range(_TRIES):
         if len(text) < _SHORTEST:
             return None
@@ -261,7 +260,7 @@ def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
 
 
 def _lengths_before(varints: Varints, places: Places) -> Places:
-    """The lengths whose numbers end right before the places, if what is before them is a number, too."""
+    """The lengths whose numbers end right before the places, if a number is before them, too."""
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
     more = np.ones(len(places), dtype=np.bool_)

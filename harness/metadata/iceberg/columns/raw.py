@@ -1,4 +1,8 @@
-"""Live entries as their manifest has them, before anything is inherited: what depends on the manifest's bytes alone."""
+"""Live entries as their manifest has them, before anything is inherited, and their cache.
+
+They depend on the manifest's bytes alone. Inherited sequence numbers, types of partition values and the like follow
+from the table's metadata, which may change while the manifest does not.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from harness.storage.listings import FileVersion
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 
-# Values from the places that a walk has noted: numbers, byte strings and maps of all entries at once.
+# Values of all entries at once, from the places that a walk has noted.
 
 
 Mask = npt.NDArray[np.bool_]
@@ -170,7 +174,7 @@ FACTS = pa.schema(
 PATHS_ONLY = pa.schema([pa.field("path", pa.string(), nullable=False)])
 
 Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
-"""One of `COUNTS`, field ids and places: per field its values there, and where there is exactly one."""
+"""Takes one of `COUNTS`, field ids and places. Gives each field's values there, and where it has exactly one."""
 Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
 
@@ -178,7 +182,7 @@ Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 class Raw:
     """Live data files of one or more manifests, in order.
 
-    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: what most plans need of few files only.
+    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: most plans need them of few files only.
     """
 
     table: pa.Table
@@ -331,11 +335,8 @@ def _formats(found: Walk, live: Places) -> pa.Array:
     return pc.take(array_of(lower, pa.string()), encoded.indices)
 
 
-# Entries of manifests in the cache: what was decoded of a manifest's bytes, so that these need not be read again.
-#
-# An entry has the manifest's header and what all plans need; the encoded bounds of each column have entries of their
-# own, made once a filter asks for them. Sequence numbers that are inherited, types of partition values and the
-# like are not in it: they follow from the table's metadata, which may change while the manifest does not.
+# The cache has an entry with the manifest's header and what all plans need; encoded bounds of each column have entries
+# of their own, made once a filter asks for them.
 
 
 _HEADER = b"header"
@@ -350,11 +351,11 @@ class KeptManifests:
 
     cache: Cache
     version: Callable[[str], tuple[str, FileVersion | None]]
-    """From a recorded path to the physical one and its version, whose size is 0 where nobody asked for it."""
+    """Takes a recorded path. Gives the physical one and its version, whose size is 0 where nobody asked for it."""
     _others: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
 
     def note_size(self, recorded: str, size: int) -> None:
-        """So many bytes were read of a manifest: if its version has others, nothing is kept of it."""
+        """Notes the bytes read of a manifest: if its version has another size, nothing is kept of it."""
         _, version = self.version(recorded)
         if version is not None and version.size not in (0, size):
             self._others.add(recorded)
@@ -396,12 +397,12 @@ class KeptManifests:
             self.cache.put(_bounds_key(key, field), raw.table.select(bounds_schema((field,)).names))
 
     def has_distinct_paths(self, manifests: Sequence[str]) -> bool:
-        """Whether it was found that no data file is live twice in these manifests, recorded paths in order."""
+        """True if no data file was found live twice in these manifests, recorded paths in order."""
         key = self._key_of_all(manifests)
         return key is not None and self.cache.get(key) is not None
 
     def note_distinct_paths(self, manifests: Sequence[str]) -> None:
-        """It was found."""
+        """Notes that no data file is live twice in these manifests."""
         key = self._key_of_all(manifests)
         if key is not None:
             self.cache.put(key, _NOTHING)
@@ -440,7 +441,7 @@ def _raw(entry: Entry, facts: pa.Table, fields: tuple[int, ...], recorded: str) 
 
 @contextmanager
 def _sound(recorded: str) -> Iterator[None]:
-    """What has the right digest and is wrong all the same was put there on purpose."""
+    """Refuses an entry that has the right digest and is wrong all the same: somebody put it there on purpose."""
     try:
         yield
     except (StrangeEntryError, Unsure, IndexError) as error:

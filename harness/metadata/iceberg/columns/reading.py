@@ -1,8 +1,8 @@
 """Data manifests to columns: many manifests decoded in step, and those that are odd entry by entry.
 
 Manifests with the same writer's schema go together, in batches that bound the memory. In step, the cost of a batch
-grows with its longest block; entry by entry, with its entries. So manifests of a few long blocks are left out where
-that is cheaper. Either way gives the same columns, and damage always gets the entry-wise decoder's error.
+grows with its longest block; entry by entry, with its entries. So manifests of a few long blocks go entry by entry
+where that is cheaper. Either way gives the same columns, and damage always gets the entry-wise decoder's error.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from harness.metadata.iceberg.columns.data_files import (
     COLUMNS,
     COUNTS,
     DataFiles,
-    LeftOut,
-    Sift,
-    Sifted,
+    FilteredFiles,
+    Skip,
+    SkippedDataFiles,
     from_entries,
     joined,
     schema_of,
     statistic,
 )
-from harness.metadata.iceberg.columns.entries import Batch, Blocks
+from harness.metadata.iceberg.columns.entries import Blocks, ManifestBatch
 from harness.metadata.iceberg.columns.raw import (
     KeptManifests,
     Mask,
@@ -54,19 +54,19 @@ from harness.metadata.plan.scan_plan import KEPT
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.records import dataclass
 
-# From entries as written to the columns of live data files: inheritance and partition tuples (iceberg 2.6-2.21).
+# Inheritance and partition tuples of live data files (iceberg 2.6-2.21).
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One manifest of several. number: its place in the list. size: its live entries."""
+    """A manifest of several. number: its place in the list. size: its live entries."""
 
     number: int
     reader: ManifestReader
     size: int
 
 
-def assembled(raw: Raw, parts: Sequence[Part], sift: Sift | None) -> Sifted:
+def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFiles:
     """The live data files of some manifests. raw: those of all, in the order of `parts`.
 
     Raises:
@@ -89,27 +89,27 @@ def assembled(raw: Raw, parts: Sequence[Part], sift: Sift | None) -> Sifted:
     schema = pa.schema([field for field in schema_of(raw.fields) if field.name != "path"])
     arrays = [columns[name] if name in columns else raw.table.column(name) for name in schema.names]
     facts = DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, raw.fields)
-    return _sifted(facts, raw, sift)
+    return _filtered(facts, raw, skip)
 
 
-def _sifted(files: DataFiles, raw: Raw, sift: Sift | None) -> Sifted:
-    """The files with their counts, which cost most, and of which only those that bounds leave are looked at.
+def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
+    """The files with their counts. Counts cost most, and are looked at only for files that bounds leave.
 
     files: still without paths.
     """
-    verdicts = np.full(len(files), KEPT, dtype=np.int8) if sift is None else sift(files)
+    verdicts = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(files)
     kept = np.flatnonzero(verdicts == KEPT)
     counted = _counted(files.take(kept), raw, kept)
-    if sift is not None and files.fields:
-        verdicts[kept] = again = sift(counted)
+    if skip is not None and files.fields:
+        verdicts[kept] = again = skip(counted)
         counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
     dropped = np.flatnonzero(verdicts != KEPT)
     place = COLUMNS.get_field_index("path")
     paths = raw.paths  # and not all of what was decoded, for as long as somebody may ask
     table = counted.table.add_column(place, COLUMNS.field(place), _some(paths, kept))
-    return Sifted(
+    return FilteredFiles(
         DataFiles(table, (), files.tuples, files.fields),
-        LeftOut.of(files.table, verdicts, cache(lambda: _some(paths, dropped))),
+        SkippedDataFiles.of(files.table, verdicts, cache(lambda: _some(paths, dropped))),
     )
 
 
@@ -215,18 +215,18 @@ def read_data_files(
     specs: Mapping[int, PartitionSpec],
     schemas: Sequence[Schema],
     statistics: Iterable[int],
-    sift: Sift | None = None,
+    skip: Skip | None = None,
     limits: Limits = DEFAULT,
     kept: KeptManifests | None = None,
-) -> Sifted:
+) -> FilteredFiles:
     """The live data files of data manifests, in order.
 
     Args:
         read: the bytes of a manifest.
         specs, schemas, limits: as for `harness.metadata.iceberg.manifests.parse_manifest`.
         statistics: ids of the fields whose statistics are wanted.
-        sift: tells which files to leave out; None: none.
-        kept: what is known of manifests, so that these are not read. None: nothing, nor is anything kept.
+        skip: the verdicts on files; None: all are kept.
+        kept: the cache of manifests, which are then not read; None: nothing is kept.
 
     Raises:
         As `parse_manifest`.
@@ -244,7 +244,7 @@ def read_data_files(
             kept.note_size(manifest.path, len(data))
         return opened(data, manifest)
 
-    decoding = _Decoding(fields, sift, kept, asked)
+    decoding = _Decoding(fields, skip, kept, asked)
     for number, manifest in enumerate(manifests):
         known = None if kept is None else kept.get(manifest.path, fields)
         if known is not None:
@@ -255,9 +255,9 @@ def read_data_files(
     return _named(decoding.finish(), manifests, fields)
 
 
-def _named(found: Sequence[Sifted], manifests: Sequence[ManifestFile], fields: tuple[int, ...]) -> Sifted:
+def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], fields: tuple[int, ...]) -> FilteredFiles:
     schema = schema_of(fields)
-    nothing = Sifted.of(DataFiles(without_rows(schema), (), (), fields), None)
+    nothing = FilteredFiles.of(DataFiles(without_rows(schema), (), (), fields), None)
     all_ = joined([nothing, *found])
     files = replace(all_.files, table=all_.files.table.cast(schema), manifests=[m.path for m in manifests])
     return replace(all_, files=files)
@@ -271,11 +271,11 @@ class _Decoding:
     """
 
     fields: tuple[int, ...]
-    sift: Sift | None
+    skip: Skip | None
     kept: KeptManifests | None
     open: Callable[[int], ManifestReader]
-    found: list[Sifted] = field(default_factory=list)
-    batch: Batch = field(default_factory=Batch)
+    found: list[FilteredFiles] = field(default_factory=list)
+    batch: ManifestBatch = field(default_factory=ManifestBatch)
     known: list[tuple[Part, Raw]] = field(default_factory=list)
     rows: int = 0
 
@@ -284,7 +284,7 @@ class _Decoding:
         with contained(file=reader.manifest.path):
             blocks_ = Blocks.of(reader, number)
         if blocks_ is None:
-            self.found.append(_by_entry(reader, self.fields, number, self.sift))
+            self.found.append(_by_entry(reader, self.fields, number, self.skip))
             return
         if not self.batch.has_room(blocks_):
             self._decode()
@@ -300,51 +300,53 @@ class _Decoding:
         batch.append((part, raw))
         self.rows += len(raw)
 
-    def finish(self) -> list[Sifted]:
+    def finish(self) -> list[FilteredFiles]:
         self._decode()
         self._recall()
         return self.found
 
     def _decode(self) -> None:
-        self.found += decoded(self.batch, self.fields, self.sift, self.kept)
-        self.batch = Batch()
+        self.found += decoded(self.batch, self.fields, self.skip, self.kept)
+        self.batch = ManifestBatch()
 
     def _recall(self) -> None:
         if not self.known:
             return
         parts = [part for part, _ in self.known]
         try:
-            self.found.append(assembled(joined_raw([raw for _, raw in self.known]), parts, self.sift))
+            self.found.append(assembled(joined_raw([raw for _, raw in self.known]), parts, self.skip))
         except Unsure:
-            self.found += [_by_entry(self.open(p.number), self.fields, p.number, self.sift) for p in parts]
+            self.found += [_by_entry(self.open(p.number), self.fields, p.number, self.skip) for p in parts]
         self.known.clear()
         self.rows = 0
 
 
-def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, sift: Sift | None) -> Sifted:
+def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, skip: Skip | None) -> FilteredFiles:
     with contained(file=reader.manifest.path):
         files = from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
-    return Sifted.of(files, None if sift is None else sift(files))
+    return FilteredFiles.of(files, None if skip is None else skip(files))
 
 
-def decoded(batch: Batch, fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None) -> list[Sifted]:
+def decoded(
+    batch: ManifestBatch, fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
+) -> list[FilteredFiles]:
     """The files of a batch of manifests with the same schema."""
     in_step: Sequence[Blocks] = ()
-    found: list[Sifted] = []
+    found: list[FilteredFiles] = []
     try:
         walked = batch.walked(entry_slots(fields))
         if walked is not None:
-            found, in_step = [_in_step(*walked, fields, sift, kept)], walked[1]
+            found, in_step = [_in_step(*walked, fields, skip, kept)], walked[1]
     except Unsure:
         pass
     done = {blocks_.number for blocks_ in in_step}
     rest = (blocks_ for blocks_ in batch.blocks if blocks_.number not in done)
-    return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, sift) for blocks_ in rest)]
+    return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, skip) for blocks_ in rest)]
 
 
 def _in_step(
-    found: Walk, batch: Sequence[Blocks], fields: tuple[int, ...], sift: Sift | None, kept: KeptManifests | None
-) -> Sifted:
+    found: Walk, batch: Sequence[Blocks], fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
+) -> FilteredFiles:
     live = live_entries(found)
     raw = raw_of(found, live, fields)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
@@ -353,7 +355,7 @@ def _in_step(
         Part(blocks_.number, blocks_.reader, end - start)
         for blocks_, (start, end) in zip(batch, pairwise(starts), strict=True)
     ]
-    sifted = assembled(raw, parts, sift)
+    filtered = assembled(raw, parts, skip)
     if kept is not None:
         maps = encoded_counts(found, live)
         for part, start in zip(parts, starts, strict=False):
@@ -364,11 +366,11 @@ def _in_step(
                 raw.slice(start, part.size),
                 {name: values.slice(start, part.size) for name, values in maps.items()},
             )
-    return sifted
+    return filtered
 
 
 def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
-    """What to note of an entry, with the statistics of some fields."""
+    """The slots of an entry that a plan needs, with the statistics of some fields."""
     file = (
         Slot(134, "content", "number"),
         PATH,
@@ -393,9 +395,7 @@ def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
     )
 
 
-# What manifests record of each entry that no plan needs, deleted ones too, as columns: for metadata tables.
-#
-# Beside `reading`, whose columns are those of live data files, and kept in memory and on disk.
+# For metadata tables: the facts of each entry that no plan needs, deleted ones too. They are not kept.
 
 
 SIZES = "column_sizes"
@@ -423,7 +423,7 @@ def recorded(readers: Iterable[ManifestReader], keys: Sequence[int]) -> list[pa.
         keys: ids of the fields whose sizes are wanted.
     """
     found: dict[int, pa.Table] = {}
-    batch = Batch()
+    batch = ManifestBatch()
     for number, reader in enumerate(readers):
         with contained(file=reader.manifest.path):
             blocks_ = Blocks.of(reader, number)
@@ -432,20 +432,20 @@ def recorded(readers: Iterable[ManifestReader], keys: Sequence[int]) -> list[pa.
             continue
         if not batch.has_room(blocks_):
             found |= _recorded_batch(batch, keys)
-            batch = Batch()
+            batch = ManifestBatch()
         batch.add(blocks_)
     found |= _recorded_batch(batch, keys)
     return [found[number] for number in sorted(found)]
 
 
 def live(table: pa.Table) -> pa.Table:
-    """Those of `recorded` that are not deleted."""
+    """The entries of `recorded` that are not deleted."""
     status = table.column("status").to_numpy()
     return table if (status != Status.DELETED).all() else table.filter(pa.array(status != Status.DELETED))
 
 
-def _recorded_batch(batch: Batch, keys: Sequence[int]) -> dict[int, pa.Table]:
-    """By number of the manifest."""
+def _recorded_batch(batch: ManifestBatch, keys: Sequence[int]) -> dict[int, pa.Table]:
+    """The entries of a batch, by number of the manifest."""
     found: dict[int, pa.Table] = {}
     try:
         walked = batch.walked(_recorded_slots())
@@ -513,7 +513,7 @@ def _offsets(offsets: Sequence[object] | None) -> list[int | None] | None:
 
 
 def _within(number: object, bits: int) -> int | None:
-    """A number that the column can hold; what else a manifest has there says nothing."""
+    """A number that the column can hold; None for anything else that a manifest has there."""
     half = 1 << (bits - 1)
     return number if type(number) is int and -half <= number < half else None
 

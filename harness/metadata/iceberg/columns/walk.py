@@ -1,7 +1,9 @@
-"""Numbers and byte strings at many places of one buffer at a time, as Avro encodes them.
+"""A walk over many Avro blocks in step, which notes the places of the wanted fields of their entries.
 
-Every function takes and gives arrays with one element per *lane*: a place in the buffer that is decoded in step with
-others. What is wrong, or so odd that an entry-wise decoder had better judge it, raises `Unsure`.
+The blocks of manifests with one schema lie in one buffer, and each is a *lane*: the first entries of all blocks are
+walked together, then the second ones, and so on. A step goes over one field of the schema in every lane: functions take
+and give arrays with one element per lane. Values are made later, from all entries at once. Anything wrong, or so odd
+that the entry-wise decoder had better judge it, raises `Unsure`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _NTH = np.array(
 
 
 class Unsure(Exception):
-    """Something that is to be decoded entry by entry: it may be damaged, or only unusual."""
+    """A manifest to decode entry by entry: it may be damaged, or only unusual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Varints:
         return after
 
     def _until(self, group: Places) -> Places:
-        """How many numbers can end up to the end of each group."""
+        """The count of numbers that can end up to the end of each group."""
         found: Places = self._before.take(group >> 3) + self._within.take(group)
         return found
 
@@ -136,15 +138,8 @@ class Varints:
         return values, after
 
 
-# Walks over many Avro blocks in step, noting where the wanted fields of their entries are.
-#
-# The blocks of one or more manifests with the same schema lie in one buffer, and each is a lane: the first entries
-# of all blocks are walked together, then the second ones, and so on. A step goes over one field of the schema in
-# every lane; `layout` puts steps together. Values are made later, from all entries at once.
-
-
 Step: TypeAlias = Callable[["Walk", Places, Places], Places]
-"""From the places where a value begins, and the numbers of the entries that these belong to, to the places after it."""
+"""Takes the places where a value begins, and the numbers of its entries. Returns the places after the value."""
 
 MOST_ITEMS = 100_000
 """A longer list or map is decoded entry by entry, which counts it."""
@@ -154,7 +149,7 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What a walk over entries notes, by slot.
+    """The notes of a walk over entries, by slot.
 
     starts, ends: where the value of a slot lies in the buffer; `NOWHERE` where it is null or missing.
     counts: of an array's items.
@@ -408,7 +403,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     return _array(items)
 
 
-# A writer's schema of manifest entries as steps of a walk, with the places to note of what is wanted.
+# The steps over the entries of a schema.
 
 
 Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
@@ -438,8 +433,7 @@ PATH = Slot(100, "file_path", "text")
 
 @dataclass(frozen=True, slots=True)
 class EntrySteps:
-    """The steps over an entry. around_path: those before the path of its file, and those behind it; None: it has none
-    that is always there."""
+    """The steps over an entry. around_path: the steps before and behind the path of its file; None: a path may lack."""
 
     whole: Step
     around_path: tuple[Step, Step] | None
@@ -469,8 +463,7 @@ _LARGEST_FIXED = 1 << 20
 
 
 def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[Slot | None, Step]]:
-    """The steps over the fields of a record, with the slot of each; fields of a record within stand for it, where its
-    bytes are not noted."""
+    """The steps over the fields of a record, with the slot of each; an inner record counts as its fields."""
     if not isinstance(schema, dict) or schema.get("type") != "record" or depth > _DEEPEST:
         raise _Unforeseen
     by_id = {slot.id: slot for slot in slots}

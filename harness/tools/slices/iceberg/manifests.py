@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.metadata.iceberg.json_doc import decompress
-from harness.metadata.iceberg.manifests import DataFile, ManifestEntry, ManifestFile
-from harness.metadata.iceberg.metadata import Snapshot
-from harness.metadata.iceberg.model import PartitionSpec
+from harness.metadata.iceberg.manifest_entries import DataFile, ManifestEntry, ManifestFile
+from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model.schema import (
