@@ -27,18 +27,18 @@ def plan(table, where=None, **options):
 
 
 @pytest.mark.parametrize(
-    ("prune", "manifests", "left_out", "trusted"),
+    ("prune", "manifests", "skipped", "trusted"),
     [
         ("all", 2, [], "partition summaries of n"),
         ("files", 0, ["partition"] * 2, "partition tuples of 2 files"),
         ("off", 0, [], None),
     ],
 )
-def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, left_out, trusted):
+def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, skipped, trusted):
     found = plan(table, "n = 5", prune=prune)
     assert found.counts.manifests_skipped == manifests
-    assert [s.reason for s in found.skipped] == left_out
-    assert found.files.num_rows == 3 - manifests - len(left_out)
+    assert [s.reason for s in found.skipped] == skipped
+    assert found.files.num_rows == 3 - manifests - len(skipped)
     assert found.trusted == (() if trusted is None else (trusted,))
     assert (f"trusted {trusted}" in found.explain()) == (trusted is not None)
     assert found.to_dict()["trusted"] == list(found.trusted)

@@ -19,7 +19,7 @@ from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.metadata.iceberg.columns import entries, reading
 from harness.metadata.iceberg.columns import entries as batches
-from harness.metadata.iceberg.columns.data_files import Sifted, from_entries
+from harness.metadata.iceberg.columns.data_files import FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests, Raw, joined
 from harness.metadata.iceberg.columns.reading import read_data_files
 from harness.metadata.iceberg.manifest_entries import ManifestFile
@@ -162,38 +162,38 @@ def listed(number, **more):
     return ManifestFile(path=f"s3://bucket/m{number}.avro", **given)
 
 
-def columns_or_error(make, manifests, contents, sift=None):
+def columns_or_error(make, manifests, contents, skip=None):
     """The files as plain values, or what was raised."""
     try:
-        found = make(manifests, contents, sift)
+        found = make(manifests, contents, skip)
     except HarnessError as error:
         return type(error), str(error)
-    left_out = found.left_out.table.append_column("path", found.left_out.paths())
+    skipped = found.skipped.table.append_column("path", found.skipped.paths())
     return [
         (table.drop_columns(["tuple"]).to_pylist(), [found.files.tuples[i] for i in table.column("tuple").to_pylist()])
-        for table in (found.files.table, left_out)
+        for table in (found.files.table, skipped)
     ]
 
 
-def one_by_one(manifests, contents, sift=None):
+def one_by_one(manifests, contents, skip=None):
     parts = []
     for number, manifest in enumerate(manifests):
         entries = parse_manifest(
             contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS, statistics=frozenset(FIELDS)
         )
         files = from_entries(entries, FIELDS, manifest=number)
-        parts.append(Sifted.of(files, None if sift is None else sift(files)))
+        parts.append(FilteredFiles.of(files, None if skip is None else skip(files)))
     return reading._named(parts, manifests, FIELDS)
 
 
-def read(manifests, contents, sift=None, kept=None):
+def read(manifests, contents, skip=None, kept=None):
     return read_data_files(
         manifests,
         read=lambda m: contents[m.path],
         specs={3: SPEC},
         schemas=SCHEMAS,
         statistics=FIELDS,
-        sift=sift,
+        skip=skip,
         kept=kept,
     )
 
@@ -245,7 +245,7 @@ SIFTS = st.sampled_from(
 
 
 @given(DRAWN, st.integers(0, 5), SIFTS, st.sampled_from(["", "s3://t/data/"]))
-def test_files_are_those_of_the_entries(drawn, order, sift, folder):
+def test_files_are_those_of_the_entries(drawn, order, skip, folder):
     """folder: where all files are, so that it can be guessed where entries begin."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
@@ -257,10 +257,10 @@ def test_files_are_those_of_the_entries(drawn, order, sift, folder):
             )
             for m, (files, codec, interval, v, _) in zip(manifests, drawn, strict=True)
         }
-        expected = columns_or_error(one_by_one, manifests, contents, sift)
-        assert columns_or_error(read, manifests, contents, sift) == expected
+        expected = columns_or_error(one_by_one, manifests, contents, skip)
+        assert columns_or_error(read, manifests, contents, skip) == expected
         for _ in range(2):  # into the cache, and out of it
-            assert columns_or_error(partial(read, kept=KEPT), manifests, contents, sift) == expected
+            assert columns_or_error(partial(read, kept=KEPT), manifests, contents, skip) == expected
         DECODED.clear()
 
 
