@@ -242,7 +242,7 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.nulls(len(array))  # DuckDB 1.5 hands out nulls without a type as int32, which no cast undoes
     if isinstance(array.type, pa.BaseExtensionType):
         return exact(array.storage, wanted)
-    if isinstance(wanted, pa.UuidType) and not pa.types.is_fixed_size_binary(array.type):
+    if isinstance(wanted, pa.UuidType) and _is_text(array.type):
         return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, exact(array, wanted.storage_type))
@@ -255,6 +255,11 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         pairs = zip(children_of(array), child_types(wanted), strict=True)
         return with_children(array, [exact(child, type_) for child, type_ in pairs], wanted)
     return array.cast(wanted)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    kinds = pa.types
+    return any(is_kind(type_) for is_kind in (kinds.is_string, kinds.is_large_string, kinds.is_string_view))
 
 
 def _uuid_bytes(array: pa.Array) -> pa.Array:

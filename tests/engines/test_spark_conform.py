@@ -27,6 +27,7 @@ SINGLE: list[tuple[pa.Array, pa.Array]] = [
     (pa.array([], pa.string()), uuids([])),
     (pa.array([None, None], pa.string()), uuids([None, None])),
     (UUIDS.cast(pa.large_string()), uuids([U.bytes, None, bytes(16)])),
+    (pa.array([U.bytes, None, bytes(16)], pa.binary()), uuids([U.bytes, None, bytes(16)])),  # DuckDB's blobs
     (pa.array([1, None]), pa.array([1, None], pa.time64("us"))),
     *[(NUMBERS, NUMBERS.cast(pa.timestamp("ns", zone))) for zone in (None, "UTC")],
     (NUMBERS.cast(pa.timestamp("us", "Asia/Tokyo")), NUMBERS.cast(pa.timestamp("us", "UTC"))),
