@@ -12,7 +12,6 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.storage.configuration import Renewal
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.listings import Entry
 from harness.storage.paths import absolute, is_local, join, local_path, place, shown
@@ -22,6 +21,7 @@ from harness.storage.threads import one_ahead
 
 if TYPE_CHECKING:
     from harness.metadata.delta.change_range import ChangeRequest
+    from harness.storage.configuration import Renewal
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
