@@ -3,7 +3,7 @@
 Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
 `LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
 The listing knows better than `_last_checkpoint`, so a hint at another version is only warned of (delta L6).
-What a catalog knows of the table is in the listing already, or not at all (delta L30, L31).
+The listing already holds a catalog's answer, where there is one (delta L30, L31).
 """
 
 from __future__ import annotations
