@@ -23,7 +23,6 @@ from harness.metadata.model.schema import Schema
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, OpenedTable, Snapshot, column_names, point_shown, reading
-from harness.storage.configuration import Renewal
 from harness.storage.decoded import open_cache
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.listings import Entry
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.delta.change_range import ChangeRequest
+    from harness.storage.configuration import Renewal
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {

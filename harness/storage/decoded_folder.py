@@ -1,8 +1,7 @@
 """Entries as files of one private directory, which several processes may use at once.
 
-A file is written under another name and then renamed, so that nobody sees half of it. The directory is this user's and
-nobody else's, and so is each file: another one is refused, or not read. What fails while an entry is kept or found
-costs nothing but time: then there is none.
+A file is written under another name and then renamed, so that nobody sees half of it. Directory and files are
+this user's alone: others are refused, or not read. A failure while an entry is kept or found costs the entry.
 """
 
 from __future__ import annotations

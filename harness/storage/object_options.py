@@ -1,7 +1,7 @@
 """Options of object stores under the names that people have, as what a client of obstore is made of.
 
 The names are in `harness.storage.option_names`: PyIceberg's, object_store's, fsspec's, DuckDB's and Hadoop's, each of
-which means one option here. What is nested, such as `client_kwargs` of s3fs, is named `client_kwargs.endpoint_url`.
+which means one option here. A nested option, of `client_kwargs` of s3fs, is named `client_kwargs.endpoint_url`.
 """
 
 from __future__ import annotations

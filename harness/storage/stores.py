@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage import gate
-from harness.storage.configuration import Renewal
 from harness.storage.gate import is_name, open_regular, refusal, refuse_no_name
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.listings import Entry, FileStatus, FileVersion, local_directories, local_entries, local_version
@@ -24,6 +23,7 @@ from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
     from harness.storage.clients import Client
+    from harness.storage.configuration import Renewal
 
 
 # Ends of remote files that were read ahead of them: a footer's bytes are kept for whoever parses it.

@@ -108,7 +108,7 @@ def read_ahead(read: Callable[[T], bytes], items: Sequence[T]) -> Iterator[Calla
 def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Callable[[], R]]:
     """A function that gives what `read` gives of an item, or raises what that does; asked for at once if it `waits`.
 
-    What is not called for may fail unseen.
+    An answer that nobody calls for may fail unseen.
     """
     if not waits:
         yield lambda: read(item)

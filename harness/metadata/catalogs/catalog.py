@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from harness.errors import RequestError, StorageError, TableNotFoundError
-from harness.storage.configuration import Lent, Renewal
 from harness.storage.paths import place, shown
 from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.storage.configuration import Lent, Renewal
 
 # Names of tables and namespaces: the parts of `sales.orders`, and how they are written.
 
@@ -141,6 +143,8 @@ class Located:
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
         """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""
+        from harness.storage.configuration import Renewal
+
         renew = self.renew
         if renew is None or self.expires_ms is None:
             return None

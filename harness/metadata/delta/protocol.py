@@ -1,7 +1,7 @@
 """Checks that harness may read a table, and the parts of its metadata that are in force (delta section 3, R12).
 
 A table names what its readers must know. Harness either does all of it or refuses the table by the names of what it
-does not do, before it looks at a single file. What only writers must know never stops a read.
+does not do, before it looks at a single file. Features for writers alone never stop a read.
 
 A feature of readers and writers belongs into both lists. Where a writer left it out of one, the table is read with it,
 and its reader is told: to go by the other list alone would give nulls for every mapped column. This overrules delta P1

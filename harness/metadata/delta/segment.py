@@ -3,7 +3,7 @@
 Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
 `LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
 The listing knows better than `_last_checkpoint`, so a hint at another version is only warned of (delta L6).
-What a catalog knows of the table is in the listing already, or not at all (delta L30, L31).
+The listing already holds a catalog's answer, where there is one (delta L30, L31).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class LogSegment:
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
-        first = 0 if base is None else base.version + 1
+        first = _after(base)
         commits = tuple(_commits(self.listing, first, self.version))
         compactions = _pick(self.listing, first, self.version) if self.compactions else ()
         note = f"Cannot use {_show(self.checkpoint)}: {reason}. Version {self.version} is read from {_show(base)}"
@@ -114,12 +114,14 @@ class LogSegment:
         """
         dropped = tuple(compactions)
         left = tuple(c for c in self.listing.compactions if c not in dropped)
-        first = 0 if self.checkpoint is None else self.checkpoint.version + 1
         listing = replace(self.listing, compactions=left)
         names = ", ".join(compaction.file.name for compaction in dropped)
         note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
         return replace(
-            self, listing=listing, compactions=_pick(listing, first, self.version), warnings=(*self.warnings, note)
+            self,
+            listing=listing,
+            compactions=_pick(listing, _after(self.checkpoint), self.version),
+            warnings=(*self.warnings, note),
         )
 
 
@@ -153,10 +155,10 @@ def choose_segment(
         raise _no_such_version(listing, target, readable)
     candidates = [c for c in reversed(listing.checkpoints) if c.version <= target]
     checkpoint = _base(listing, target, base, candidates)
-    first = 0 if checkpoint is None else checkpoint.version + 1
+    first = _after(checkpoint)
     _check_chain(listing, first, target, readable)
-    if checkpoint is not None and not allow_checkpoint_only:
-        _check_own_commit(listing, checkpoint, target)
+    if checkpoint is not None and not _may_begin(listing, checkpoint, allow_checkpoint_only=allow_checkpoint_only):
+        raise _without_commit(listing, checkpoint, target)
     others = candidates[1:] if base == "newest" else []
     return LogSegment(
         version=target,
@@ -175,6 +177,16 @@ def choose_segment(
     )
 
 
+def _after(base: Checkpoint | None) -> int:
+    """The first version whose commit is replayed on top of a base."""
+    return 0 if base is None else base.version + 1
+
+
+def _may_begin(listing: LogListing, base: Checkpoint, *, allow_checkpoint_only: bool) -> bool:
+    """True if a base may be read: a base without a commit of its version may be of a partial copy (delta L23)."""
+    return allow_checkpoint_only or base.version in listing.commits
+
+
 def readable_ranges(listing: LogListing, *, allow_checkpoint_only: bool = False) -> tuple[range, ...]:
     """The versions that the log still holds all files of, as ascending ranges that do not touch (delta L29)."""
     runs = tuple(_runs(listing))
@@ -182,7 +194,7 @@ def readable_ranges(listing: LogListing, *, allow_checkpoint_only: bool = False)
     found = [run for run in runs if run.start == 0]
     for checkpoint in listing.checkpoints:
         version = checkpoint.version
-        if allow_checkpoint_only or version in listing.commits:
+        if _may_begin(listing, checkpoint, allow_checkpoint_only=allow_checkpoint_only):
             index = bisect.bisect_right(starts, version + 1) - 1
             stop = max(version + 1, runs[index].stop) if index >= 0 and version + 1 in runs[index] else version + 1
             found.append(range(version, stop))
@@ -290,14 +302,13 @@ def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[r
     raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L21")
 
 
-def _check_own_commit(listing: LogListing, checkpoint: Checkpoint, target: int) -> None:
-    if checkpoint.version not in listing.commits:
-        message = (
-            f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
-            "so it may be a partial copy; allow_checkpoint_only reads it all the same"
-        )
-        options = ("allow_checkpoint_only",)
-        raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L23", options=options)
+def _without_commit(listing: LogListing, checkpoint: Checkpoint, target: int) -> InvalidTableError:
+    message = (
+        f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
+        "so it may be a partial copy; allow_checkpoint_only reads it all the same"
+    )
+    options = ("allow_checkpoint_only",)
+    return InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L23", options=options)
 
 
 def _no_such_version(listing: LogListing, target: int, readable: tuple[range, ...]) -> SnapshotNotFoundError:
@@ -326,7 +337,9 @@ def _alternatives(
     """The bases from which a whole chain of commits leads to `target`."""
     chain = next((run.start for run in _runs(listing) if target in run), target + 1)
     bases: list[Checkpoint | None] = [
-        c for c in others if c.version >= chain - 1 and (allow_checkpoint_only or c.version in listing.commits)
+        c
+        for c in others
+        if c.version >= chain - 1 and _may_begin(listing, c, allow_checkpoint_only=allow_checkpoint_only)
     ]
     return (*bases, None) if or_none and chain == 0 else tuple(bases)
 

@@ -1,7 +1,7 @@
 """File statistics from the log, column by column: JSON text, or the structs of a checkpoint, to stored-form values.
 
-Only the columns that a filter mentions are read. What is damaged, of another type or not there is unknown, and nothing
-that is unknown ever drops a file (delta F2).
+Only the columns that a filter mentions are read. A value that is damaged, of another type or absent is
+unknown. Unknown values never skip a file (delta F2).
 
 Spec: Delta, "Per-file Statistics".
 """

@@ -39,7 +39,7 @@ VERSIONS = pa.schema(
 
 
 def versions(table: DeltaTable) -> pa.Table:
-    """The versions that can be read, the newest first. What a commit says in another type than it should is null."""
+    """The versions that can be read, the newest first. Values of a commit in a wrong type are null."""
     return table_of(VERSIONS, [_version(entry) for entry in reversed(table.snapshots())])
 
 

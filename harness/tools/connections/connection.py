@@ -140,7 +140,7 @@ class Connection:
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
         """The result of a query as a lazy DuckDB relation; None for statements without one.
 
-        What the relation needs stays on the connection until `release`.
+        The relation's tables stay on the connection until `release`.
 
         Args:
             query: statements of which the last one gives the result.

@@ -61,7 +61,7 @@ def read_untrusted(
 
     The whole read is made in a worker process, by DuckDB, as of `open_table(untrusted=True)`: without a network, other
     programs, the environment of this process, or files but the table's; in memory, time, open files and output it is
-    held to `bounds`. What comes back are Arrow data, validated, and one error in one line. A start takes half a second.
+    held to `bounds`. It gives back validated Arrow data, or one error in one line. A start takes half a second.
 
     Args:
         location: a local directory or metadata file.

@@ -1,7 +1,7 @@
 """A filter of system calls: those that a read takes, with the arguments that it takes them with, and no other.
 
 Linux lets every process give up calls for good (seccomp), in containers and without privileges too. Threads that start
-later have the same filter. What is not listed fails; the process that waits for the worker notes its name, where the
+later have the same filter. Other calls fail; the process that waits for the worker notes its name, where the
 system hands it over (`harness.tools.contained.launching`).
 """
 
@@ -123,7 +123,7 @@ ALLOWED = frozenset(
     uname sysinfo getrandom getrlimit recvfrom getsockname
     """.split()  # noqa: SIM905
 )
-"""Whatever their arguments are. What names another process, or makes what outlives this one, is not among them."""
+"""Calls with any arguments. None names another process, or makes something that outlives this one."""
 TABLES_BUILT = ("utimensat",)
 """Calls that scenarios take besides, whose files have times of their own."""
 

@@ -212,13 +212,13 @@ def planned_slice(snapshot: Snapshot, request: SliceRequest, refreshed: int = 0)
     table: Any = snapshot.source
     selection: Any = snapshot.selection
     if isinstance(table, IcebergTable):
-        from harness.tools.slices.iceberg.pulling import IcebergSlice
+        from harness.tools.slices.iceberg import pulling as iceberg
 
-        return IcebergSlice.planned(table, selection, request, refreshed)
+        return iceberg.planned_slice(table, selection, request, refreshed)
     assert isinstance(table, DeltaTable)
-    from harness.tools.slices.delta.pulling import DeltaSlice
+    from harness.tools.slices.delta import pulling as delta
 
-    return DeltaSlice.planned(table, selection, request, refreshed)
+    return delta.planned_slice(table, selection, request, refreshed)
 
 
 def _anonymous(origin: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,8 +151,18 @@ def _field(field: Mapping[str, Any]) -> Json:
     return {**kept, "type": _plain(field["type"]), "metadata": metadata}
 
 
+def planned_slice(table: DeltaTable, selection: Selection, request: SliceRequest, refreshed: int) -> _DeltaSlice:
+    """The slice of a table that a request asks for."""
+    columns = request.bound_columns(selection.schema)
+    contents = contents_of(table, selection, request.where, request.last)
+    if request.rewrites:
+        check_rewritable(contents, columns)
+    names = Names((table.source.root.path,), refreshed, numbered=request.anonymise is not None)
+    return _DeltaSlice(table, contents, names, request, columns)
+
+
 @dataclass(frozen=True, slots=True)
-class DeltaSlice:
+class _DeltaSlice:
     """A slice that is planned and not yet made.
 
     columns: those that it has; None: all. rows: that its data files keep; None: all.
@@ -165,42 +175,26 @@ class DeltaSlice:
     columns: tuple[Field, ...] | None
     rows: KeptRows | None = field(default=None, repr=False)
 
-    @staticmethod
-    def planned(table: DeltaTable, selection: Selection, request: SliceRequest, refreshed: int) -> DeltaSlice:
-        """The slice of a table that a request asks for."""
-        columns = request.bound_columns(selection.schema)
-        contents = contents_of(table, selection, request.where, request.last)
-        if request.rewrites:
-            check_rewritable(contents, columns)
-        names = Names((table.source.root.path,), refreshed, numbered=request.anonymise is not None)
-        return DeltaSlice(table, contents, names, request, columns)
-
-    def with_rows(self, rows: KeptRows) -> DeltaSlice:
-        """The slice that has these rows of its files and no others."""
+    def with_rows(self, rows: KeptRows) -> _DeltaSlice:
         return replace(self, rows=rows, contents=replace(self.contents, kept=self.contents.kept & rows.keys()))
 
     @property
     def metadata_folder(self) -> str:
-        """The folder that makes a table of the slice's files."""
         return "_delta_log"
 
     @property
     def storage(self) -> Storage:
-        """Reads the source."""
         return self.table.source.storage.for_read()
 
     @property
     def points(self) -> tuple[int, ...]:
-        """Its versions, ascending."""
         return (self.contents.root.version, *(commit.version for commit in self.contents.commits))
 
     @property
     def identity(self) -> str | None:
-        """The identity of the source among tables at its place."""
         return self.contents.root.metadata.id
 
     def plans(self) -> Iterable[ScanPlan]:
-        """The filtered plans of its versions, oldest first."""
         return self.contents.plans.values()
 
     def files(self) -> tuple[SourceFile, ...]:
@@ -220,7 +214,6 @@ class DeltaSlice:
         return tuple(found.values())
 
     def rewritten_bytes(self) -> int:
-        """Nothing is read to be written anew."""
         return 0
 
     def write(self, place: Place, fetched: Mapping[str, FetchedFile]) -> list[str]:
@@ -321,7 +314,7 @@ class _Writer:
     fetched: by target. settled: by physical path. vectors: those written anew; None: files of vectors were copied.
     """
 
-    slice: DeltaSlice
+    slice: _DeltaSlice
     fetched: Mapping[str, FetchedFile]
     settled: Mapping[str, Settled]
     vectors: Vectors | None

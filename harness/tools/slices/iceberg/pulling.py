@@ -147,8 +147,18 @@ _BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
 _MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
+def planned_slice(table: IcebergTable, selection: Selection, request: SliceRequest, refreshed: int) -> _IcebergSlice:
+    """The slice of a table that a request asks for."""
+    columns = request.bound_columns(selection.schema)
+    contents = contents_of(table, selection, request.where, request.last)
+    if columns is not None:
+        check_columns(contents, columns, compact=request.compact)
+    names = Names((table.metadata.location,), refreshed, numbered=request.anonymise is not None)
+    return _IcebergSlice(table, contents, names, request, columns)
+
+
 @dataclass(frozen=True, slots=True)
-class IcebergSlice:
+class _IcebergSlice:
     """A slice that is planned and not yet made.
 
     columns: those that it has; None: all. rows: that its data files keep; None: all.
@@ -161,42 +171,26 @@ class IcebergSlice:
     columns: tuple[Field, ...] | None
     rows: KeptRows | None = field(default=None, repr=False)
 
-    @staticmethod
-    def planned(table: IcebergTable, selection: Selection, request: SliceRequest, refreshed: int) -> IcebergSlice:
-        """The slice of a table that a request asks for."""
-        columns = request.bound_columns(selection.schema)
-        contents = contents_of(table, selection, request.where, request.last)
-        if columns is not None:
-            check_columns(contents, columns, compact=request.compact)
-        names = Names((table.metadata.location,), refreshed, numbered=request.anonymise is not None)
-        return IcebergSlice(table, contents, names, request, columns)
-
-    def with_rows(self, rows: KeptRows) -> IcebergSlice:
-        """The slice that has these rows of its files and no others."""
+    def with_rows(self, rows: KeptRows) -> _IcebergSlice:
         return replace(self, rows=rows)
 
     @property
     def metadata_folder(self) -> str:
-        """The folder that makes a table of the slice's files."""
         return "metadata"
 
     @property
     def storage(self) -> Storage:
-        """Reads the source."""
         return self.contents.source.storage
 
     @property
     def points(self) -> tuple[int, ...]:
-        """The ids of its snapshots, oldest first."""
         return tuple(snapshot.id for snapshot in self.contents.snapshots)
 
     @property
     def identity(self) -> str | None:
-        """The identity of the source among tables at its place."""
         return self.table.metadata.uuid
 
     def plans(self) -> Iterable[ScanPlan]:
-        """The filtered plans of its snapshots, oldest first."""
         return self.contents.plans.values()
 
     def files(self) -> tuple[SourceFile, ...]:
@@ -212,7 +206,6 @@ class IcebergSlice:
         return tuple(found.values())
 
     def rewritten_bytes(self) -> int:
-        """The size of the delete files that are read, to be written anew."""
         sizes = {e.file.path: e.file.size or 0 for e in self.contents.files(Content.POSITION_DELETES)}
         return 0 if self.request.compact else sum(sizes.values())
 
