@@ -82,8 +82,9 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 }
 
 
-def _ordered(call: Call, name: str) -> Typed:
-    found = _several(call, name)
+def _ordered(call: Call) -> Typed:
+    """`greatest` and `least`."""
+    found = _several(call, call.name.upper())
     if isinstance(found.type, ListType | StructType | MapType):
         raise call.refused(f"{call.name} of {found.type}")
     return found
@@ -115,23 +116,20 @@ GENERAL = (
         outside="refused: cast to one type",
         draws=("coalesce({text}, {text})", "ifnull({double}, {double})", "coalesce({long}, {int}, 0)"),
     ),
-    Function(
-        names=("greatest",),
-        kind=FunctionKind.GENERAL,
-        lowering=lambda call: _ordered(call, "GREATEST"),
-        written="GREATEST",
-        agree=f"{_COMMON}, not nested",
-        outside="refused: cast to one type",
-        draws=("greatest({double}, {double})", "greatest({text}, {text}, 'b')", "greatest({date}, {date})"),
-    ),
-    Function(
-        names=("least",),
-        kind=FunctionKind.GENERAL,
-        lowering=lambda call: _ordered(call, "LEAST"),
-        written="LEAST",
-        agree=f"{_COMMON}, not nested",
-        outside="refused: cast to one type",
-        draws=("least({double}, {double})", "least({long}, {int}, 7)", "least({timestamp}, {timestamp})"),
+    *(
+        Function(
+            names=(name,),
+            kind=FunctionKind.GENERAL,
+            lowering=_ordered,
+            written=name.upper(),
+            agree=f"{_COMMON}, not nested",
+            outside="refused: cast to one type",
+            draws=draws,
+        )
+        for name, draws in (
+            ("greatest", ("greatest({double}, {double})", "greatest({text}, {text}, 'b')", "greatest({date}, {date})")),
+            ("least", ("least({double}, {double})", "least({long}, {int}, 7)", "least({timestamp}, {timestamp})")),
+        )
     ),
     Function(
         names=("nullif",),
