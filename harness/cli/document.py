@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,10 @@ from rich.cells import cell_len
 
 from harness.cli import results
 from harness.cli.options import Document
-from harness.cli.values import plain, text_of
 from harness.errors import json_text, visible
 
+EXACT = 2**53
+"""The largest integer up to which JSON readers round none."""
 FORMAT = 1
 """The number of these documents. It changes when a key changes its meaning or goes."""
 
@@ -117,3 +121,46 @@ def _one_line(value: Any) -> str:
             return ", ".join(f"{visible(key)}={_one_line(item)}" for key, item in value.items())
         case _:
             return visible(text_of(value) or "")
+
+
+def plain(value: Any) -> Any:
+    """A Python value as a JSON value, by the same rules; mappings and sequences at every level."""
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if -EXACT <= value <= EXACT else str(value)
+        case float():
+            return value if math.isfinite(value) else _not_finite(value)
+        case Decimal():
+            return format(value, "f")
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).hex().upper()
+        case datetime() | date() | time():
+            return value.isoformat().replace("+00:00", "Z")
+        case timedelta():
+            return f"PT{_seconds(round(value / timedelta(microseconds=1)))}S"
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [plain(item) for item in value]
+        case _:
+            return str(value)
+
+
+def text_of(value: Any) -> str | None:
+    """A JSON value as one text, None for null: strings bare, the rest as compact JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return json_text(value, separators=(",", ":"))
+
+
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _seconds(micros: int) -> str:
+    text = format(Decimal(micros) / 10**6, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

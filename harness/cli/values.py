@@ -19,52 +19,15 @@ each value. Types are those of a query's result (`docs/reference/result-types.md
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from harness.cli.document import EXACT
 from harness.engines import sqltext
 from harness.errors import json_text
 from harness.storage.records import dataclass
-
-EXACT = 2**53
-"""The largest integer up to which JSON readers round none."""
-
-
-def plain(value: Any) -> Any:
-    """A Python value as a JSON value, by the same rules; mappings and sequences at every level."""
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return value if -EXACT <= value <= EXACT else str(value)
-        case float():
-            return value if math.isfinite(value) else _not_finite(value)
-        case Decimal():
-            return format(value, "f")
-        case bytes() | bytearray() | memoryview():
-            return bytes(value).hex().upper()
-        case datetime() | date() | time():
-            return value.isoformat().replace("+00:00", "Z")
-        case timedelta():
-            return f"PT{_seconds(round(value / timedelta(microseconds=1)))}S"
-        case Mapping():
-            return {str(key): plain(item) for key, item in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [plain(item) for item in value]
-        case _:
-            return str(value)
-
-
-def text_of(value: Any) -> str | None:
-    """A JSON value as one text, None for null: strings bare, the rest as compact JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return json_text(value, separators=(",", ":"))
 
 
 def _infinite_moment(unit: Any, sign: str) -> str:
@@ -76,17 +39,6 @@ def _infinite_moment(unit: Any, sign: str) -> str:
     """
     largest = 2**31 - 1 if unit == "D" else 2**63 - 1
     return str(np.datetime64(-largest if sign else largest, unit))
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
-
-
-def _seconds(micros: int) -> str:
-    text = format(Decimal(micros) / 10**6, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 _SPACES = r"\x09-\x0d\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"

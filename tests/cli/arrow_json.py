@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.cli.values import plain
+from harness.cli.document import plain
 
 _FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

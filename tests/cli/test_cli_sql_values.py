@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from arrow_json import json_values
 
+from harness.cli.document import text_of
 from harness.cli.query import run
-from harness.cli.values import text_of
 from harness.cli.writers import RowFormat, csv_quotes, write_rows
 from harness.engines import sqltext
 from harness.errors import EngineError

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from arrow_json import json_values
 
-from harness.cli.values import plain, text_of
+from harness.cli.document import plain, text_of
 
 UTC = datetime.UTC
 

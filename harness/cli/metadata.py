@@ -1,0 +1,56 @@
+"""`harness metadata`: the rows of a metadata table, such as snapshots or files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harness.cli import options, results, terminal, untrusted
+from harness.cli import writers as row_options
+from harness.cli.option_texts import names
+from harness.cli.rows import QueryRows
+from harness.cli.text_table import MAX_ROWS
+from harness.cli.writers import RowFormat, write_rows
+
+
+@options.grouped
+def metadata(
+    location: options.Location,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Iceberg: snapshots, history, refs, manifests, files, data_files, delete_files, entries, partitions. "
+            "Delta: versions, history, files, partitions.",
+        ),
+    ],
+    columns: options.Columns = None,
+    format_: row_options.Format = RowFormat.TEXT,
+    output_file: row_options.OutputFile = None,
+    max_rows: row_options.MaxRows = str(MAX_ROWS),
+    *,
+    context: typer.Context,
+    selector: options.SnapshotOptions,
+    opening: options.OpeningOptions,
+    trust: options.TrustOptions,
+) -> None:
+    """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME."""
+    row_options.check_place(format_, output_file)
+    shown = row_options.number_of_rows(max_rows)
+    if untrusted.is_for_worker(trust):
+        untrusted.run(
+            context,
+            trust,
+            [location],
+            opening.roots(),
+            output=output_file,
+            binary=format_.is_binary(),
+            instead={"output_file": None},
+        )
+        return
+    with terminal.progress("reading metadata"):
+        snapshot = selector.select(opening.open(location, trust))
+        found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
+    with results.destination(output_file) as stream:
+        write_rows(found, format_, stream, max_rows=shown)
