@@ -8,10 +8,9 @@ import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UnsupportedError
-from harness.metadata.iceberg.manifest_entries import DataFile
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
 from harness.metadata.iceberg.transforms import Identity, UnknownTransform, from_unscaled, result_type, unscaled
 from harness.metadata.model.schema import (
@@ -32,6 +31,10 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.manifest_entries import DataFile
+
 
 PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms": 1_000, "us": 1_000_000, "ns": 10**9}
