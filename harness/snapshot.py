@@ -19,10 +19,10 @@ from harness.metadata.model import frames
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
 from harness.storage.paths import shown
 from harness.storage.records import dataclass
-from harness.storage.roots import metadata_root
 
 if TYPE_CHECKING:
     import duckdb

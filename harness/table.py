@@ -24,12 +24,11 @@ from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, cat
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, OpenedTable, Snapshot, column_names, point_shown, reading
 from harness.storage.decoded import open_cache
+from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.listings import Entry
 from harness.storage.paths import PathMap, absolute, is_local, join, local_path, may_be_name, place, shown
 from harness.storage.records import dataclass
-from harness.storage.roots import Outside, Roots
-from harness.storage.stores import Storage
+from harness.storage.stores import Entry, Storage
 from harness.storage.threads import one_ahead
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 import harness
 from harness.engines.registry import find_engine
 from harness.errors import HarnessWarning, OutsideTableError
-from harness.storage.roots import Outside
+from harness.storage.gate import Outside
 from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

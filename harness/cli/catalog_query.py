@@ -12,8 +12,7 @@ from harness.cli.rows import QueryRows, engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import written
-from harness.queries.rewrite import refuse_writes
-from harness.queries.statements import parse_statement, references
+from harness.queries.rewrite import parse_statement, references, refuse_writes
 from harness.snapshot import Snapshot
 from harness.table import Table
 from harness.tools.connections.connection import Connection

@@ -18,9 +18,9 @@ from harness.cli import terminal
 from harness.cli.option_texts import storage_options
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import Prune, Ratified
+from harness.storage.gate import Outside
 from harness.storage.limits import parse_limits
 from harness.storage.records import dataclass
-from harness.storage.roots import Outside
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot

@@ -129,7 +129,7 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> QueryR
 
 def _names_tables(text: str, dialect: str) -> bool:
     """Tells whether a query without --table names tables."""
-    from harness.queries.statements import parse_statement, references
+    from harness.queries.rewrite import parse_statement, references
 
     return dialect == "duckdb" and bool(references(parse_statement(text)))
 

@@ -39,7 +39,7 @@ class QueryRows:
     @classmethod
     def of(cls, table: pa.Table) -> QueryRows:
         """The rows of a table."""
-        from harness.engines import sqltext
+        from harness.engines import column_values as sqltext
         from harness.engines.duckdb.instance import cursor
 
         names = table.column_names

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from harness.cli.document import EXACT
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.errors import json_text
 from harness.storage.records import dataclass
 

@@ -18,7 +18,7 @@ from harness.differ.forms import carried
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
 from harness.differ.sides import Side
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from harness.differ.schemas import normal_type
 from harness.differ.sources import RowSource, SourceKind
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.duckdb.instance import tracked
 from harness.errors import EngineError, MissingFileError, RequestError
 from harness.metadata.catalogs.catalog import parse_name

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.data_files import FileName, check_file, columnless_rows, look_at
 from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError

@@ -15,9 +15,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-from harness.metadata.filters.column_names import quoted
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.filters.value_texts import refuse_half_characters, whole_number
+from harness.metadata.filters.texts import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.storage.records import dataclass
 

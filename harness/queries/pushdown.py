@@ -32,24 +32,22 @@ from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
 from harness.metadata.filters.parse import filter_of, unmoved
 from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
-from harness.metadata.filters.value_texts import DAY_NS, whole_number
+from harness.metadata.filters.texts import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries.outputs import (
     EqualColumns,
     OutputColumns,
     SourceColumns,
-    is_bare_star,
-    is_equality,
-    keeps_rows,
-    position_of,
-)
-from harness.queries.sources import (
     conditions,
     conjuncts,
+    is_bare_star,
+    is_equality,
     is_preserved,
+    keeps_rows,
     of_groups,
     of_where,
     partners,
+    position_of,
     select_of,
     sources_of,
     without_dropped,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from harness.engines.registry import Engine, QueryEngine, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
-from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.filters.predicate import is_decided
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -278,8 +277,15 @@ def _in_its_dialect(engine: Engine, dialect: str) -> QueryEngine:
 
 def _check_tables(tables: Mapping[str, object]) -> None:
     for name, value in tables.items():
-        if not isinstance(value, Snapshot | Table | str) and not is_table(value):
+        if not isinstance(value, Snapshot | Table | str) and not _is_opened_elsewhere(value):
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+
+
+def _is_opened_elsewhere(value: object) -> bool:
+    """True for a table of another library. Local tables need no catalogs, so they are imported here."""
+    from harness.metadata.catalogs.resolving import is_table
+
+    return is_table(value)
 
 
 def _snapshot(
@@ -338,8 +344,7 @@ def _at_moments(
 
     if not may_name_moments(query):
         return query, {}
-    from harness.queries.rewrite import bound_name
-    from harness.queries.statements import parse_statement
+    from harness.queries.rewrite import bound_name, parse_statement
     from harness.queries.time_travel import pin
 
     def key(name: tuple[str, ...]) -> str | None:

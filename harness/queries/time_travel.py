@@ -19,8 +19,8 @@ from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
 from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.filters.value_texts import whole_number
-from harness.queries.statements import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
+from harness.metadata.filters.texts import whole_number
+from harness.queries.rewrite import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
 
 _DAY_MS = 86_400_000
 

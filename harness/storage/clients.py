@@ -15,9 +15,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.errors import StorageError
-from harness.storage.listings import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
 from harness.storage.paths import SCHEME, shown
 from harness.storage.records import dataclass
+from harness.storage.stores import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
 from harness.storage.threads import Lock
 
 if TYPE_CHECKING:

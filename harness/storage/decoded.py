@@ -12,9 +12,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from harness.errors import MissingFileError, RequestError, StorageError
-from harness.storage.listings import FileVersion
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
+from harness.storage.stores import FileVersion
 from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Key:
     """The name of what was decoded.
 
     kind: what it holds of the file, such as `manifest`.
-    path: the file's, physical. size: its bytes. token: its version, see `harness.storage.listings.FileVersion`.
+    path: the file's, physical. size: its bytes. token: its version, see `harness.storage.stores.FileVersion`.
     """
 
     kind: str

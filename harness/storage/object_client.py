@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage.configuration import with_configured
-from harness.storage.listings import Entry, FileStatus, FileVersion, milliseconds
 from harness.storage.object_options import StoreOptions, azure_account, canonical, made_for
 from harness.storage.option_names import Kind
 from harness.storage.paths import SCHEME, place
+from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
 
 if TYPE_CHECKING:
     from harness.storage.clients import Client

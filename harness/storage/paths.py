@@ -99,7 +99,7 @@ class PathMap:
 #
 # One file has many spellings: `s3a://b/t/x` and `s3://b/./t/x`, `file:/t/x` and `/t//x`, `C:\t` and `file:///c:/T`. A
 # prefix of text is not a directory either: `/lake/orders-evil` begins with `/lake/orders`. Nothing here asks a file
-# system: links are resolved where a `Place` is made of a local path (`harness.storage.roots`).
+# system: links are resolved where a `Place` is made of a local path (`harness.storage.gate`).
 
 
 # Names of one store under several clients.

@@ -14,7 +14,7 @@ from harness.errors import RequestError
 from harness.metadata.iceberg.columns import entries
 from harness.metadata.iceberg.columns import raw as manifests
 from harness.storage import decoded as kept
-from harness.storage import listings
+from harness.storage import stores as listings
 from harness.storage.decoded import DECODED
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -13,7 +13,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
-from harness.metadata.iceberg.manifest_entries import ManifestFile
+from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.source import ScanSource
 from harness.storage.decoded import DECODED
 from harness.testing.writing.iceberg import avro as store_of_tables

@@ -13,7 +13,7 @@ from arrow_json import json_values
 from harness.cli.document import text_of
 from harness.cli.query import run
 from harness.cli.writers import RowFormat, csv_quotes, write_rows
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.errors import EngineError
 
 ODD_TEXTS = [

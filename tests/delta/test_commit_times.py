@@ -16,7 +16,7 @@ from harness.metadata.delta.commit_times import (
 )
 from harness.metadata.delta.log_files import LogListing, arrange
 from harness.metadata.model.times import show_ms, timestamp_ms
-from harness.storage.listings import Entry
+from harness.storage.stores import Entry
 
 DAY = 24 * 3_600_000
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.storage import listings
+from harness.storage import stores as listings
 from harness.storage.decoded import DECODED
 from harness.storage.limits import Limits
 from harness.storage.stores import Storage

@@ -14,7 +14,7 @@ from harness.metadata.delta import checkpoint_statistics
 from harness.metadata.delta.checkpoint_statistics import KeptStatistics
 from harness.metadata.delta.statistics import Bounds, FileStats, Leaf
 from harness.metadata.model.schema import Field, FloatType, IntegerType, Type
-from harness.storage import listings
+from harness.storage import stores as listings
 from harness.storage.decoded import DECODED, Cache, Key
 from harness.testing.writing.delta.builder import DeltaTable
 

@@ -11,8 +11,7 @@ import pytest
 from harness.errors import TableNotFoundError
 from harness.metadata.delta.log_files import Checkpoint, LogListing, arrange, list_log
 from harness.storage.clients import _FsspecClient
-from harness.storage.listings import UNREADABLE, Entry
-from harness.storage.stores import Storage
+from harness.storage.stores import UNREADABLE, Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 OTHER_UUID = "e8fa2d7c-aaaa-4e79-81be-64bd76c43a11"

@@ -17,8 +17,7 @@ from harness.errors import (
 )
 from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogListing, arrange
 from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
-from harness.storage.listings import Entry
-from harness.storage.stores import Storage
+from harness.storage.stores import Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 

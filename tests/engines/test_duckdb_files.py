@@ -23,11 +23,10 @@ from fsspec.implementations.local import LocalFileSystem
 import harness
 from harness.engines.data_files import look_at
 from harness.engines.duckdb import instance as duckdb_texts
-from harness.engines.duckdb import queries
+from harness.engines.duckdb import relations as queries
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, planned_files
-from harness.storage.listings import FileStatus
-from harness.storage.stores import Storage
+from harness.storage.stores import FileStatus, Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 

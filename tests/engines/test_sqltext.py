@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.duckdb.columns import cast
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.model.schema import (

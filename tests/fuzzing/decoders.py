@@ -17,7 +17,7 @@ from harness.metadata.files import roaring
 from harness.metadata.files.avro import read_avro, schema_of_avro
 from harness.metadata.files.avro_container import blocks, read_header
 from harness.metadata.files.variant import object_fields, value_text
-from harness.metadata.iceberg.manifest_entries import parse_manifest_list
+from harness.metadata.iceberg.manifests import parse_manifest_list
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.position_deletes import decode_deletion_vector, open_puffin
 from harness.storage.stores import Storage

@@ -9,7 +9,7 @@ import pytest
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
 from harness.metadata.iceberg.delete_scope import DeleteScope, may_hit
 from harness.metadata.iceberg.deletes import DeleteIndex
-from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import Identity, Void
 from harness.metadata.iceberg.values import partition_key

@@ -25,8 +25,8 @@ from harness.metadata.filters.predicate import (
     fields_of,
 )
 from harness.metadata.iceberg import skipping
-from harness.metadata.iceberg.columns.data_files import from_entries
-from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.columns.entries import from_entries
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import decidable, nested_columns, partition_filter
 from harness.metadata.iceberg.transforms import (

@@ -14,8 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.manifest_entries import Content, FieldSummary, ManifestFile, Status, parse_manifest_list
-from harness.metadata.iceberg.manifests import ALL, parse_manifest
+from harness.metadata.iceberg.manifests import (
+    ALL,
+    Content,
+    FieldSummary,
+    ManifestFile,
+    Status,
+    parse_manifest,
+    parse_manifest_list,
+)
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
 from harness.metadata.iceberg.values import partition_types

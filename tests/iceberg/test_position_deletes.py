@@ -22,9 +22,9 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.metadata.iceberg.columns.data_files import from_entries
+from harness.metadata.iceberg.columns.entries import from_entries
 from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
-from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.position_deletes import make_loader
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage

@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError
 from harness.metadata.iceberg import position_deletes as puffin
-from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.storage.stores import Storage
 
 # Positions 3, 5 and 9: one array container.

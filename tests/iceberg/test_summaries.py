@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from harness.metadata.filters.predicate import Comparison, IsNan, IsNull, Op, StartsWith
-from harness.metadata.iceberg.manifest_entries import FieldSummary, ManifestFile
+from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.summaries import ManifestFilter, Statement, is_trusted_writer
 from harness.metadata.iceberg.transforms import Day, Identity

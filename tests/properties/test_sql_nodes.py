@@ -99,7 +99,7 @@ class TestASpecialForm:
     def test_is_not_pushed_to_planning(self, general, special, condition, monkeypatch):
         query = parse_one(f"SELECT 1 FROM t WHERE {condition} AND i = 1", dialect="duckdb")
         changed = changed_into(special, general, query)
-        monkeypatch.setattr("harness.queries.statements._parse", lambda text, dialect: (changed, text))
+        monkeypatch.setattr("harness.queries.rewrite._parse", lambda text, dialect: (changed, text))
         (reference,) = rewrite(query.sql("duckdb"), {"t": SCHEMA}, into="spark").references
         assert reference.where in (None, parse_filter('("i" = 1)', SCHEMA))
 

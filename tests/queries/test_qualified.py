@@ -11,8 +11,7 @@ from harness.errors import RequestError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, IntegerType, Schema, StructType
 from harness.queries.plain import Rewritten
-from harness.queries.rewrite import rewrite_statement
-from harness.queries.statements import parse_statement
+from harness.queries.rewrite import parse_statement, rewrite_statement
 
 _INT = IntegerType(32)
 _S = StructType((Field(id=9, name="v", type=_INT),))

@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.errors import RequestError, SnapshotNotFoundError
-from harness.queries.statements import parse_statement
+from harness.queries.rewrite import parse_statement
 from harness.queries.time_travel import pin
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

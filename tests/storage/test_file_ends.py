@@ -8,8 +8,7 @@ import pytest
 
 from harness import StorageError
 from harness.storage import stores as file_ends
-from harness.storage.listings import FileStatus
-from harness.storage.stores import FileEnds
+from harness.storage.stores import FileEnds, FileStatus
 
 OLD = FileStatus(10, 0, '"old"')
 

@@ -14,9 +14,9 @@ import fsspec
 import pytest
 
 from harness.errors import HarnessWarning, OutsideTableError, RequestError
-from harness.storage import roots as roots_module
+from harness.storage import gate as roots_module
+from harness.storage.gate import Outside, Roots, Verdict, metadata_root
 from harness.storage.paths import PathMap, place
-from harness.storage.roots import Outside, Roots, Verdict, metadata_root
 from harness.storage.stores import Storage
 from harness.table import open_storage
 

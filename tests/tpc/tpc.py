@@ -26,7 +26,7 @@ import pyarrow as pa
 from tpc_compare import Verdict, judge
 
 import harness
-from harness.engines.duckdb.queries import given_out
+from harness.engines.duckdb.relations import given_out
 from harness.engines.spark.engine import conform
 from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import HarnessError

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import pyarrow as pa
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.column_values import (
     ColumnValue,
     Constant,
@@ -25,9 +25,9 @@ from harness.engines.column_values import (
     StoredColumn,
     StoredOr,
     Uniform,
+    name,
 )
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
-from harness.engines.sqltext import name
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
 from harness.metadata.model.schema import (

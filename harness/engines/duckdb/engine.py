@@ -13,19 +13,24 @@ from dataclasses import field
 import duckdb
 import pyarrow as pa
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.column_values import conform_batch, conformed
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor, interruptions
 from harness.engines.duckdb.lowering import Use, lower, numbered
-from harness.engines.duckdb.queries import columns_of, filled, moment, query, query_text, syntax_trees
 from harness.engines.duckdb.relations import (
     Registrations,
     about,
+    columns_of,
+    filled,
     lowered,
+    moment,
+    query,
+    query_text,
     registrar,
     relation,
+    syntax_trees,
     to_arrow,
     zoned,
 )

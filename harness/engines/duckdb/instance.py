@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import duckdb
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.errors import MissingFileError
 from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path

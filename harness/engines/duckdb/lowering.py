@@ -35,7 +35,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.duckdb.columns import FileTable, SqlTranslation
 from harness.engines.duckdb.scans import AntiJoins, Match, RelationScan, Scanner
 from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, union_arms, with_enough

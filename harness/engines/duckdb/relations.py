@@ -7,23 +7,26 @@ a name that follows from its content, so that the same plan, read again, finds i
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import hashlib
 import itertools
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.column_values import conform
-from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.instance import cursor, forget
+from harness.engines.duckdb.failures import engine_error, file_failure
+from harness.engines.duckdb.instance import cursor, forget, is_given_up
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.engines.union_arms import refuse_same_names
-from harness.errors import HarnessError, RequestError
+from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter, depends_on_zone, in_any_zone
 from harness.metadata.model.schema import StringType, arrow_field, walk
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -238,3 +241,357 @@ def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> N
             "run RESET default_collation on it first",
             table=plan.table,
         )
+
+
+# Queries over several plans, each of them a view.
+
+
+# What DuckDB says of a query that names a column which is not there.
+#
+# A view of a plan has only the columns that the query uses, so DuckDB would suggest among those: for a misspelt column
+# that is the only one, none at all.
+
+
+def better_told(
+    error: duckdb.BinderException, text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection
+) -> duckdb.Error:
+    """The error that the query gives where its tables have all their columns; `error` itself if there is none.
+
+    The views or relations of the plans are gone from the connection afterwards.
+    """
+    made = []
+    try:
+        for name, plan in plans.items():
+            table = sqltext.name(name)
+            connection.unregister(name)
+            connection.execute(f"DROP VIEW IF EXISTS {table}")
+            connection.execute(f"CREATE TEMPORARY TABLE {table} ({_columns(plan)})")
+            made.append(table)
+        connection.sql(text)
+    except duckdb.BinderException as better:
+        return better
+    except (duckdb.Error, HarnessError):  # a name or type that DuckDB's tables cannot have
+        return error
+    finally:
+        for table in made:
+            with contextlib.suppress(duckdb.Error):
+                connection.execute(f"DROP TABLE {table}")
+    return error
+
+
+def _columns(plan: ScanPlan) -> str:
+    fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
+    return ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields.values())
+
+
+# The types in which a query's columns leave DuckDB.
+#
+# DuckDB has types for which neither Arrow nor Parquet has an equal: its Arrow output carries them as bytes that only
+# DuckDB reads, rounds them or drops a part. They are cast in the SQL, at every level of a nested type:
+#
+#     HUGEINT, UHUGEINT                    DECIMAL(38,0), as sums of integers are on Spark; a longer value is an error
+#     BIT, BIGNUM, TIME WITH TIME ZONE     their text
+#     TYPE                                 its name
+#     VARIANT                              JSON text, as variant columns of tables have it
+#     a struct without names (DuckDB 1)    fields called element1, element2, ..., as tuples leave DuckDB 2
+#     "NULL" (DuckDB 2)                    INTEGER, as on DuckDB 1 and Spark; Arrow has no maps with such keys
+#
+# All others stay. `docs/reference/result-types.md` shows what each gives in every output.
+
+
+_OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
+_WHOLE = "DECIMAL(38,0)"
+_LEAVES = {
+    "hugeint": _WHOLE,
+    "uhugeint": _WHOLE,
+    "bit": "VARCHAR",
+    "bignum": "VARCHAR",
+    "time with time zone": "VARCHAR",
+    "type": "VARCHAR",
+    "variant": "JSON",
+    "null": "INTEGER",
+}
+
+
+def given_out(names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None) -> str | None:
+    """The list of a SELECT that gives a result out; None where all columns stay as they are.
+
+    Args:
+        names: of the result's columns.
+        types: the type of each, as a relation has it.
+        shown: what the columns are called from here on; None: as they are.
+
+    Raises:
+        UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
+    """
+    shown = names if shown is None else shown
+    columns = list(zip(shown, types, strict=True))
+    casts = [_target(stored, name) for name, stored in columns]
+    if all(cast is None for cast in casts) and list(shown) == list(names):
+        return None
+    return ", ".join(
+        f"{f'#{place}' if cast is None else _cast(f'#{place}', name, stored, cast)} AS {sqltext.name(name)}"
+        for place, ((name, stored), cast) in enumerate(zip(columns, casts, strict=True), 1)
+    )
+
+
+def _cast(text: str, name: str, stored: Any, to: str) -> str:
+    """A column in another type. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
+    value = f"CAST({text} AS {to})"
+    if _is_long(stored):
+        problem = (
+            f"Cannot give out column {name!r}: an integer in it has more than 38 digits, which DECIMAL(38,0) does not "
+            "hold; cast it in the query, with CAST(... AS VARCHAR) for all of its digits"
+        )
+        # Nothing but a number of too many digits makes these casts fail, and TRY gives NULL then. Nested values go
+        # through a list, because DuckDB 1 has no COALESCE of arrays.
+        nested = bool(_parts(stored))
+        kept = f"coalesce(TRY({f'[{value}]' if nested else value}), error({sqltext.text(problem)}))"
+        value = f"list_extract({kept}, 1)" if nested else kept
+    return f"CASE WHEN {text} IS NOT NULL THEN {value} END"
+
+
+def _target(stored: Any, column: str, *, nested: bool = False) -> str | None:
+    """The type to cast to, as SQL; None: as it is."""
+    if str(stored).startswith("AGGREGATE_STATE"):
+        # DuckDB 2.0 says that it is what the state is stored in, and ends the process where Arrow asks for it.
+        raise _refused(column, "the state of an aggregate", "with finalize(...)")
+    if nested and _OLD_DUCKDB and stored.id == "variant":
+        raise _refused(column, "a VARIANT in a nested type, whose NULL DuckDB 1 casts to a JSON null", "to VARCHAR")
+    if stored.id in _LEAVES:
+        return _LEAVES[stored.id]
+    parts = _parts(stored)
+    casts = [_target(part, column, nested=True) for _, part in parts]
+    is_bare = stored.id == "struct" and any(name == "" for name, _ in parts)
+    if not is_bare and all(cast is None for cast in casts):
+        return None
+    inner = [str(part) if cast is None else cast for (_, part), cast in zip(parts, casts, strict=True)]
+    if is_bare:
+        return _struct("STRUCT", [f"element{place}" for place in range(1, len(parts) + 1)], inner)
+    match stored.id:
+        case "list":
+            return f"{inner[0]}[]"
+        case "array":
+            return f"{inner[0]}[{dict(stored.children)['size']}]"
+        case "map" | "tuple":
+            return f"{stored.id}({', '.join(inner)})"
+        case kind:
+            return _struct(kind, [name for name, _ in parts], inner)
+
+
+def _struct(kind: str, names: list[str], types: list[str]) -> str:
+    return f"{kind}({', '.join(f'{sqltext.name(n)} {t}' for n, t in zip(names, types, strict=True))})"
+
+
+def _parts(stored: Any) -> list[tuple[str, Any]]:
+    """The types in a nested type, with their names, where they have any."""
+    match stored.id:
+        case "list" | "array":
+            return [stored.children[0]]
+        case "map" | "struct" | "tuple":
+            return list(stored.children)
+        case "union":
+            return list(stored.children[1:])  # the first is the tag
+        case _:
+            return []
+
+
+def _is_long(stored: Any) -> bool:
+    """Tells whether there are integers in it that DECIMAL(38,0) may not hold."""
+    return _LEAVES.get(stored.id) == _WHOLE or any(_is_long(part) for _, part in _parts(stored))
+
+
+def _refused(column: str, what: str, instead: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot give out column {column!r}: it holds {what}; convert it in the query, {instead}", field=column
+    )
+
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def query(
+    text: str,
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection | None = None,
+    *,
+    aliased: Collection[str] = (),
+    originals: Mapping[str, str] = _NONE,
+) -> duckdb.DuckDBPyRelation:
+    """The result of a query that reads plans by name, as a lazy relation; its rows keep the order of the query.
+
+    Columns of types that only DuckDB reads are cast, as `harness.engines.duckdb.relations` says.
+
+    Args:
+        text: one query in DuckDB's dialect.
+        plans: by the name that the query calls each, or a table that is there already. Filters of plans must be implied
+            by the query's own conditions.
+        connection: the user's; None: one of harness's own.
+        aliased: those of the names that have an alias in the query, so that a subquery can stand in their place. No
+            other text may contain them.
+        originals: of texts in the query, each around a name of a plan, what the user has written in their place.
+            Columns that DuckDB names for what they are made of are called what they are there.
+
+    Raises:
+        HarnessError: as for `register`.
+        UnsupportedError: a column of the result cannot leave DuckDB.
+        duckdb.Error: DuckDB refuses the query.
+    """
+    own = cursor(lossless=False) if connection is None else connection
+    places = _places(plans, own, registrar(own) if connection is None else None, aliased)
+    try:
+        result = own.sql(_put(text, places))
+    except duckdb.Error as error:
+        raise _told(error, text, plans, own) from None
+    columns = given_out(result.columns, result.types, _named(result.columns, originals, places))
+    return result if columns is None else result.project(columns)
+
+
+def filled(
+    text: str,
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    aliased: Collection[str] = (),
+) -> str:
+    """A statement of any kind, with what DuckDB reads in place of the names of plans; the arguments are `query`'s.
+
+    Raises:
+        HarnessError: as for `register`.
+    """
+    return _put(text, _places(plans, connection, None, aliased))
+
+
+def query_text(
+    text: str,
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    aliased: Collection[str] = (),
+    originals: Mapping[str, str] = _NONE,
+    parameters: object = None,
+) -> str:
+    """A query as text for the connection to run, in whose result columns are cast and named as in that of `query`.
+
+    Args:
+        text, plans, connection, aliased, originals: as for `query`.
+        parameters: values, as DuckDB's `execute` takes them.
+
+    Raises:
+        As `query`.
+    """
+    places = _places(plans, connection, None, aliased)
+    put = _put(text, places)
+    try:
+        if parameters is None:
+            bound = connection.sql(put)
+            names, types = bound.columns, bound.types
+        else:  # a relation with parameters would run
+            rows = connection.execute(f"DESCRIBE (FROM ({put}\n))", parameters).fetchall()
+            names, types = [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
+    except duckdb.Error as error:
+        raise _told(error, text, plans, connection) from None
+    columns = given_out(names, types, _named(names, originals, places))
+    return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
+
+
+def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
+    """The start of a connection's transaction, or for None the present, in UTC without a zone."""
+    present = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    if connection is None:
+        return present
+    ((started,),) = connection.execute("SELECT epoch_us(now())").fetchall()
+    begun = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=started)
+    return min(begun, present)
+
+
+def columns_of(
+    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE
+) -> tuple[tuple[str, str], ...]:
+    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file.
+
+    Args:
+        text, plans, originals: as for `query`.
+
+    Raises:
+        HarnessError: a table's columns cannot be named, or cannot leave DuckDB.
+        duckdb.Error: DuckDB refuses the query.
+    """
+    connection = cursor()
+    for name, plan in plans.items():
+        refuse_same_names(plan.columns, plan.table)
+        columns = [f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in plan.columns] or ['"NULL" INTEGER']
+        connection.execute(f"CREATE TEMPORARY TABLE {sqltext.name(name)} ({', '.join(columns)})")
+    try:
+        result = connection.sql(text)
+    except duckdb.BinderException as error:
+        raise better_told(error, text, plans, cursor()) from None
+    return tuple(zip(_named(result.columns, originals, {}), map(str, result.types), strict=True))
+
+
+def syntax_trees(*texts: str) -> tuple[str, ...]:
+    """The trees of DuckDB's parser for queries, as JSON; of what it cannot parse, or cannot show, why it cannot."""
+    options = "skip_default := true, skip_empty := true, skip_null := true"
+    trees = ", ".join(f"json_serialize_sql(${place}, {options})" for place in range(1, len(texts) + 1))
+    (found,) = cursor().execute(f"SELECT {trees}", list(texts)).fetchall()
+    return tuple(found)
+
+
+def _told(
+    error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
+) -> Exception:
+    """The error to raise for one of the binder, which opens a file of each arm."""
+    scans = _scans(plans)
+    if isinstance(error, duckdb.BinderException):
+        return better_told(error, text, scans, connection)
+    if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+        return file_failure(error, scans.values()) or error
+    return error
+
+
+def _scans(plans: Mapping[str, ScanPlan | pa.Table]) -> dict[str, ScanPlan]:
+    return {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
+
+
+def _places(
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection,
+    register: Callable[[pa.Table], str] | None,
+    aliased: Collection[str],
+) -> dict[str, str]:
+    """The scan that DuckDB reads in place of each name of a plan, by the name as it stands in the query."""
+    registrations = Registrations(connection)
+    put = register or registrations.table
+    places = {}
+    for name, plan in plans.items():
+        if isinstance(plan, pa.Table):
+            place = sqltext.name(put(plan))
+        else:
+            rows = lowered(plan, connection, put, Use.ONCE)
+            with about(plan):
+                place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
+        places[sqltext.name(name)] = place
+    return places
+
+
+def _put(text: str, places: Mapping[str, str]) -> str:
+    for name, place in places.items():
+        text = text.replace(name, place)
+    return text
+
+
+def _named(names: Sequence[str], originals: Mapping[str, str], places: Mapping[str, str]) -> list[str]:
+    """The names of columns with what the user has written; DuckDB calls `(SELECT max(i) FROM t)` for what it reads."""
+    if not any("(SELECT " in name for name in names):
+        return list(names)
+    shown = {_shown(_put(put, places)): _shown(original) for put, original in originals.items()}
+    longest_first = {text: shown[text] for text in sorted(shown, key=len, reverse=True)}  # one may be within another
+    return [_put(name, longest_first) for name in names]
+
+
+def _shown(relation: str) -> str:
+    """The source in FROM, as DuckDB writes it in the names of columns."""
+    start = "SELECT 1 FROM "
+    found = cursor().execute("SELECT json_deserialize_sql(json_serialize_sql($1))", [start + relation]).fetchone()
+    assert found is not None, "a row for a value"
+    return str(found[0]).removeprefix(start)

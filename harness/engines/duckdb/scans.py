@@ -14,7 +14,7 @@ from typing import assert_never
 import duckdb
 import pyarrow as pa
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.data_files import geometries, variants
 from harness.engines.duckdb.columns import Exposed, FileTable, SqlTranslation, exposed, guarded
 from harness.engines.duckdb.instance import DuckDBFiles

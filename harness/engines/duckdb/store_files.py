@@ -25,11 +25,10 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import duckdb
 import fsspec
 
-from harness.engines import sqltext
+from harness.engines import column_values as sqltext
 from harness.engines.duckdb.instance import marked, physical
 from harness.errors import StorageError
-from harness.storage.listings import FileStatus
-from harness.storage.stores import Storage
+from harness.storage.stores import FileStatus, Storage
 from harness.storage.threads import Lock
 
 _ESCAPED = re.compile(r"\[([\[*?])\]")

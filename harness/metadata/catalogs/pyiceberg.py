@@ -19,8 +19,8 @@ from harness.errors import HarnessError, RequestError, StorageError, TableNotFou
 from harness.metadata.catalogs.catalog import Located, Name, absent, written
 from harness.metadata.catalogs.pyiceberg_answers import Answer, answer, record_format
 from harness.storage import object_client
+from harness.storage.gate import metadata_root
 from harness.storage.paths import is_local, local_path, place
-from harness.storage.roots import metadata_root
 
 # Properties of a catalog and of its answers, as storage options of the stores that a table is in.
 #

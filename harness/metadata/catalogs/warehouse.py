@@ -16,8 +16,8 @@ from typing import Any
 
 from harness.errors import AmbiguousTableError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Located, Name, absent, written
+from harness.storage.gate import Roots
 from harness.storage.paths import is_local, join, local_path, place, shown
-from harness.storage.roots import Roots
 from harness.storage.stores import Storage
 
 _DATABASE = ".db"

@@ -29,10 +29,17 @@ from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSource
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
-from harness.metadata.filters.column_names import bind_columns
+from harness.metadata.filters.texts import bind_columns
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
-from harness.metadata.plan.containment import within_roots
-from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDelete, PositionLoader, ScanPlan
+from harness.metadata.plan.scan_plan import (
+    FILES,
+    Counts,
+    Partition,
+    PositionDelete,
+    PositionLoader,
+    ScanPlan,
+    within_roots,
+)
 from harness.storage.threads import cached_property
 
 _OFFERED = ("_file", "_pos")

@@ -19,10 +19,9 @@ from harness.errors import LimitError, MissingFileError, TableNotFoundError
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.storage.gate import IRREGULAR
 from harness.storage.limits import DEFAULT, Limits
-from harness.storage.listings import UNREADABLE, Entry
 from harness.storage.paths import join
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
+from harness.storage.stores import UNREADABLE, Entry, Storage
 
 LOG_DIRECTORY = "_delta_log"
 HINT = "_last_checkpoint"
@@ -43,7 +42,7 @@ class LogFile:
 
     path: physical.
     version: the (first) version in its name.
-    size: in bytes; `harness.storage.listings.UNREADABLE` of what is no regular file.
+    size: in bytes; `harness.storage.stores.UNREADABLE` of what is no regular file.
     modified_ms: last modification, milliseconds since 1970-01-01 UTC; None where the storage does not tell.
     content: of a commit that only the table's catalog holds; None: it is to be read.
     """

@@ -21,12 +21,11 @@ from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import feature_warnings, is_enabled
 from harness.metadata.delta.statistics import leaves
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
-from harness.metadata.filters.column_names import bind_columns
 from harness.metadata.filters.predicate import Filter, filter_for, opposite
+from harness.metadata.filters.texts import bind_columns
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
-from harness.metadata.plan.containment import within_roots
 from harness.metadata.plan.read_options import Prune, ReadOptions
 from harness.metadata.plan.scan_plan import (
     FILES,
@@ -39,6 +38,7 @@ from harness.metadata.plan.scan_plan import (
     SkippedFiles,
     Verdicts,
     trusted_of_files,
+    within_roots,
 )
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass

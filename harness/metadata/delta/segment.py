@@ -24,10 +24,9 @@ from harness.errors import (
 )
 from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogFile, LogListing, list_log
 from harness.metadata.plan.read_options import CatalogAnswer, RatifiedCommit
-from harness.storage.listings import Entry
 from harness.storage.paths import join
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
+from harness.storage.stores import Entry, Storage
 
 Base: TypeAlias = Literal["newest", "none"] | Checkpoint
 T = TypeVar("T")

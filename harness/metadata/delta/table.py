@@ -44,10 +44,9 @@ from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.gate import IRREGULAR
-from harness.storage.listings import Entry
 from harness.storage.paths import shown
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
+from harness.storage.stores import Entry, Storage
 
 if TYPE_CHECKING:
     from harness.metadata.delta.change_range import ChangeRequest

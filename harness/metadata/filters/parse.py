@@ -14,7 +14,6 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.column_names import Names, Resolved
 from harness.metadata.filters.literal_comparison import covering, own_kinds
 from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of
 from harness.metadata.filters.operands import (
@@ -44,7 +43,7 @@ from harness.metadata.filters.predicate import (
     disjunction,
     negate,
 )
-from harness.metadata.filters.value_texts import refuse_half_characters
+from harness.metadata.filters.texts import Names, Resolved, refuse_half_characters
 from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
 from harness.storage.records import dataclass
 
@@ -359,7 +358,7 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     return StartsWith(field, literal.value)
 
 
-# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.column_names`.
+# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.texts`.
 
 
 @dataclass(frozen=True, slots=True)

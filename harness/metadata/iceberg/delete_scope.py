@@ -27,7 +27,7 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (

@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.columns.data_files import DataFiles
+from harness.metadata.iceberg.columns.entries import DataFiles
 from harness.metadata.iceberg.delete_scope import (
     DeleteScope,
     first_equality_delete,
     first_position_delete,
     vectors_by_target,
 )
-from harness.metadata.iceberg.manifest_entries import Content, ManifestEntry, Status
+from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
 from harness.metadata.iceberg.source import authorities
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, to_numpy

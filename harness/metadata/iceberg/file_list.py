@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.iceberg.columns.data_files import DataFiles, FilteredFiles, SkippedDataFiles
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, SkippedDataFiles
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
 from harness.metadata.iceberg.deletes import (
@@ -22,7 +22,7 @@ from harness.metadata.iceberg.deletes import (
     equality_deletes,
     with_positions,
 )
-from harness.metadata.iceberg.manifest_entries import ManifestEntry
+from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, physical_paths
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy

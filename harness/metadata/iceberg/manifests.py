@@ -2,28 +2,400 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from harness.errors import InvalidTableError
+from harness.errors import CorruptFileError, EncryptedTableError, InvalidTableError, UnsupportedError
 from harness.metadata.files.avro_container import Container, WriterField, open_container
-from harness.metadata.files.avro_decoding import BYTES, LONG, LONGS, TEXT, IntMap, Memo, Struct, Wanted, decode_error
-from harness.metadata.files.avro_values import DAMAGE
-from harness.metadata.iceberg.manifest_entries import (
-    EntryReader,
-    ManifestEntry,
-    ManifestFile,
-    encrypted,
+from harness.metadata.files.avro_decoding import (
+    BOOLEAN,
+    BYTES,
+    LONG,
+    LONGS,
+    TEXT,
+    IntMap,
+    ListOf,
+    Memo,
+    Struct,
+    Wanted,
+    decode_error,
 )
+from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, parse_header_spec
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types, partition_value
 from harness.metadata.model.schema import Schema
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
+
+# Entries of manifests, and what they inherit from the manifest list.
+
+
+# Manifest lists.
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """The values of one partition field in a manifest's tuples. Bounds are encoded by the transform's result.
+
+    contains_nan: None is unknown. lower, upper: None where there is no non-null value, or none was written.
+    """
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower: bytes | None = None
+    upper: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """A manifest of a snapshot, as its list describes it.
+
+    path: as recorded. length: bytes, informative only (iceberg 2.3); None: not recorded.
+    spec_id: None: not recorded (a v1 snapshot with an inline list), the manifest's header says it (iceberg 1.27).
+    is_deletes: whether its entries are delete files.
+    counts: None is unknown and must be taken as "some".
+    partitions: one summary per field of the spec, in order; None: unknown.
+    key_metadata: None or non-empty; a manifest with it is encrypted.
+    first_row_id: None: the files have no row ids.
+    """
+
+    path: str
+    length: int | None = None
+    spec_id: int | None = None
+    is_deletes: bool = False
+    sequence_number: int = 0
+    min_sequence_number: int = 0
+    added_snapshot_id: int | None = None
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+    added_rows_count: int | None = None
+    existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
+    partitions: tuple[FieldSummary, ...] | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+
+
+# The order is that in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
+_SUMMARY = (
+    Wanted(509, ("contains_null",), kinds=BOOLEAN),
+    Wanted(518, ("contains_nan",), kinds=BOOLEAN),
+    Wanted(510, ("lower_bound",), kinds=BYTES),
+    Wanted(511, ("upper_bound",), kinds=BYTES),
+)
+_WANTED = (
+    Wanted(500, ("manifest_path",), kinds=TEXT),
+    Wanted(502, ("partition_spec_id",), kinds=LONG),
+    Wanted(501, ("manifest_length",), kinds=LONG),
+    Wanted(517, ("content",), kinds=LONG),
+    Wanted(515, ("sequence_number",), kinds=LONG),
+    Wanted(516, ("min_sequence_number",), kinds=LONG),
+    Wanted(503, ("added_snapshot_id",), kinds=LONG),
+    Wanted(504, ("added_files_count", "added_data_files_count"), kinds=LONG),
+    Wanted(505, ("existing_files_count", "existing_data_files_count"), kinds=LONG),
+    Wanted(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
+    Wanted(512, ("added_rows_count",), kinds=LONG),
+    Wanted(513, ("existing_rows_count",), kinds=LONG),
+    Wanted(514, ("deleted_rows_count",), kinds=LONG),
+    Wanted(507, ("partitions",), ListOf(_SUMMARY)),
+    Wanted(519, ("key_metadata",), kinds=BYTES),
+    Wanted(520, ("first_row_id",), kinds=LONG),
+)
+
+
+def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot, in the list's order. `file` is the list's path, for messages.
+
+    Raises:
+        CorruptFileError: the bytes are damaged, or a manifest's path or spec id is missing (iceberg 2.2).
+        EncryptedTableError: the list, or a manifest in it, is encrypted (iceberg 2.19).
+        LimitError: it asks for more than `limits` allow.
+    """
+    container = open_container(data, file=file, limits=limits)
+    try:
+        return tuple(_manifest_file(row, file) for row in container.records(_WANTED))
+    except DAMAGE as error:  # a field of another type than it must have
+        raise decode_error(error, file=file) from error
+
+
+def _manifest_file(row: list[Any], file: str) -> ManifestFile:
+    path, spec_id, length, content, sequence_number, min_sequence_number, added_snapshot_id, *rest = row
+    *counts, summaries, key_metadata, first_row_id = rest
+    for name, value in (("manifest_path", path), ("partition_spec_id", spec_id)):
+        if value is None:
+            raise _corrupt(f"a manifest has no {name}", file, name)
+    if content not in (None, 0, 1):
+        raise _corrupt(f"got content {content!r}, expected 0 (data) or 1 (deletes)", file, "content")
+    if key_metadata:
+        raise EncryptedTableError(
+            f"Cannot read manifest {path}: it is encrypted, and harness holds no keys",
+            cause="EncryptedTable",
+            file=file,
+            field="key_metadata",
+            rule="iceberg 2.19",
+        )
+    return ManifestFile(
+        path=path,
+        length=length,
+        spec_id=spec_id,
+        is_deletes=content == 1,
+        sequence_number=sequence_number or 0,
+        min_sequence_number=min_sequence_number or 0,
+        added_snapshot_id=added_snapshot_id,
+        added_files_count=_known(counts[0]),
+        existing_files_count=_known(counts[1]),
+        deleted_files_count=_known(counts[2]),
+        added_rows_count=_known(counts[3]),
+        existing_rows_count=_known(counts[4]),
+        deleted_rows_count=_known(counts[5]),
+        partitions=_summaries(summaries),
+        first_row_id=first_row_id,
+    )
+
+
+def _known(count: int | None) -> int | None:
+    """A negative count is a writer's way to say unknown."""
+    return None if count is None or count < 0 else count
+
+
+def _summaries(rows: list[list[Any]] | None) -> tuple[FieldSummary, ...] | None:
+    # A summary without contains_null is read as "may contain nulls".
+    return None if rows is None else tuple(FieldSummary(null is not False, *rest) for null, *rest in rows)
+
+
+def _corrupt(reason: str, file: str, field: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"Invalid manifest list: {reason}", cause="CorruptManifest", file=file, field=field, rule="iceberg 2.2"
+    )
+
+
+class Content(enum.IntEnum):
+    """The kinds of files; the values are the format's (field 134)."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+
+
+class Status(enum.IntEnum):
+    """The ways a manifest's commit treats a file; the values are the format's (field 0)."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data or delete file and what its writer recorded about it.
+
+    path: as recorded. format: lower-case. partition: internal values by partition field id of `spec_id`.
+    record_count: None is unknown (iceberg 2.21). size: bytes, informative only.
+    column_sizes … upper_bounds: by field id; None where the manifest has none, or they were not asked for. Bounds are
+        encoded; `harness.metadata.iceberg.values.decode_bound` decodes them.
+    equality_ids: keys of an equality delete file.
+    referenced_data_file, content_offset, content_size: of deletion vectors; the first also of position deletes.
+    """
+
+    content: Content
+    path: str
+    format: str
+    spec_id: int
+    partition: Mapping[int, Any] = field(hash=False)
+    record_count: int | None
+    size: int | None
+    column_sizes: Mapping[int, int] | None = field(default=None, hash=False)
+    value_counts: Mapping[int, int] | None = field(default=None, hash=False)
+    null_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
+    nan_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
+    lower_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
+    upper_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
+    key_metadata: bytes | None = None
+    split_offsets: tuple[int, ...] | None = None
+    equality_ids: tuple[int, ...] | None = None
+    sort_order_id: int | None = None
+    first_row_id: int | None = None
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """A file in a manifest, with everything that it inherits (iceberg 2.9, 2.11).
+
+    sequence_number: the data sequence number, which decides what deletes hit (iceberg 2.10).
+    manifest: path of the manifest, as recorded.
+    """
+
+    status: Status
+    snapshot_id: int | None
+    sequence_number: int
+    file_sequence_number: int | None
+    file: DataFile
+    manifest: str
+
+
+def inherited_sequence_number(status: Any, of_manifest: Any, is_v1: Any) -> tuple[Any, Any]:
+    """The sequence number of a file that records none, and whether it can be known (iceberg 2.9).
+
+    Takes numbers, or arrays of them. Files that a v1 manifest carries on are older than all sequence numbers.
+    """
+    inherits = (of_manifest == 0) | (status == Status.ADDED)
+    return of_manifest * inherits, inherits | is_v1
+
+
+FILE_FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
+"""Formats of files that manifests list, lower-case; puffin for deletion vectors only (iceberg 2.20)."""
+
+_CONTENTS: dict[int | None, Content] = {None: Content.DATA, **{int(content): content for content in Content}}
+_STATUSES = {int(status): status for status in Status}
+_NO_STATISTICS: list[Any] = [None] * 6
+
+
+class EntryReader:
+    """Turns decoded rows of one manifest into entries; must see all of them, in order, for row ids (iceberg 2.11)."""
+
+    def __init__(
+        self, manifest: ManifestFile, spec: PartitionSpec, *, is_v1: bool, is_disputed: bool, live_only: bool
+    ) -> None:
+        """For one manifest. is_v1: its header says format version 1. is_disputed: it says deletes, the list data."""
+        self._manifest = manifest
+        self._path = manifest.path
+        self._spec_id = spec.id
+        self._nulls = {f.field_id: None for f in spec.fields}
+        self._is_v1 = is_v1
+        self._is_disputed = is_disputed
+        self._live_only = live_only
+        self._next_row_id = None if manifest.is_deletes else manifest.first_row_id
+
+    def entry(self, row: list[Any]) -> ManifestEntry | None:
+        """The entry of a row, in the order that `parse_manifest` asks for; None if it is to be left out."""
+        status_number, snapshot_id, sequence_number, file_sequence_number, file = row
+        status = _STATUSES.get(status_number)
+        if status is None:
+            raise corrupt(self._path, "status", f"got {status_number!r}, expected 0, 1 or 2", "2.6")
+        if status is Status.DELETED and self._live_only:
+            return None
+        if file is None:
+            raise corrupt(self._path, "data_file", "an entry has no data file", "2.6")
+        number, is_known = inherited_sequence_number(status, self._manifest.sequence_number, self._is_v1)
+        inherited = number if is_known else None
+        if sequence_number is None:
+            sequence_number = inherited
+            if sequence_number is None:
+                raise self._no_sequence_number(status, file[1])
+        return ManifestEntry(
+            status,
+            self._manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
+            sequence_number,
+            inherited if file_sequence_number is None else file_sequence_number,
+            self._file(status, file),
+            self._path,
+        )
+
+    def _no_sequence_number(self, status: Status, path: str | None) -> InvalidTableError:
+        return InvalidTableError(
+            f"Cannot tell which deletes apply to {path}: its entry is {status.name.lower()} and has no sequence number",
+            cause="MissingSequenceNumber",
+            file=self._path,
+            field="sequence_number",
+            rule="iceberg 2.9",
+        )
+
+    def _file(self, status: Status, row: list[Any]) -> DataFile:
+        (content_number, path, format_, partition, record_count, size, key_metadata, split_offsets) = row[:8]
+        (equality_ids, sort_order_id, row_id, referenced, content_offset, content_size, *statistics) = row[8:]
+        if path is None:
+            raise corrupt(self._path, "file_path", "an entry has no file path", "2.7")
+        content = self._content(content_number, path)
+        self._check_format(content, format_, path)
+        if key_metadata:
+            raise encrypted(path, self._path)
+        if record_count is not None and record_count < 0:
+            record_count = None
+        values, nulls, nans, lower, upper, sizes = (*statistics, *_NO_STATISTICS[len(statistics) :])
+        return DataFile(
+            content=content,
+            path=path,
+            format=format_,
+            spec_id=self._spec_id,
+            partition=self._nulls if partition is None else partition,
+            record_count=record_count,
+            size=size,
+            column_sizes=sizes,
+            value_counts=values,
+            null_value_counts=nulls,
+            nan_value_counts=nans,
+            lower_bounds=lower,
+            upper_bounds=upper,
+            split_offsets=None if split_offsets is None else tuple(split_offsets),
+            equality_ids=None if equality_ids is None else tuple(equality_ids),
+            sort_order_id=sort_order_id,
+            first_row_id=None if self._next_row_id is None else self._row_id(status, row_id, record_count, path),
+            referenced_data_file=referenced,
+            content_offset=content_offset,
+            content_size=content_size,
+        )
+
+    def _content(self, number: int | None, path: str) -> Content:
+        content = _CONTENTS.get(number)
+        if content is None:
+            raise corrupt(self._path, "content", f"{path} has content {number!r}, expected 0, 1 or 2", "2.7")
+        if number is None and self._is_disputed:
+            message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
+            raise corrupt(self._path, "content", message, "2.4")
+        if (content is Content.DATA) is self._manifest.is_deletes:
+            kind = "delete" if self._manifest.is_deletes else "data"
+            raise corrupt(self._path, "content", f"{path} has content {number!r} in a {kind} manifest", "2.20")
+        return content
+
+    def _check_format(self, content: Content, format_: str | None, path: str) -> None:
+        if format_ is None:
+            raise corrupt(self._path, "file_format", f"{path} has no file format", "2.7")
+        if format_ not in FILE_FORMATS or (format_ == "puffin" and content is not Content.POSITION_DELETES):
+            raise UnsupportedError(
+                f"Cannot read {path}: format {format_!r} is not supported for {content.name.lower().replace('_', ' ')}",
+                cause="UnsupportedFormat",
+                file=self._path,
+                field="file_format",
+                rule="iceberg 2.20",
+            )
+
+    def _row_id(self, status: Status, explicit: int | None, record_count: int | None, path: str) -> int | None:
+        """The id of the file's first row, where the manifest assigns them (iceberg 2.11)."""
+        if explicit is not None or status is Status.DELETED or self._next_row_id is None:
+            return explicit
+        assigned = self._next_row_id
+        if record_count is None:
+            raise corrupt(self._path, "record_count", f"{path} has no record count, which row ids need", "2.11")
+        self._next_row_id = assigned + record_count
+        return assigned
+
+
+def corrupt(file: str, field_: str, reason: str, rule: str) -> CorruptFileError:
+    """The error for a manifest, called `file`, that breaks a rule of the format."""
+    return CorruptFileError(
+        f"Invalid manifest: {reason}", cause="CorruptManifest", file=file, field=field_, rule=f"iceberg {rule}"
+    )
+
+
+def encrypted(path: str, manifest: str) -> EncryptedTableError:
+    """The error for an encrypted file at `path`."""
+    return EncryptedTableError(
+        f"Cannot read {path}: it is encrypted, and harness holds no keys",
+        cause="EncryptedTable",
+        file=manifest,
+        field="key_metadata",
+        rule="iceberg 2.19",
+    )
+
 
 ALL: Final = "all"
 Statistics: TypeAlias = Literal["all"] | AbstractSet[int] | None

@@ -34,7 +34,7 @@ from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.iceberg.delete_scope import FILE_PATH_ID, check_stray_rows
 from harness.metadata.iceberg.deletes import FileDeletes
-from harness.metadata.iceberg.manifest_entries import DataFile, ManifestEntry
+from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.source import Spellings
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap

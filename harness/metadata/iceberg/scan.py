@@ -12,16 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import HarnessError, InvalidTableError
-from harness.metadata.filters.column_names import bind_columns
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
-from harness.metadata.iceberg.columns.data_files import DataFiles, FilteredFiles, Skip
+from harness.metadata.filters.texts import bind_columns
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
 from harness.metadata.iceberg.json_doc import Json, show
-from harness.metadata.iceberg.manifest_entries import ManifestEntry, ManifestFile, parse_manifest_list
-from harness.metadata.iceberg.manifests import ALL, parse_manifest, spec_of
+from harness.metadata.iceberg.manifests import (
+    ALL,
+    ManifestEntry,
+    ManifestFile,
+    parse_manifest,
+    parse_manifest_list,
+    spec_of,
+)
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.iceberg.source import ScanSource, Selection
@@ -29,10 +35,9 @@ from harness.metadata.iceberg.values import all_partition_fields
 from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.metadata.plan.containment import within_roots
 from harness.metadata.plan.projection import MappedName, NameMapping
 from harness.metadata.plan.read_options import Prune
-from harness.metadata.plan.scan_plan import KEPT, Counts, ScanPlan, trusted_of_files
+from harness.metadata.plan.scan_plan import KEPT, Counts, ScanPlan, trusted_of_files, within_roots
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 

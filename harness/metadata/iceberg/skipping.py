@@ -42,7 +42,7 @@ from harness.metadata.filters.skipping import (
     Places,
     without_contradictions,
 )
-from harness.metadata.iceberg.columns.data_files import BOUNDS, COUNTS, DataFiles, statistic
+from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, statistic
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import (
     Bucket,

@@ -22,17 +22,16 @@ from harness.errors import (
     warn,
 )
 from harness.metadata.iceberg.columns.raw import KeptManifests
-from harness.metadata.iceberg.manifest_entries import ManifestFile
+from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.storage.decoded import Cache, Key
 from harness.storage.gate import is_name
-from harness.storage.listings import FileVersion
 from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
+from harness.storage.stores import FileVersion, Storage
 from harness.storage.threads import read_ahead
 
 # Small manifests of stores in the cache, as they are: a request takes longer than decoding them.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from harness.metadata.filters.predicate import Predicate, fields_of, may_match
-from harness.metadata.iceberg.manifest_entries import FieldSummary, ManifestFile
+from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.skipping import partition_target, projected, source_columns
 from harness.metadata.iceberg.transforms import Void

@@ -97,7 +97,14 @@ class UnknownTransform:
 Transform: TypeAlias = Identity | Bucket | Truncate | Year | Month | Day | Hour | Void | UnknownTransform
 
 _PARAMETRIC = re.compile(r"(bucket|truncate)\s*\[\s*(\d{1,18})\s*\]", re.IGNORECASE)
-_PLAIN: dict[str, Transform] = {str(plain): plain for plain in (Identity(), Year(), Month(), Day(), Hour(), Void())}
+_PLAIN: dict[str, Transform] = {
+    "identity": Identity(),
+    "year": Year(),
+    "month": Month(),
+    "day": Day(),
+    "hour": Hour(),
+    "void": Void(),
+}
 
 
 def parse_transform(text: str) -> Transform:

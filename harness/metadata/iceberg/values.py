@@ -33,7 +33,7 @@ from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.metadata.iceberg.manifest_entries import DataFile
+    from harness.metadata.iceberg.manifests import DataFile
 
 
 PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

@@ -17,11 +17,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metadata.iceberg.columns.data_files import DataFiles, statistic
+from harness.metadata.iceberg.columns.entries import DataFiles, statistic
 from harness.metadata.iceberg.columns.reading import SIZES, live, read_data_files, recorded, recorded_schema
 from harness.metadata.iceberg.delete_scope import read_schema_first
-from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, ManifestFile
-from harness.metadata.iceberg.manifests import ALL, ManifestReader, Statistics, open_manifest, parse_manifest
+from harness.metadata.iceberg.manifests import (
+    ALL,
+    Content,
+    DataFile,
+    ManifestEntry,
+    ManifestFile,
+    ManifestReader,
+    Statistics,
+    open_manifest,
+    parse_manifest,
+)
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.metadata.iceberg.manifest_entries import FieldSummary, ManifestFile
+from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import TableMetadata
 from harness.metadata.iceberg.values import decode_bound, partition_types
 from harness.metadata.model.arrow_values import array_of

@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 
 from harness.errors import HarnessError
 from harness.metadata.files.roaring import to_positions
-from harness.metadata.iceberg.manifest_entries import DataFile, ManifestEntry
+from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.model.arrow_values import from_numpy

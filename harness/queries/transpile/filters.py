@@ -10,7 +10,6 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.filters.column_names import Names
 from harness.metadata.filters.literals import nearest_float32
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.predicate import (
@@ -28,6 +27,7 @@ from harness.metadata.filters.predicate import (
     Undecided,
     is_decided,
 )
+from harness.metadata.filters.texts import Names
 from harness.metadata.model.schema import Field, FloatType, Schema, StructType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions

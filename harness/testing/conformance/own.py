@@ -11,7 +11,7 @@ import pyarrow as pa
 from harness.engines.registry import find_engine
 from harness.errors import UnsupportedError as Unsupported
 from harness.snapshot import Snapshot
-from harness.storage.roots import Outside
+from harness.storage.gate import Outside
 from harness.table import Table, open_table
 from harness.testing.oracle.planner.plan import plan_unpruned
 

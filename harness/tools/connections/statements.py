@@ -18,18 +18,24 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from harness.engines.column_values import text as literal
 from harness.engines.registry import duckdb_engine
-from harness.engines.sqltext import text as literal
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import Together
-from harness.metadata.filters.column_names import quoted
+from harness.metadata.filters.texts import quoted
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries.plain import may_name_moments
-from harness.queries.rewrite import MetadataReference, refuse_writes, rewrite_statement
+from harness.queries.rewrite import (
+    MetadataReference,
+    SqlStatement,
+    parse_statement,
+    references,
+    refuse_writes,
+    rewrite_statement,
+)
 from harness.queries.sql import MetadataTables, planned
-from harness.queries.statements import SqlStatement, parse_statement, references
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table

@@ -14,7 +14,7 @@ from functools import cache
 from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Name
-from harness.metadata.filters.column_names import quoted
+from harness.metadata.filters.texts import quoted
 from harness.storage.paths import SCHEME, is_local, local_path
 
 _TOKEN = re.compile(
@@ -87,7 +87,7 @@ def locations_in(text: str) -> list[str]:
     """The locations of tables that statements name; none of a statement that cannot be parsed."""
     if "/" not in text:
         return []
-    from harness.queries.statements import parse_statement, references
+    from harness.queries.rewrite import parse_statement, references
 
     found: dict[str, None] = {}
     for statement in statements(text):

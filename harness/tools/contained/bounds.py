@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.errors import RequestError
-from harness.storage.gate import refuse_no_name
+from harness.storage.gate import metadata_root, refuse_no_name
 from harness.storage.paths import is_local, local_path, may_be_name, shown
-from harness.storage.roots import metadata_root
 
 Unenforced: TypeAlias = dict[str, str]
 """Reasons why limits cannot be enforced here, by the limit's name."""
@@ -95,7 +94,7 @@ def check_waived(waived: Iterable[str]) -> frozenset[str]:
 def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
     """The directories of tables and other roots: absolute, as they are spelled and with links resolved.
 
-    locations: of tables; of a metadata file, the table around it counts, as `harness.storage.roots` has it.
+    locations: of tables; of a metadata file, the table around it counts, as `harness.storage.gate` has it.
 
     Raises:
         RequestError: one of them is not on a local disk, or the name of a table in a catalog.

@@ -19,17 +19,16 @@ from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.metadata.iceberg.columns import entries, reading
 from harness.metadata.iceberg.columns import entries as batches
-from harness.metadata.iceberg.columns.data_files import FilteredFiles, from_entries
+from harness.metadata.iceberg.columns.entries import FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests, Raw, joined
 from harness.metadata.iceberg.columns.reading import read_data_files
-from harness.metadata.iceberg.manifest_entries import ManifestFile
-from harness.metadata.iceberg.manifests import parse_manifest
+from harness.metadata.iceberg.manifests import ManifestFile, parse_manifest
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import skip_files
 from harness.metadata.iceberg.transforms import Identity
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.storage.decoded import DECODED, Cache
-from harness.storage.listings import FileVersion
+from harness.storage.stores import FileVersion
 
 SPEC = PartitionSpec(
     3,

@@ -26,10 +26,10 @@ from harness.metadata.filters.predicate import (
     fields_of,
     may_match,
 )
-from harness.metadata.iceberg.columns.data_files import BOUNDS as BOUND_NAMES
-from harness.metadata.iceberg.columns.data_files import COUNTS as COUNT_NAMES
-from harness.metadata.iceberg.columns.data_files import from_entries
-from harness.metadata.iceberg.manifest_entries import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.columns.entries import BOUNDS as BOUND_NAMES
+from harness.metadata.iceberg.columns.entries import COUNTS as COUNT_NAMES
+from harness.metadata.iceberg.columns.entries import from_entries
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.skipping import decode_bounds, may_hold, stats_of
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (

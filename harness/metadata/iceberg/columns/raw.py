@@ -18,15 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError
-from harness.metadata.iceberg.columns.data_files import BOUNDS, COUNTS, statistic
+from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, statistic
 from harness.metadata.iceberg.columns.walk import NOWHERE, Places, Unsure, Varints, Walk
-from harness.metadata.iceberg.manifest_entries import FILE_FORMATS, Content, Status
+from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, Status
 from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, text_bytes, to_numpy
 from harness.storage.decoded import Cache, Key
 from harness.storage.decoded_folder import Entry, StrangeEntryError
-from harness.storage.listings import FileVersion
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
+from harness.storage.stores import FileVersion
 
 # Values of all entries at once, from the places that a walk has noted.
 

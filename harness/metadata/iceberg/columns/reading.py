@@ -18,11 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metadata.iceberg.columns.data_files import (
+from harness.metadata.iceberg.columns.entries import (
     COLUMNS,
     COUNTS,
+    Blocks,
     DataFiles,
     FilteredFiles,
+    ManifestBatch,
     Skip,
     SkippedDataFiles,
     from_entries,
@@ -30,7 +32,6 @@ from harness.metadata.iceberg.columns.data_files import (
     schema_of,
     statistic,
 )
-from harness.metadata.iceberg.columns.entries import Blocks, ManifestBatch
 from harness.metadata.iceberg.columns.raw import (
     KeptManifests,
     Mask,
@@ -45,8 +46,15 @@ from harness.metadata.iceberg.columns.raw import (
 )
 from harness.metadata.iceberg.columns.raw import joined as joined_raw
 from harness.metadata.iceberg.columns.walk import PATH, Places, Slot, Unsure, Walk
-from harness.metadata.iceberg.manifest_entries import ManifestEntry, ManifestFile, Status, inherited_sequence_number
-from harness.metadata.iceberg.manifests import ALL, ManifestReader, open_manifest
+from harness.metadata.iceberg.manifests import (
+    ALL,
+    ManifestEntry,
+    ManifestFile,
+    ManifestReader,
+    Status,
+    inherited_sequence_number,
+    open_manifest,
+)
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy, without_rows
 from harness.metadata.model.schema import Schema

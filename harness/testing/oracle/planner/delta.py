@@ -17,13 +17,12 @@ from harness.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from harness.metadata.filters.column_names import bind_columns
 from harness.metadata.filters.parse import parse_filter
+from harness.metadata.filters.texts import bind_columns
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
 from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDelete, ScanPlan
-from harness.storage.listings import Entry
 from harness.storage.paths import PathMap, join
-from harness.storage.stores import Storage
+from harness.storage.stores import Entry, Storage
 from harness.testing.oracle.planner.delta_log import Log, ReplayedState, check_readable, list_log, load, table_root
 from harness.testing.oracle.planner.delta_schema import (
     Columns,

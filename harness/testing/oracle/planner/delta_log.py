@@ -29,9 +29,8 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.storage.listings import Entry
 from harness.storage.paths import is_local, join, local_path
-from harness.storage.stores import Storage
+from harness.storage.stores import Entry, Storage
 from harness.testing.oracle.planner.documents import needed, optional, parse_json
 from harness.testing.writing.delta.checkpoint import hint_checksum
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.errors import AmbiguousTableError, HarnessError, RequestError
-from harness.metadata.plan.containment import within_roots
 from harness.metadata.plan.read_options import Ratified, catalog_answer
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan, within_roots
+from harness.storage.gate import Outside, Roots
 from harness.storage.paths import join
-from harness.storage.roots import Outside, Roots
 from harness.storage.stores import Storage
 from harness.testing.oracle.planner.delta import plan_delta
 from harness.testing.oracle.planner.documents import ReadRequest

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.manifest_entries import Content, ManifestEntry, ManifestFile
-from harness.metadata.iceberg.manifests import ALL, parse_manifest
+from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, parse_manifest
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.source import ScanSource, Selection

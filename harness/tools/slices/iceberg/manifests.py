@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.metadata.iceberg.json_doc import decompress
-from harness.metadata.iceberg.manifest_entries import DataFile, ManifestEntry, ManifestFile
+from harness.metadata.iceberg.manifests import DataFile, ManifestEntry, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import partition_types

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.json_doc import Json
-from harness.metadata.iceberg.manifest_entries import ManifestEntry
+from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.model import PartitionField
 from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Truncate, Void, Year, apply, is_defined
 from harness.metadata.iceberg.types import parse_default, parse_type

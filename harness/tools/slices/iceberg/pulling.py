@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.metadata.iceberg.manifest_entries import Content, ManifestEntry
+from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.source import Selection
 from harness.metadata.iceberg.table import IcebergTable
