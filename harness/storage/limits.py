@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from harness.errors import LimitError, RequestError
+from harness.storage import records
 
 _MiB = 1 << 20
 
@@ -119,7 +120,7 @@ def parse_limits(pairs: Iterable[tuple[str, str]]) -> Limits:
     return Limits(**given)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@records.dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
     """The part of the machine that engines may use in this process; no SQL can change it.
 

@@ -20,15 +20,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from harness.engines.duckdb.instance import tracked
 from harness.engines.spark.java_runtime import check_java, coordinates
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
+
+if TYPE_CHECKING:  # where there is no pyspark, `spark_session` says so
+    from pyspark.sql import SparkSession
 
 OLDEST_PYSPARK = 4
 
@@ -315,6 +316,8 @@ def require(session: SparkSession, setting: str, *allowed: str) -> None:
 
 def setting_of(session: SparkSession, name: str) -> str | None:
     """The value of a setting, set or not; None: this Spark has no such setting."""
+    from pyspark.errors import PySparkException
+
     try:
         return str(session.conf.get(name))
     except PySparkException as error:
