@@ -69,19 +69,19 @@ FAULTS = (
     ),
     Fault(
         "deleted entries of manifests are live",
-        "metadata/iceberg/manifest_entries.py",
+        "metadata/iceberg/manifests.py",
         "if status is Status.DELETED and self._live_only:",
         "if False:",
     ),
     Fault(
         "sequence numbers are those of the manifest, whatever the entry says",
-        "metadata/iceberg/manifest_entries.py",
+        "metadata/iceberg/manifests.py",
         "        if sequence_number is None:\n            sequence_number = inherited\n",
         "        if True:\n            sequence_number = self._manifest.sequence_number\n",
     ),
     Fault(
         "row ids of a manifest's second file begin again",
-        "metadata/iceberg/manifest_entries.py",
+        "metadata/iceberg/manifests.py",
         "self._next_row_id = assigned + record_count",
         "self._next_row_id = assigned",
     ),
@@ -349,7 +349,7 @@ FAULTS = (
     ),
     Fault(
         "a join by NEAREST is one without a condition",
-        "queries/sources.py",
+        "queries/outputs.py",
         " or any(said for part, said in join.args.items() if part not in _JOIN)",
         "",
         test="tests/queries/test_sql_pushdown.py",
@@ -542,58 +542,58 @@ FAULTS = (
     # Types of the results of queries.
     Fault(
         "sums of integers leave DuckDB in bytes that only it reads",
-        "engines/duckdb/queries.py",
+        "engines/duckdb/relations.py",
         '    "hugeint": _WHOLE,\n',
         "",
         test="tests/test_result_types.py",
     ),
     Fault(
         "unsigned integers of 128 bits leave DuckDB in bytes that only it reads",
-        "engines/duckdb/queries.py",
+        "engines/duckdb/relations.py",
         '    "uhugeint": _WHOLE,\n',
         "",
         test="tests/test_result_types.py",
     ),
     Fault(
         "the zone of a time of day is dropped",
-        "engines/duckdb/queries.py",
+        "engines/duckdb/relations.py",
         '    "time with time zone": "VARCHAR",\n',
         '    "time with time zone": "TIME",\n',
         test="tests/test_result_types.py",
     ),
     Fault(
         "bits leave DuckDB in bytes that only it reads",
-        "engines/duckdb/queries.py",
+        "engines/duckdb/relations.py",
         '    "bit": "VARCHAR",\n',
         '    "bit": "BLOB",\n',
         test="tests/test_result_types.py",
     ),
     Fault(
         "an integer of too many digits is null",
-        "engines/duckdb/queries.py",
+        "engines/duckdb/relations.py",
         """, error({sqltext.text(problem)}))\"""",
         """)\"""",
         test="tests/test_result_types.py",
     ),
     Fault(
         "only the first of two columns is cast",
-        "engines/duckdb/queries.py",
+        "engines/duckdb/relations.py",
         "casts = [_target(stored, name) for name, stored in columns]",
         "casts = [_target(stored, name) if place == 0 else None for place, (name, stored) in enumerate(columns)]",
         test="tests/test_result_types.py",
     ),
     Fault(
         "integers of 128 bits in nested types are not cast",
-        "engines/duckdb/queries.py",
+        "engines/duckdb/relations.py",
         "    parts = _parts(stored)\n",
         "    parts = []\n",
         test="tests/test_result_types.py",
     ),
     Fault(
         "booleans of results are numbers in Arrow",
-        "engines/duckdb/queries.py",
-        "own = cursor(lossless=False) if connection is None else connection",
-        "own = cursor() if connection is None else connection",
+        "engines/duckdb/relations.py",
+        "own = cursor(lossless=False) if connection is None else connection\n    places = _places(plans, own,",
+        "own = cursor() if connection is None else connection\n    places = _places(plans, own,",
         test="tests/test_result_types.py",
     ),
     Fault(
@@ -606,8 +606,8 @@ FAULTS = (
     Fault(
         "booleans of tables are numbers in Arrow",
         "engines/duckdb/relations.py",
-        "own = cursor(lossless=False) if connection is None else connection",
-        "own = cursor() if connection is None else connection",
+        "own = cursor(lossless=False) if connection is None else connection\n    with about(plan):",
+        "own = cursor() if connection is None else connection\n    with about(plan):",
         test="tests/test_result_types.py",
     ),
     Fault(
@@ -676,7 +676,7 @@ FAULTS = (
     ),
     Fault(
         "links of directories are not followed when they are judged",
-        "storage/roots.py",
+        "storage/gate.py",
         'if is_inside and not os.path.islink(f"{real}/{name}"):',
         "if is_inside:",
         test="tests/test_containment.py",
@@ -690,7 +690,7 @@ FAULTS = (
     ),
     Fault(
         "a path that climbs is one elsewhere",
-        "storage/roots.py",
+        "storage/gate.py",
         "if climbs(path if recorded is None else recorded):",
         "if False:",
         test="tests/test_containment.py",
@@ -804,7 +804,7 @@ FAULTS = (
     # What is remembered of files.
     Fault(
         "a local file that is changed in place is the same version",
-        "storage/listings.py",
+        "storage/stores.py",
         "-{status.st_mtime_ns}-{status.st_ctime_ns}",
         "-{status.st_mtime_ns}",
         test="tests/cache/test_planning.py",
