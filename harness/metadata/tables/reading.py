@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.model.arrow_values import array_of, from_numpy
 from harness.metadata.model.schema import Field, OpaqueType, StructType, Type, UuidType, arrow_type
+from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     from harness.metadata.delta.table import DeltaTable
