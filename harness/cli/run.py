@@ -122,7 +122,7 @@ def run(
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
-            engines = Opened.of(engine, places, resources)
+            engines = OpenedReaders.of(engine, places, resources)
         found = run_suite(
             scenarios,
             engines.ready,
@@ -192,14 +192,14 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedReaders:
     """Engines that are ready, and by name why others cannot run."""
 
     ready: list[UnderTest]
     missing: dict[str, str]
 
     @classmethod
-    def of(cls, names: Sequence[str] | None, places: Places, resources: ExitStack) -> Opened:
+    def of(cls, names: Sequence[str] | None, places: Places, resources: ExitStack) -> OpenedReaders:
         """Opens the requested engines, or harness's own that can run.
 
         Raises:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from harness.errors import HarnessError, RequestError
 from harness.storage.object_options import canonical
-from harness.storage.option_names import CREDENTIALS, PLACES, Kind
+from harness.storage.option_names import CREDENTIALS, PLACES, StoreKind
 from harness.storage.paths import SCHEME, place
 from harness.storage.records import dataclass
 from harness.storage.threads import Lock
@@ -77,7 +77,7 @@ _LOOKED_UP = frozenset({"profile", "role_arn", "web_identity_token_file"})
 _CAUSE = "StoreMisconfigured"
 
 
-def with_configured(kind: Kind, store: str, given: Mapping[str, Any]) -> dict[str, str]:
+def with_configured(kind: StoreKind, store: str, given: Mapping[str, Any]) -> dict[str, str]:
     """The options for a store by their own names, those of the configuration files below those that are given.
 
     Credentials are taken together: whoever gives one of them gives them all, and does not send them to where a project
@@ -117,7 +117,7 @@ def _store(name: str, said: Any, file: ConfigurationFile) -> str:
     return found.store
 
 
-def _configured(kind: Kind, name: str, said: Mapping[str, Any], file: ConfigurationFile) -> dict[str, str]:
+def _configured(kind: StoreKind, name: str, said: Mapping[str, Any], file: ConfigurationFile) -> dict[str, str]:
     try:
         options = canonical(kind, said)
     except RequestError as error:

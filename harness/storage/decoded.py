@@ -20,7 +20,7 @@ from harness.storage.threads import Lock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from harness.storage.decoded_folder import Entry, Folder
+    from harness.storage.decoded_folder import Folder, KeptEntry
     from harness.storage.stores import Storage
 
 LAYOUT = 2
@@ -149,11 +149,11 @@ class Cache:
         except (MissingFileError, StorageError):  # reading says so, or does better
             return None
 
-    def get(self, key: Key) -> Entry | None:
+    def get(self, key: Key) -> KeptEntry | None:
         """The sound entry of that key, if there is one."""
-        from harness.storage.decoded_folder import Entry, StrangeEntryError, decode
+        from harness.storage.decoded_folder import KeptEntry, StrangeEntryError, decode
 
-        found = DECODED.get(key, Entry)
+        found = DECODED.get(key, KeptEntry)
         data = None if found is not None or self.folder is None else self.folder.get(key.name)
         if data is None:
             return found

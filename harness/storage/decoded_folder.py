@@ -177,7 +177,7 @@ class StrangeEntryError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeptEntry:
     """An entry whose digest was right. size: of all of it, in bytes."""
 
     size: int
@@ -220,7 +220,7 @@ def encode(key: Key, table: pa.Table, about: Mapping[bytes, bytes]) -> bytes:
     return b"".join((_HEAD.pack(_MAGIC, _digest(key.text, body), len(key.text)), key.text, body))
 
 
-def decode(data: bytes, key: Key) -> Entry:
+def decode(data: bytes, key: Key) -> KeptEntry:
     """The entry in `data`.
 
     Raises:
@@ -234,7 +234,7 @@ def decode(data: bytes, key: Key) -> Entry:
     text = data[_HEAD.size : start]
     if magic != _MAGIC or text != key.text or digest != _digest(text, body):
         raise StrangeEntryError("other bytes")
-    return Entry(len(data), body)
+    return KeptEntry(len(data), body)
 
 
 def _digest(text: bytes, body: pa.Buffer) -> bytes:

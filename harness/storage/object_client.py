@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage.configuration import with_configured
 from harness.storage.object_options import StoreOptions, azure_account, canonical, made_for
-from harness.storage.option_names import Kind
+from harness.storage.option_names import StoreKind
 from harness.storage.paths import SCHEME, place
 from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
 
 if TYPE_CHECKING:
     from harness.storage.clients import Client
 
-KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), Kind.S3),
-    **dict.fromkeys(("abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs"), Kind.AZURE),
-    **dict.fromkeys(("gs", "gcs"), Kind.GCS),
+KINDS: dict[str, StoreKind] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), StoreKind.S3),
+    **dict.fromkeys(("abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs"), StoreKind.AZURE),
+    **dict.fromkeys(("gs", "gcs"), StoreKind.GCS),
 }
 """Kinds of stores by scheme, in lower case."""
-_EXTRAS = {Kind.S3: "s3", Kind.AZURE: "azure", Kind.GCS: "gcs"}
+_EXTRAS = {StoreKind.S3: "s3", StoreKind.AZURE: "azure", StoreKind.GCS: "gcs"}
 _CLIENTS = 64
 _RETRY_TIMEOUT = timedelta(seconds=60)
 """After that time obstore repeats no request. It waits 0.1 s first, and goes on from where a body broke off."""
@@ -73,14 +73,14 @@ def endpoint(base: str, found: Mapping[str, str]) -> str | None:
 
 
 @lru_cache(_CLIENTS)
-def _client(kind: Kind, authority: str, options: StoreOptions) -> _ObjectClient:
+def _client(kind: StoreKind, authority: str, options: StoreOptions) -> _ObjectClient:
     try:
         from obstore import store as stores
     except ImportError as error:
         raise RequestError(
             f"Cannot open {kind.value}: obstore is not installed; pip install 'lakeharness[{_EXTRAS[kind]}]'"
         ) from error
-    made = {Kind.S3: stores.S3Store, Kind.AZURE: stores.AzureStore, Kind.GCS: stores.GCSStore}[kind]
+    made = {StoreKind.S3: stores.S3Store, StoreKind.AZURE: stores.AzureStore, StoreKind.GCS: stores.GCSStore}[kind]
     bucket = authority.partition("@")[0]
     return _ObjectClient(
         made(
@@ -100,7 +100,7 @@ class _ObjectClient:
     """The client of one bucket."""
 
     store: Any
-    kind: Kind
+    kind: StoreKind
     identity: Hashable
 
     @property
@@ -125,7 +125,7 @@ class _ObjectClient:
             raise self._told(error, path) from error
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        if self.kind is Kind.AZURE:  # which gives no bytes from the end
+        if self.kind is StoreKind.AZURE:  # which gives no bytes from the end
             status = self.status(path)
             return self.read(path, max(0, status.size - length), length)[0], status
         try:
@@ -244,9 +244,9 @@ _KIND = re.compile(r"HttpError \{\s*kind: (\w+)")
 _BROKEN_KINDS = ("Interrupted", "Request", "Timeout")
 _MISSING = ("NoSuchKey", "BlobNotFound", "ResourceNotFound")
 _KEYS = {
-    Kind.S3: "access_key_id and secret_access_key, profile, or anonymous=true",
-    Kind.AZURE: "account_key, sas_token or connection_string, or anonymous=true",
-    Kind.GCS: "service_account_path or token, or anonymous=true",
+    StoreKind.S3: "access_key_id and secret_access_key, profile, or anonymous=true",
+    StoreKind.AZURE: "account_key, sas_token or connection_string, or anonymous=true",
+    StoreKind.GCS: "service_account_path or token, or anonymous=true",
 }
 _NO_BUCKET = ("NoSuchBucket", "there is no such bucket; check its name, or set endpoint for another store")
 _ELSEWHERE = ("OtherRegion", "the bucket is in another region or at another endpoint; set region or endpoint")
@@ -278,7 +278,7 @@ def _status_of(error: BaseException) -> int | None:
     return int(found[1]) if found else None
 
 
-def told(error: Exception, path: str, kind: Kind, *, listing: bool = False) -> Exception:
+def told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> Exception:
     """The error to raise in place of obstore's: a FileNotFoundError, or a StorageError that says what to set."""
     if isinstance(error, HarnessError):
         return error
@@ -308,13 +308,13 @@ def told(error: Exception, path: str, kind: Kind, *, listing: bool = False) -> E
     return _unanswered(text, path, kind)
 
 
-def _no_credentials(path: str, kind: Kind) -> StorageError:
+def _no_credentials(path: str, kind: StoreKind) -> StorageError:
     """The error for a store that there are no credentials for."""
     reason = "there are no credentials in options, environment, profiles or a role of this machine"
     return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
 
 
-def _unanswered(text: str, path: str, kind: Kind) -> StorageError:
+def _unanswered(text: str, path: str, kind: StoreKind) -> StorageError:
     host = _HOST.search(text)
     asked = host[1] if host else ""
     broken = _BROKEN.search(text)

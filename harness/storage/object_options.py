@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
-from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, Kind
+from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, StoreKind
 
 # Credentials of AWS from the profiles in its files, and from what runs a machine, when a client wants them.
 
@@ -174,7 +174,7 @@ class ToldCredentials:
         return hash(self._given)
 
 
-def made_for(kind: Kind, authority: str, found: Mapping[str, str]) -> StoreOptions:
+def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> StoreOptions:
     """The arguments of one client.
 
     Args:
@@ -186,18 +186,18 @@ def made_for(kind: Kind, authority: str, found: Mapping[str, str]) -> StoreOptio
         RequestError: the authority is none of a store, which would make another host of it; or a value is not of its
             type, or names a profile that is not there.
     """
-    if not all(map(_HOST_PART.fullmatch, authority.split("@", 1 if kind is Kind.AZURE else 0))):
+    if not all(map(_HOST_PART.fullmatch, authority.split("@", 1 if kind is StoreKind.AZURE else 0))):
         raise RequestError(f"Cannot open {kind.value}: its bucket has a name that no bucket can have")
     match kind:
-        case Kind.S3:
+        case StoreKind.S3:
             return _of_s3(found)
-        case Kind.AZURE:
+        case StoreKind.AZURE:
             return _of_azure(found, authority)
-        case Kind.GCS:
+        case StoreKind.GCS:
             return _of_gcs(found)
 
 
-def canonical(kind: Kind, options: Mapping[str, Any]) -> dict[str, str]:
+def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
     """Options by the one name that each has here, as text, without those that are None.
 
     Args:
@@ -213,7 +213,7 @@ def canonical(kind: Kind, options: Mapping[str, Any]) -> dict[str, str]:
     given: dict[str, str] = {}
     for key, value in _flat(options):
         spelled = key.lower()
-        account = _HADOOP_ACCOUNT.fullmatch(spelled) if kind is Kind.AZURE else None
+        account = _HADOOP_ACCOUNT.fullmatch(spelled) if kind is StoreKind.AZURE else None
         name = ("sas_token" if "sas" in spelled else "account_key") if account else names.get(spelled)
         if spelled in IGNORED or (value is None and name is not None):
             continue
@@ -239,7 +239,7 @@ def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
             yield f"{above}{key}", value
 
 
-def _unknown(key: str, kind: Kind, names: Mapping[str, str]) -> RequestError:
+def _unknown(key: str, kind: StoreKind, names: Mapping[str, str]) -> RequestError:
     near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
     return RequestError(

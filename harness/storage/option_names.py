@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 
 
-class Kind(enum.Enum):
+class StoreKind(enum.Enum):
     """The services that have options of their own."""
 
     S3 = "S3"
@@ -33,8 +33,8 @@ CONNECTION: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """The options that every service has."""
-NAMES: dict[Kind, dict[str, tuple[str, ...]]] = {
-    Kind.S3: {
+NAMES: dict[StoreKind, dict[str, tuple[str, ...]]] = {
+    StoreKind.S3: {
         "access_key_id": (
             "aws_access_key_id", "s3.access-key-id", "client.access-key-id", "key", "key_id", "fs.s3a.access.key",
         ),
@@ -64,7 +64,7 @@ NAMES: dict[Kind, dict[str, tuple[str, ...]]] = {
         "requester_pays": ("request_payer", "aws_request_payer"),
         **CONNECTION,
     },
-    Kind.AZURE: {
+    StoreKind.AZURE: {
         "account_name": ("azure_storage_account_name", "azure_account_name", "adls.account-name", "storage_account"),
         "account_key": (
             "azure_storage_account_key", "azure_storage_access_key", "azure_access_key", "access_key",
@@ -81,7 +81,7 @@ NAMES: dict[Kind, dict[str, tuple[str, ...]]] = {
         ),
         **CONNECTION,
     },
-    Kind.GCS: {
+    StoreKind.GCS: {
         "service_account_path": (
             "service_account", "google_service_account", "google_service_account_path",
             "google_application_credentials",

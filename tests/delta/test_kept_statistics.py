@@ -12,7 +12,7 @@ import harness
 from harness.errors import CorruptFileError
 from harness.metadata.delta import checkpoint_statistics
 from harness.metadata.delta.checkpoint_statistics import KeptStatistics
-from harness.metadata.delta.statistics import Bounds, FileStats, Leaf
+from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds
 from harness.metadata.model.schema import Field, FloatType, IntegerType, Type
 from harness.storage import stores as listings
 from harness.storage.decoded import DECODED, Cache, Key
@@ -171,7 +171,7 @@ def test_rows_of_one_column_in_one_type(monkeypatch, asked, rows, known):
     column = leaf(IntegerType(64), "x")
     parts = []
     for numbers in ([5, 3], [7]):
-        bounds = Bounds([n * 10 for n in numbers], [None] * len(numbers), [0] * len(numbers))
+        bounds = StatisticsBounds([n * 10 for n in numbers], [None] * len(numbers), [0] * len(numbers))
         arrays = FileStats(numbers, {1: bounds}).as_arrays([column])
         assert arrays is not None
         parts.append((np.array(numbers), arrays))

@@ -20,7 +20,7 @@ from harness.metadata.delta.actions import FILES_STATE
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.skipping import bind, skip_files, skipping_of
-from harness.metadata.delta.statistics import Bounds, FileStats, Leaf, leaves, read_statistics, record_counts
+from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds, leaves, read_statistics, record_counts
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import (
     And,
@@ -628,7 +628,7 @@ def file_stats(draw: st.DrawFn) -> FileStats:
     for number, values in ((1, NUMBERS), (8, TEXTS), (3, st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5])))):
         nulls = [None if n is None or r is None or n > r else n for n, r in zip(column(NUMBERS), rows, strict=True)]
         nulls = [None if n is not None and n < 0 else n for n in nulls]
-        columns[number] = Bounds(column(values), column(values), nulls)
+        columns[number] = StatisticsBounds(column(values), column(values), nulls)
     return FileStats(rows, columns)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.storage.option_names import CONNECTION, NAMES, Kind
+from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/object-stores.md"
 _TABLES = re.compile(r"(<!-- options: begin -->\n).*(<!-- options: end -->)", re.DOTALL)
@@ -14,7 +14,7 @@ _TABLES = re.compile(r"(<!-- options: begin -->\n).*(<!-- options: end -->)", re
 def tables() -> str:
     """Of each service its own options, then those of every one."""
     lines = []
-    for title, kind in (*((kind.value, kind) for kind in Kind), ("All of them", Kind.S3)):
+    for title, kind in (*((kind.value, kind) for kind in StoreKind), ("All of them", StoreKind.S3)):
         wanted = [name for name in NAMES[kind] if (name in CONNECTION) == (title == "All of them")]
         lines += [f"**{title}**", "", "| Option | Also known as |", "|---|---|"]
         lines += [f"| `{name}` | {', '.join(f'`{other}`' for other in NAMES[kind][name])} |" for name in wanted]

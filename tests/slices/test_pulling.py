@@ -17,7 +17,7 @@ from harness.cli import main
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.tools.slices import place as copying
-from harness.tools.slices.place import Place
+from harness.tools.slices.place import SlicePlace
 
 EU, US = [{"id": i, "region": "eu"} for i in range(4)], [{"id": i + 10, "region": "us"} for i in range(4)]
 
@@ -214,7 +214,7 @@ def test_the_cause_is_named_and_not_that_others_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(copying, "_PIECE", 1)  # so that the first file is at its pieces for long
     named = [copying.SourceFile(physical=name, target=name, size=None) for name in ("first", "second")]
     with pytest.raises(harness.StorageError, match="No space left on device"):
-        copying.fetch(named, OneFails(), Place(tmp_path, "metadata"), max_bytes=None)
+        copying.fetch(named, OneFails(), SlicePlace(tmp_path, "metadata"), max_bytes=None)
 
 
 @pytest.mark.filterwarnings("ignore:Slice")

@@ -9,7 +9,7 @@ import pytest
 
 from harness import RequestError
 from harness.storage.configuration import with_configured
-from harness.storage.option_names import Kind
+from harness.storage.option_names import StoreKind
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def lake(**given: Any) -> dict[str, str]:
-    return with_configured(Kind.S3, "s3://lake", given)
+    return with_configured(StoreKind.S3, "s3://lake", given)
 
 
 LAKE = '[tool.harness.stores."s3a://lake/"]\n'

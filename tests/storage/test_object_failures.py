@@ -6,7 +6,7 @@ import pytest
 
 from harness import StorageError
 from harness.storage.object_client import told
-from harness.storage.option_names import Kind
+from harness.storage.option_names import StoreKind
 
 URL = "http://127.0.0.1:5555/lake/t/f"
 
@@ -51,7 +51,7 @@ def answer(status: int, code: str = "") -> str:
     ],
 )  # fmt: skip
 def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
-    error = told(Exception(text), "s3://lake/t/f", Kind.S3, listing=listing)
+    error = told(Exception(text), "s3://lake/t/f", StoreKind.S3, listing=listing)
     assert isinstance(error, StorageError)
     assert error.cause == cause
     assert error.message.startswith("Cannot read from the store: ")
@@ -62,12 +62,12 @@ def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", [answer(404, "NoSuchKey"), answer(404), answer(404, "BlobNotFound")])
 def test_what_is_not_there(text: str) -> None:
-    assert isinstance(told(Exception(text), "s3://lake/t/f", Kind.S3), FileNotFoundError)
+    assert isinstance(told(Exception(text), "s3://lake/t/f", StoreKind.S3), FileNotFoundError)
 
 
 def test_a_body_that_breaks_off_is_no_matter_of_credentials() -> None:
     body = Exception("HTTP error: request or response body error\nHttpError {\n kind: Interrupted,")
-    error = told(body, "s3://lake/f", Kind.S3)
+    error = told(body, "s3://lake/f", StoreKind.S3)
     assert isinstance(error, StorageError)
     assert (error.cause, error.message) == (
         "Unreachable",

@@ -9,7 +9,7 @@ import pytest
 
 from harness import RequestError
 from harness.storage.object_options import ProfileCredentials, StoreOptions, canonical, made_for
-from harness.storage.option_names import NAMES, Kind
+from harness.storage.option_names import NAMES, StoreKind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}
 PATIENT = {"timeout": "1h", "read_timeout": "30s"}
@@ -25,12 +25,12 @@ def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
 
 
-def translated(kind: Kind, authority: str, options: dict[str, Any]) -> StoreOptions:
+def translated(kind: StoreKind, authority: str, options: dict[str, Any]) -> StoreOptions:
     return made_for(kind, authority, canonical(kind, options))
 
 
 def s3(**options: Any) -> StoreOptions:
-    return translated(Kind.S3, "lake", options)
+    return translated(StoreKind.S3, "lake", options)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def s3(**options: Any) -> StoreOptions:
     ],
 )  # fmt: skip
 def test_one_client_under_all_names(options: dict[str, Any]) -> None:
-    made = translated(Kind.S3, "lake", options)
+    made = translated(StoreKind.S3, "lake", options)
     assert dict(made.config) == S3
     assert dict(made.client) == {"allow_http": True, "connect_timeout": "5s", **PATIENT}
 
@@ -115,24 +115,26 @@ def test_connections() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        (Kind.S3, {"endpont_url": "secret-value"}, "S3 has no option endpont_url; did you mean endpoint_url?"),
+        (StoreKind.S3, {"endpont_url": "secret-value"}, "S3 has no option endpont_url; did you mean endpoint_url?"),
         (
-            Kind.S3,
+            StoreKind.S3,
             {"client_kwargs": {"regoin_name": "x"}},
             "client_kwargs.regoin_name; did you mean client_kwargs.",
         ),
-        (Kind.AZURE, {"qqq": "x"}, "Azure has no option qqq; expected one of account_name, account_key"),
+        (StoreKind.AZURE, {"qqq": "x"}, "Azure has no option qqq; expected one of account_name, account_key"),
         (
-            Kind.S3,
+            StoreKind.S3,
             {"key": "one", "s3.access-key-id": "secret-value"},
             "key and s3.access-key-id are one option, and",
         ),
-        (Kind.S3, {"anon": "secret-value"}, "anon must be true or false"),
-        (Kind.S3, {"key": ["secret-value"]}, "key is no text, number or Boolean"),
-        (Kind.S3, {"max_retries": "secret-value"}, "max_retries is no number"),
+        (StoreKind.S3, {"anon": "secret-value"}, "anon must be true or false"),
+        (StoreKind.S3, {"key": ["secret-value"]}, "key is no text, number or Boolean"),
+        (StoreKind.S3, {"max_retries": "secret-value"}, "max_retries is no number"),
     ],
 )
-def test_wrong_options_are_named_and_their_values_are_not(kind: Kind, options: dict[str, Any], message: str) -> None:
+def test_wrong_options_are_named_and_their_values_are_not(
+    kind: StoreKind, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(RequestError) as caught:
         translated(kind, "lake", options)
     assert message in caught.value.message
@@ -167,7 +169,7 @@ AZURE_HOST = "data@acc.dfs.core.windows.net"
     ],
 )
 def test_values_of_azure(authority: str, options: dict[str, Any], config: dict[str, Any]) -> None:
-    assert dict(translated(Kind.AZURE, authority, options).config) == config
+    assert dict(translated(StoreKind.AZURE, authority, options).config) == config
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_values_of_azure(authority: str, options: dict[str, Any], config: dict[s
     ],
 )
 def test_values_of_gcs(options: dict[str, Any], config: dict[str, Any]) -> None:
-    assert dict(translated(Kind.GCS, "lake", options).config) == config
+    assert dict(translated(StoreKind.GCS, "lake", options).config) == config
 
 
 def test_every_name_means_one_option() -> None:
@@ -227,17 +229,19 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "authority", "options"),
     [
-        (Kind.S3, "lake", {"region": "evil.com/x"}),
-        (Kind.S3, "lake", {"s3.region": "x@evil:1#"}),
-        (Kind.AZURE, "lake", {"account_name": "evil.com/x"}),
-        (Kind.AZURE, "lake@2130706433#.dfs.core.windows.net", {}),
-        (Kind.AZURE, "lake@a@evil", {}),
-        (Kind.S3, "evil.com#", {"path_style": "false"}),
-        (Kind.S3, "evil:1?", {}),
-        (Kind.GCS, "la ke", {}),
+        (StoreKind.S3, "lake", {"region": "evil.com/x"}),
+        (StoreKind.S3, "lake", {"s3.region": "x@evil:1#"}),
+        (StoreKind.AZURE, "lake", {"account_name": "evil.com/x"}),
+        (StoreKind.AZURE, "lake@2130706433#.dfs.core.windows.net", {}),
+        (StoreKind.AZURE, "lake@a@evil", {}),
+        (StoreKind.S3, "evil.com#", {"path_style": "false"}),
+        (StoreKind.S3, "evil:1?", {}),
+        (StoreKind.GCS, "la ke", {}),
     ],
 )
-def test_nothing_that_a_catalog_names_makes_another_host(kind: Kind, authority: str, options: dict[str, Any]) -> None:
+def test_nothing_that_a_catalog_names_makes_another_host(
+    kind: StoreKind, authority: str, options: dict[str, Any]
+) -> None:
     with pytest.raises(RequestError, match=r"has signs that no (region|account_name) has|that no bucket can have"):
         translated(kind, authority, options)
 
@@ -245,18 +249,18 @@ def test_nothing_that_a_catalog_names_makes_another_host(kind: Kind, authority: 
 @pytest.mark.parametrize(
     ("kind", "options", "given"),
     [
-        (Kind.S3, {"key": "k", "secret": "s"}, {"access_key_id": "k", "secret_access_key": "s", "token": None}),
-        (Kind.AZURE, {"sas_token": "t"}, {"sas_token": "t"}),
-        (Kind.AZURE, {"account_key": "k"}, {"access_key": "k"}),
-        (Kind.AZURE, {"token": "t"}, {"token": "t"}),
-        (Kind.AZURE, {"connection_string": "SharedAccessSignature=a=b"}, {"sas_token": "a=b"}),
+        (StoreKind.S3, {"key": "k", "secret": "s"}, {"access_key_id": "k", "secret_access_key": "s", "token": None}),
+        (StoreKind.AZURE, {"sas_token": "t"}, {"sas_token": "t"}),
+        (StoreKind.AZURE, {"account_key": "k"}, {"access_key": "k"}),
+        (StoreKind.AZURE, {"token": "t"}, {"token": "t"}),
+        (StoreKind.AZURE, {"connection_string": "SharedAccessSignature=a=b"}, {"sas_token": "a=b"}),
     ],
 )
 def test_credentials_that_are_said_are_all_that_a_store_gets(
-    kind: Kind, options: dict[str, Any], given: dict[str, Any]
+    kind: StoreKind, options: dict[str, Any], given: dict[str, Any]
 ) -> None:
     """obstore mixes them with those of the environment: a session's token, a token of Azure."""
-    first, second = (translated(kind, AZURE_HOST if kind is Kind.AZURE else "lake", options) for _ in range(2))
+    first, second = (translated(kind, AZURE_HOST if kind is StoreKind.AZURE else "lake", options) for _ in range(2))
     assert first.provider is not None
     assert first.provider() == {**given, "expires_at": None}
     assert hash(first) == hash(second)
@@ -265,7 +269,7 @@ def test_credentials_that_are_said_are_all_that_a_store_gets(
 
 def test_a_clients_secret_is_no_use_beside_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"client_id": "i", "client_secret": "s", "tenant_id": "t"}
-    assert translated(Kind.AZURE, AZURE_HOST, options).provider is None
+    assert translated(StoreKind.AZURE, AZURE_HOST, options).provider is None
     monkeypatch.setenv("AZURE_STORAGE_TOKEN", "x")
     with pytest.raises(RequestError, match="the environment has AZURE_STORAGE_TOKEN"):
-        translated(Kind.AZURE, AZURE_HOST, options)
+        translated(StoreKind.AZURE, AZURE_HOST, options)

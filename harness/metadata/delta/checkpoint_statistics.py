@@ -25,7 +25,14 @@ from harness.metadata.delta.checkpoint_files import (
     child,
     children,
 )
-from harness.metadata.delta.statistics import Bounds, FileStats, Leaf, array_type, read_statistics, record_counts
+from harness.metadata.delta.statistics import (
+    FileStats,
+    Leaf,
+    StatisticsBounds,
+    array_type,
+    read_statistics,
+    record_counts,
+)
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import from_numpy, plain, scalar_of, to_numpy
@@ -155,13 +162,13 @@ class KeptStatistics:
 
     def get(self, wanted: Sequence[Leaf], rows: Rows) -> FileStats | None:
         """The statistics of rows of the checkpoint, in their order; None: not all of them are known."""
-        columns: dict[int, Bounds] = {}
+        columns: dict[int, StatisticsBounds] = {}
         for leaf in wanted:
             schema = _bounds(leaf)
             found = None if schema is None else self._get(_name(leaf), schema, rows)
             if found is None:
                 return None
-            columns[leaf.field.id] = Bounds(*(column.combine_chunks() for column in found.columns))
+            columns[leaf.field.id] = StatisticsBounds(*(column.combine_chunks() for column in found.columns))
         counts = self._get("counts", _COUNTS, rows)
         return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
 

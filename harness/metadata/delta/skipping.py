@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import PartitionTuples
-from harness.metadata.delta.statistics import Bounds, FileStats, array_type, as_array, leaves
+from harness.metadata.delta.statistics import FileStats, StatisticsBounds, array_type, as_array, leaves
 from harness.metadata.filters.predicate import And, Constant, Or, Predicate, Undecided, evaluate, fields_of
 from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Mask, Numbers, without_contradictions
 from harness.metadata.model.schema import Field, FloatType, Schema, Type
@@ -34,7 +34,7 @@ def skipping_of(statistics: FileStats) -> FileSkipping:
     return FileSkipping(len(statistics.rows), facts, lambda place, column: statistics.of(place)(column))
 
 
-def _facts(bounds: Bounds, rows: Numbers, type_: Type) -> ColumnFacts:
+def _facts(bounds: StatisticsBounds, rows: Numbers, type_: Type) -> ColumnFacts:
     """Without the null count nothing is known of a column (delta F3)."""
     nulls = _counts(bounds.nulls)
     counted = nulls.known & rows.known & (rows.values > 0)
@@ -51,7 +51,7 @@ def _facts(bounds: Bounds, rows: Numbers, type_: Type) -> ColumnFacts:
     )
 
 
-def _arrays(bounds: Bounds, known: Mask, type_: Type) -> tuple[Decoded | None, Decoded | None]:
+def _arrays(bounds: StatisticsBounds, known: Mask, type_: Type) -> tuple[Decoded | None, Decoded | None]:
     """Bounds of whole numbers or texts; None: the column is of another type, or a bound does not fit an array."""
     stored = array_type(type_)
     if stored is None:

@@ -96,7 +96,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class StatisticsBounds:
     """Statistics of one column, per file as internal values; None is unknown. All lists, or all Arrow arrays.
 
     lower, upper: bounds that all values but nulls and NaN lie within.
@@ -117,18 +117,18 @@ class FileStats:
     """
 
     rows: Sequence[int | None] | pa.Array
-    columns: Mapping[int, Bounds]
+    columns: Mapping[int, StatisticsBounds]
 
     def as_arrays(self, wanted: Sequence[Leaf]) -> FileStats | None:
         """The same as Arrow arrays; None: values of the columns are not held in such, or a value does not fit."""
-        columns: dict[int, Bounds] = {}
+        columns: dict[int, StatisticsBounds] = {}
         try:
             for leaf in wanted:
                 type_, bounds = array_type(leaf.field.type), self.columns[leaf.field.id]
                 if type_ is None:
                     return None
                 lower, upper = as_array(bounds.lower, type_), as_array(bounds.upper, type_)
-                columns[leaf.field.id] = Bounds(lower, upper, as_array(bounds.nulls, pa.int64()))
+                columns[leaf.field.id] = StatisticsBounds(lower, upper, as_array(bounds.nulls, pa.int64()))
             return FileStats(as_array(self.rows, pa.int64()), columns)
         except (pa.ArrowException, OverflowError, UnicodeError):
             return None
@@ -226,7 +226,7 @@ def read_statistics(
     return FileStats(
         rows,
         {
-            leaf.field.id: Bounds(
+            leaf.field.id: StatisticsBounds(
                 lower_bounds(lower, leaf.field.type), upper_bounds(upper, leaf.field.type), _null_counts(nulls, rows)
             )
             for leaf, (lower, upper, nulls) in zip(wanted, raw.columns, strict=True)

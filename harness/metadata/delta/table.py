@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class DeltaSelection:
     """A version of the table, and the schema that it had."""
 
     snapshot: DeltaSnapshot
@@ -100,7 +100,7 @@ class DeltaTable:
             *self.latest.feature_warnings,
         )
 
-    def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
+    def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> DeltaSelection:
         """The asked version (delta L32 to L36); the latest one without a selector.
 
         Raises:
@@ -109,7 +109,7 @@ class DeltaTable:
             InvalidTableError, UnsupportedError: the version cannot be read.
         """
         try:
-            return Selection(self._snapshot(self._version(version, timestamp, ref)))
+            return DeltaSelection(self._snapshot(self._version(version, timestamp, ref)))
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
@@ -121,7 +121,7 @@ class DeltaTable:
         newest = list_log(self.source.storage, self.source.root.path).latest
         return newest if self.log.ceiling is None else max(newest, self.log.ceiling)
 
-    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+    def plan(self, selection: DeltaSelection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.metadata.delta.scan.plan_scan`."""
         return plan_scan(self.source, selection.snapshot, columns=columns, where=where)
 

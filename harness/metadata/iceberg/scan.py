@@ -30,7 +30,7 @@ from harness.metadata.iceberg.manifests import (
 )
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.skipping import bounds_of
-from harness.metadata.iceberg.source import ScanSource, Selection
+from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.values import all_partition_fields
 from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
@@ -111,7 +111,7 @@ def _check_ids(document: Json, fields: tuple[MappedName, ...], seen: set[int]) -
 
 
 def plan_scan(
-    source: ScanSource, selection: Selection, *, columns: tuple[str, ...] | None, where: str | Filter | None
+    source: ScanSource, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> ScanPlan:
     """The plan of a read.
 

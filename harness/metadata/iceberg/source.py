@@ -151,7 +151,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class IcebergSelection:
     """A snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
 
     snapshot: Snapshot | None
@@ -164,7 +164,7 @@ def select(
     snapshot_id: int | None = None,
     timestamp_ms: int | None = None,
     ref: str | None = None,
-) -> Selection:
+) -> IcebergSelection:
     """The selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
 
     No selector: the current snapshot under the current schema. A branch, `main` too: its head under the current schema.
@@ -185,14 +185,14 @@ def select(
     _check_exclusive(snapshot_id=snapshot_id, timestamp=timestamp_ms, ref=ref)
     if snapshot_id is not None:
         snapshot = _by_id(metadata, snapshot_id)
-        selection = Selection(snapshot, _schema_of(metadata, snapshot))
+        selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
     elif timestamp_ms is not None:
         snapshot = _at(metadata, timestamp_ms)
-        selection = Selection(snapshot, _schema_of(metadata, snapshot))
+        selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
     elif ref is not None:
         selection = _by_ref(metadata, ref)
     else:
-        selection = Selection(metadata.current_snapshot, metadata.current_schema)
+        selection = IcebergSelection(metadata.current_snapshot, metadata.current_schema)
     _check_not_encrypted(metadata, selection.snapshot)
     return selection
 
@@ -240,19 +240,19 @@ def _last_entry(log: Iterable[LogEntry], time_ms: int) -> LogEntry | None:
     return best
 
 
-def _by_ref(metadata: TableMetadata, name: str) -> Selection:
+def _by_ref(metadata: TableMetadata, name: str) -> IcebergSelection:
     ref = metadata.refs.get(name)
     if ref is None:
         if name == MAIN:
-            return Selection(None, metadata.current_schema)
+            return IcebergSelection(None, metadata.current_schema)
         message = f"Cannot find branch or tag '{name}': {_known_refs(metadata, name)}"
         raise _not_found(metadata, message, None, rule="iceberg 1.37")
     snapshot = _head(metadata, name, ref)
     match ref.type:
         case RefType.BRANCH:
-            return Selection(snapshot, metadata.current_schema)
+            return IcebergSelection(snapshot, metadata.current_schema)
         case RefType.TAG:
-            return Selection(snapshot, _schema_of(metadata, snapshot))
+            return IcebergSelection(snapshot, _schema_of(metadata, snapshot))
 
 
 def _head(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Snapshot:

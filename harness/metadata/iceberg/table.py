@@ -21,7 +21,7 @@ from harness.metadata.iceberg.json_doc import decompress
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
-from harness.metadata.iceberg.source import ScanSource, Selection, default_prefixes, select
+from harness.metadata.iceberg.source import IcebergSelection, ScanSource, default_prefixes, select
 from harness.metadata.model.schema import Field, Schema, children
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
@@ -291,7 +291,9 @@ class IcebergTable:
         """The current snapshot; None: the table has none."""
         return self.metadata.current_snapshot
 
-    def select(self, snapshot_id: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
+    def select(
+        self, snapshot_id: int | None, timestamp: int | str | datetime | None, ref: str | None
+    ) -> IcebergSelection:
         """The asked snapshot and its schema (iceberg 1.32 to 1.37).
 
         Raises:
@@ -314,7 +316,9 @@ class IcebergTable:
         found = find_metadata(self.location, self.source.storage, allow_version_guess=True)
         return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
 
-    def plan(self, selection: Selection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+    def plan(
+        self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
+    ) -> ScanPlan:
         """The plan of a read, see `harness.metadata.iceberg.scan.plan_scan`."""
         return plan_scan(self.source, selection, columns=columns, where=where)
 

@@ -14,7 +14,7 @@ from harness.errors import UnsupportedError
 from harness.metadata.model.schema import ListType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.scopes import LoweredQuery, NameScope, Output, Relation, of_table, renamed
+from harness.queries.transpile.scopes import LoweredSparkQuery, NameScope, Output, Relation, of_table, renamed
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import LONG, Typed, alike
 
@@ -263,7 +263,7 @@ class FromClause:
 
     tables: Mapping[str, tuple[str, Mapping[str, Type]]]
     numbers: Iterator[int]
-    query: Callable[[exp.Expr, NameScope], LoweredQuery]
+    query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
     expressions: Callable[[NameScope], Expressions]
 
     def clause(self, node: exp.Select, scope: NameScope) -> str:
@@ -289,7 +289,7 @@ class FromClause:
             text += join(item, sql, source, scope, expressions)
         return text
 
-    def values(self, node: exp.Values, around: NameScope) -> LoweredQuery:
+    def values(self, node: exp.Values, around: NameScope) -> LoweredSparkQuery:
         """Rows that the query spells out; each column has one type for all of them. Raises UnsupportedError."""
         expressions = self.expressions(NameScope(ctes=around.ctes, outer=around))
         rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
@@ -297,9 +297,9 @@ class FromClause:
         listed = ", ".join(f"({', '.join(row)})" for row in zip(*(texts for texts, _ in columns), strict=True))
         outputs = tuple(Output(f"col{i}", type_, f"c{i}") for i, (_, type_) in enumerate(columns))
         names = ", ".join(c.sql for c in outputs)
-        return LoweredQuery(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
+        return LoweredSparkQuery(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
 
-    def turned(self, turned: Turned, around: NameScope) -> LoweredQuery:
+    def turned(self, turned: Turned, around: NameScope) -> LoweredSparkQuery:
         """A PIVOT or UNPIVOT. Raises UnsupportedError."""
         _, base = self._source(turned.base, NameScope(ctes=around.ctes, outer=around))
         return self.query(turned.select([c.name for c in base.columns]), around)

@@ -28,7 +28,15 @@ from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.joins import FromClause, Turned
 from harness.queries.transpile.ordered_aggregates import check_ordered, direction
 from harness.queries.transpile.parser import check, parse, written_back
-from harness.queries.transpile.scopes import LoweredQuery, NameScope, Output, Relation, as_types, check_parts, renamed
+from harness.queries.transpile.scopes import (
+    LoweredSparkQuery,
+    NameScope,
+    Output,
+    Relation,
+    as_types,
+    check_parts,
+    renamed,
+)
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import HUGE, Typed, common_type, type_name
 from harness.queries.transpile.windows import with_windows
@@ -52,8 +60,8 @@ def _mentions(node: exp.Expr, name: str) -> int:
 
 
 def recursive(
-    cte: exp.CTE, name: str, around: NameScope, query: Callable[[exp.Expr, NameScope], LoweredQuery]
-) -> LoweredQuery:
+    cte: exp.CTE, name: str, around: NameScope, query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
+) -> LoweredSparkQuery:
     """The recursive query; its columns have the types of its first part. Raises UnsupportedError.
 
     Args:
@@ -78,13 +86,13 @@ def recursive(
         if str(first.type) != str(then.type) and not integers:
             raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
     types = [c.type for c in columns]
-    return LoweredQuery(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
+    return LoweredSparkQuery(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
 
 
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 
 
-def combined(node: exp.SetOperation, left: LoweredQuery, right: LoweredQuery) -> LoweredQuery:
+def combined(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
     """The operation over both sides, each column in the type that they have in common. Raises UnsupportedError."""
     word = _WORDS[type(node)]
     if node.args.get("by_name"):
@@ -98,10 +106,12 @@ def combined(node: exp.SetOperation, left: LoweredQuery, right: LoweredQuery) ->
     columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
     sides = [as_types(side, types) for side in (left, right)]
     all_ = "" if node.args.get("distinct") else " ALL"
-    return LoweredQuery(f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
+    return LoweredSparkQuery(f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
 
 
-def _by_name(node: exp.Expr, left: LoweredQuery, right: LoweredQuery) -> tuple[LoweredQuery, LoweredQuery]:
+def _by_name(
+    node: exp.Expr, left: LoweredSparkQuery, right: LoweredSparkQuery
+) -> tuple[LoweredSparkQuery, LoweredSparkQuery]:
     """Both sides with the columns of either, null where a side lacks them."""
     sides = []
     for side in (left, right):
@@ -119,7 +129,7 @@ def _by_name(node: exp.Expr, left: LoweredQuery, right: LoweredQuery) -> tuple[L
             value = named[name].sql if name in named else f"CAST(NULL AS {type_name(of.type)})"
             columns.append(Output(of.name, named[name].type if name in named else of.type, f"c{place}"))
             parts.append(f"{value} AS c{place}")
-        aligned.append(LoweredQuery(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
+        aligned.append(LoweredSparkQuery(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
     return aligned[0], aligned[1]
 
 
@@ -191,7 +201,7 @@ class _Queries:
         self.needs: dict[str, tuple[int, int]] = {}
         self._sources = FromClause(tables, self._numbers, self.query, self._expressions)
 
-    def query(self, node: exp.Expr, around: NameScope) -> LoweredQuery:
+    def query(self, node: exp.Expr, around: NameScope) -> LoweredSparkQuery:
         """A query. `around`: the names that it may use besides those of its own tables."""
         match node:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
@@ -232,14 +242,14 @@ class _Queries:
             parts.append(f"{name}{levels} AS ({lowered.sql})")
         return f"WITH {'RECURSIVE ' if any_recursive else ''}{', '.join(parts)} ", inner
 
-    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> LoweredQuery:
+    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> LoweredSparkQuery:
         """A query whose ORDER BY sees its columns only."""
         items = [by_output(item, columns) for item in items_of(node.args.get("order"), columns)]
-        return LoweredQuery(f"{start}{body}{order_by(items)}{limits(node)}", columns)
+        return LoweredSparkQuery(f"{start}{body}{order_by(items)}{limits(node)}", columns)
 
     # SELECT.
 
-    def _select(self, node: exp.Select, around: NameScope) -> LoweredQuery:
+    def _select(self, node: exp.Select, around: NameScope) -> LoweredSparkQuery:
         start, around = self._with(node, around)
         node = with_windows(node)
         scope = NameScope(ctes=around.ctes, outer=around)
@@ -247,7 +257,7 @@ class _Queries:
         scope.aliases = _aliases(node)
         return self._selected(node, scope, start, source)
 
-    def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredQuery:
+    def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
         steps = two_steps.split(node, scope)
         if steps is not None:
@@ -278,7 +288,7 @@ class _Queries:
         is_forgotten = bool(hidden and limits(node)) and scope.is_within
         if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
             by = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
-            return LoweredQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
+            return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
         if distinct and hidden:
             raise refused(node, "an order by what is no column of the result")
         # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
@@ -290,7 +300,7 @@ class _Queries:
         names = ", ".join(c.sql for c in columns)
         rows = f"(SELECT {', '.join(shown)}{source}){where}{by}{limits(node)}"
         rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
-        return LoweredQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
+        return LoweredSparkQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
     def _chosen(
         self,
@@ -372,7 +382,7 @@ class _Queries:
 
     # UNION, INTERSECT, EXCEPT.
 
-    def _set_operation(self, node: exp.SetOperation, around: NameScope) -> LoweredQuery:
+    def _set_operation(self, node: exp.SetOperation, around: NameScope) -> LoweredSparkQuery:
         start, around = self._with(node, around)
         both = combined(node, self.query(node.this, around), self.query(node.expression, around))
         return self._ended(node, start, both.sql, both.columns)

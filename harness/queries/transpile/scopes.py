@@ -147,7 +147,7 @@ def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredQuery:
+class LoweredSparkQuery:
     """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
 
     sql: str
@@ -169,7 +169,7 @@ def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
     return (*changed, *columns[len(changed) :])
 
 
-def as_types(query: LoweredQuery, types: Sequence[Type]) -> str:
+def as_types(query: LoweredSparkQuery, types: Sequence[Type]) -> str:
     """The query with its columns in other types."""
     if all(str(c.type) == str(t) for c, t in zip(query.columns, types, strict=True)):
         return query.sql

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
 from harness.errors import HarnessError, RequestError, UnsupportedError
-from harness.testing.jobs.opened import Asked, Opened
+from harness.testing.jobs.opened import Asked, JobTable
 from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_of, path_key
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Numbered:
     staged: how the table is made, until it is.
     """
 
-    opened: Opened | None
+    opened: JobTable | None
     key: tuple[str, ...]
     settled: bool = False
     staged: tuple[str, StructType, tuple[str, ...]] | None = None
@@ -126,7 +126,7 @@ class Bridge:
             "partitioning": [] if opened is None else [p for p in opened.partitioned_by if "(" not in p],
         }
 
-    def _settled(self, job: _Job, opened: Opened) -> dict[str, Any]:
+    def _settled(self, job: _Job, opened: JobTable) -> dict[str, Any]:
         """A table that was opened with the options of the read."""
         return self._enter(job, Numbered(opened, (), settled=True), opened.name, opened.schema, writable=False)
 

@@ -217,7 +217,7 @@ class Asked:
     options: Mapping[str, str]
 
 
-class Opened(Protocol):
+class JobTable(Protocol):
     """A table that can be read."""
 
     @property

@@ -20,7 +20,7 @@ from harness.metadata.files.parquet import open_parquet
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
-from harness.testing.jobs.opened import FrameRows, Opened, PlannedRows, at_version, names_point, read_point
+from harness.testing.jobs.opened import FrameRows, JobTable, PlannedRows, at_version, names_point, read_point
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -234,7 +234,7 @@ class JobTables:
 
     def load(
         self, key: Name, version: str | None = None, timestamp_us: int | None = None, *, writes: bool = False
-    ) -> Opened | None:
+    ) -> JobTable | None:
         """The table of that name, or a metadata table of it; None: there is none."""
         point = {} if version is None else {"versionAsOf": version}
         if timestamp_us is not None:
@@ -255,7 +255,7 @@ class JobTables:
         source = self._source(key)
         return key if source is None else path_key(source.source.location)
 
-    def load_path(self, table_format: str, options: Mapping[str, str]) -> Opened:
+    def load_path(self, table_format: str, options: Mapping[str, str]) -> JobTable:
         """The table that `spark.read.format(table_format).options(…).load(…)` reads.
 
         Raises:
@@ -272,7 +272,7 @@ class JobTables:
                 return found
         return self._opened(path, options)
 
-    def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> Opened:
+    def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> JobTable:
         """The changes that `table_changes(name, first, last)` reads; an end is a version or a time."""
         if not 2 <= len(values) <= 3 or values[0] is None or values[1] is None:
             raise RequestError(
@@ -327,7 +327,7 @@ class JobTables:
         """The folder of the rows; None: nothing was written."""
         return self._scratch
 
-    def _by_name(self, name: str, options: Mapping[str, str]) -> Opened | None:
+    def _by_name(self, name: str, options: Mapping[str, str]) -> JobTable | None:
         key = _own_name(name.replace("`", '"'))
         source = self._source(key)
         if source is not None:
@@ -350,7 +350,7 @@ class JobTables:
                 return None
             raise
 
-    def _opened(self, path: str, options: Mapping[str, str]) -> Opened:
+    def _opened(self, path: str, options: Mapping[str, str]) -> JobTable:
         location, _, metadata = path.partition("#")
         target = self.targets.get(path_key(location))
         if target is not None and not metadata:
@@ -365,7 +365,7 @@ class JobTables:
         options: Mapping[str, str],
         *,
         writes: bool = False,
-    ) -> Opened:
+    ) -> JobTable:
         """A source at a point; or a metadata table of it."""
         table = source if isinstance(source, Table) else Table(source.source)
         target = self.targets.get(path_key(table.location))
@@ -390,7 +390,7 @@ class JobTables:
         is_pinned = isinstance(source, Snapshot) and isinstance(found, Snapshot) and not names_point(options)
         return source if is_pinned and isinstance(source, Snapshot) else found
 
-    def _own(self, name: str, target: WrittenTable, options: Mapping[str, str]) -> Opened:
+    def _own(self, name: str, target: WrittenTable, options: Mapping[str, str]) -> JobTable:
         """The job's own writes as they stand. Rows that are not known cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")

@@ -23,7 +23,7 @@ from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import DecimalType, Field, IntegerType, StringType, arrow_type
 from harness.snapshot import Snapshot, reading
 from harness.table import Table, open_table
-from harness.tools.slices.place import NOTE, Place
+from harness.tools.slices.place import NOTE, SlicePlace
 from harness.tools.slices.pulling import Pulled, make, newest
 from harness.tools.slices.request import SliceRequest
 
@@ -106,7 +106,7 @@ def _anonymised(
     """Slices of slices: which rows are referred to shows in values that have not become others yet."""
     key = request.anonymise
     for name in tables:
-        Place(directory / name, "metadata").check()
+        SlicePlace(directory / name, "metadata").check()
     with TemporaryDirectory(prefix="harness-pull-") as plain:
         found = pull_joined(tables, plain, follow=follow, request=replace(request, anonymise=None))
         for name, told in found.items():

@@ -36,7 +36,7 @@ _REQUEST = "request.json"
 _BEFORE = "before"
 
 
-class Place:
+class SlicePlace:
     """A directory that becomes a slice, or is one that becomes newer.
 
     directory: absolute. metadata: the folder in it that makes a table of it, `metadata` or `_delta_log`.
@@ -148,7 +148,7 @@ _MAX_PATH = 1000  # bytes
 _PLAIN = re.compile(r"[^A-Za-z0-9._=-]")
 
 
-class Names:
+class SliceNames:
     """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
 
     def __init__(self, locations: Iterable[str], refreshed: int = 0, *, numbered: bool = False) -> None:
@@ -267,7 +267,7 @@ def total_bytes(files: Iterable[SourceFile], storage: Storage) -> int:
     return sum(storage.size(file.physical) if file.size is None else file.size for file in files)
 
 
-def fetch(files: Sequence[SourceFile], storage: Storage, place: Place, *, max_bytes: int | None) -> Fetched:
+def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None) -> Fetched:
     """Copy the files that are not there yet.
 
     Raises:
@@ -304,7 +304,7 @@ class _StoppedError(Exception):
 class _Work:
     """State that the threads share."""
 
-    def __init__(self, storage: Storage, place: Place, max_bytes: int | None) -> None:
+    def __init__(self, storage: Storage, place: SlicePlace, max_bytes: int | None) -> None:
         self.stopped = threading.Event()
         self._storage = storage
         self._place = place

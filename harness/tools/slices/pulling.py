@@ -24,7 +24,7 @@ from harness.snapshot import Snapshot, column_names, reading
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 from harness.table import Table, open_table
-from harness.tools.slices.place import FetchedFile, Place, SourceFile, discard_stale, fetch, total_bytes
+from harness.tools.slices.place import FetchedFile, SlicePlace, SourceFile, discard_stale, fetch, total_bytes
 from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
 
 
@@ -59,7 +59,7 @@ class Slice(Protocol):
     def rewritten_bytes(self) -> int:
         """The size of what is read besides, to be written anew."""
 
-    def write(self, place: Place, fetched: Mapping[str, FetchedFile]) -> list[str]:
+    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
         """Writes what makes a table of the fetched files, staged."""
 
 
@@ -153,7 +153,7 @@ def make(
     refreshed: how often the slice in the directory was made newer, this time too; 0: there is none.
     """
     planned = planned_slice(snapshot, request, refreshed)
-    place = Place(directory, planned.metadata_folder)
+    place = SlicePlace(directory, planned.metadata_folder)
     if not refreshed:
         place.check()
     if request.cuts_rows:

@@ -23,7 +23,7 @@ from harness.metadata.iceberg.columns.walk import NOWHERE, Places, Unsure, Varin
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, Status
 from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, text_bytes, to_numpy
 from harness.storage.decoded import Cache, Key
-from harness.storage.decoded_folder import Entry, StrangeEntryError
+from harness.storage.decoded_folder import KeptEntry, StrangeEntryError
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
@@ -427,7 +427,7 @@ def _bounds_key(key: Key, field: int) -> Key:
     return Key(f"manifest bounds {field}", key.path, key.size, key.token)
 
 
-def _raw(entry: Entry, facts: pa.Table, fields: tuple[int, ...], recorded: str) -> Raw:
+def _raw(entry: KeptEntry, facts: pa.Table, fields: tuple[int, ...], recorded: str) -> Raw:
     def paths() -> pa.ChunkedArray:
         with _sound(recorded):
             return entry.columns(PATHS_ONLY).column(0)

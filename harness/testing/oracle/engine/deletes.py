@@ -29,7 +29,7 @@ RowKey: TypeAlias = Callable[[Sequence[Any]], Key]
 
 
 @dataclass(frozen=True, slots=True)
-class EqualityDeletes:
+class DeletedKeys:
     """The equality deletes of a plan. A delete file is read with the first data file in its scope."""
 
     plan: ScanPlan

@@ -31,7 +31,7 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.columns import FileColumns, Reader, refuse_opaque
-from harness.testing.oracle.engine.deletes import EqualityDeletes, Key, RowKey, deleted_positions, key_reader
+from harness.testing.oracle.engine.deletes import DeletedKeys, Key, RowKey, deleted_positions, key_reader
 from harness.testing.oracle.engine.files import open_file, shown, wrong_count
 from harness.testing.oracle.engine.filters import Condition, compile_filter
 from harness.testing.oracle.engine.stored import Row
@@ -258,7 +258,7 @@ def _rows(plan: ScanPlan) -> Iterator[Sequence[Any]]:
     columns = _columns_to_read(plan)
     row_filter = _row_filter(plan, columns)
     places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in plan.columns]
-    deleted, equality = deleted_positions(plan), EqualityDeletes(plan)
+    deleted, equality = deleted_positions(plan), DeletedKeys(plan)
     for ordinal, entry in enumerate(plan.files.to_pylist()):
         file = _File.open(plan, ordinal, entry, columns, equality, frozenset(deleted.get(ordinal, ())))
         for row in file.live_rows(row_filter):
@@ -330,7 +330,7 @@ class _File:
         ordinal: int,
         entry: Mapping[str, Any],
         columns: Sequence[Field],
-        equality: EqualityDeletes,
+        equality: DeletedKeys,
         positions: frozenset[int],
     ) -> _File:
         path, physical, file_format = entry["path"], entry["physical"], entry["format"]

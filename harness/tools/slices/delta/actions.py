@@ -15,8 +15,8 @@ from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetad
 from harness.metadata.model.schema import Field, StructType
 from harness.testing.writing.delta.files import statistics_of, write_vectors, z85
 from harness.testing.writing.delta.values import encoded_path, json_text
-from harness.tools.slices.delta.contents import Contents
-from harness.tools.slices.place import Names, Place, writing
+from harness.tools.slices.delta.contents import DeltaContents
+from harness.tools.slices.place import SliceNames, SlicePlace, writing
 from harness.tools.slices.rewriting import Settled, ordinals
 
 Json: TypeAlias = dict[str, Any]
@@ -182,7 +182,7 @@ class Vectors:
 
     @staticmethod
     def written(
-        contents: Contents, settled: Mapping[str, Settled], place: Place, names: Names, *, compact: bool
+        contents: DeltaContents, settled: Mapping[str, Settled], place: SlicePlace, names: SliceNames, *, compact: bool
     ) -> Vectors:
         """Writes those that delete a row of the slice, into one file. compact: none of them does."""
         if compact:

@@ -16,7 +16,7 @@ from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVect
 from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
-from harness.metadata.delta.table import DeltaTable, Selection, reader_of
+from harness.metadata.delta.table import DeltaSelection, DeltaTable, reader_of
 from harness.metadata.delta.types import MaterializedColumns, materialized_columns
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
@@ -24,7 +24,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class DeltaContents:
     """The contents of a slice.
 
     table: the source.
@@ -86,7 +86,7 @@ class Contents:
         return None if path is None else self.table.source.path_map.physical(path)
 
 
-def contents_of(table: DeltaTable, selection: Selection, where: str | Filter | None, last: int) -> Contents:
+def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filter | None, last: int) -> DeltaContents:
     """The contents of a slice of a version and the `last` - 1 before it.
 
     Raises:
@@ -113,7 +113,7 @@ def contents_of(table: DeltaTable, selection: Selection, where: str | Filter | N
     own = table.log.commits.get(versions[0])
     info = None if own is None else reader.read_info(own)
     times = {v: time for v, chosen in selections.items() if (time := chosen.snapshot.timestamp_ms) is not None}
-    return Contents(
+    return DeltaContents(
         table=table,
         root=root,
         commits=tuple(reader.read_commit(table.log.commits[version]) for version in versions[1:]),
@@ -125,7 +125,7 @@ def contents_of(table: DeltaTable, selection: Selection, where: str | Filter | N
     )
 
 
-def _refuse_redirected(selection: Selection, table: DeltaTable, version: int) -> None:
+def _refuse_redirected(selection: DeltaSelection, table: DeltaTable, version: int) -> None:
     configuration = selection.snapshot.state.metadata.configuration
     name = next((name for name in configuration if name.startswith("delta.redirect")), None)
     if name is not None:
@@ -145,7 +145,7 @@ _CONSTRAINT = "delta.constraints."
 _CLUSTERING = "delta.clustering"
 
 
-def check_rewritable(contents: Contents, columns: tuple[Field, ...] | None) -> None:
+def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None) -> None:
     """Refuses what files cannot lose rows or columns of.
 
     Raises:
@@ -164,7 +164,7 @@ def check_rewritable(contents: Contents, columns: tuple[Field, ...] | None) -> N
         _check_columns(metadata, columns, contents)
 
 
-def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Contents) -> None:
+def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: DeltaContents) -> None:
     kept = {f.name for f in columns}
     schema = json.loads(metadata.schema_string)
     gone = [f for f in schema["fields"] if f["name"] not in kept]

@@ -16,7 +16,7 @@ from typing import Any
 from harness.errors import UnsupportedError
 from harness.metadata.delta.actions import Commit, DeletionVectorDescriptor, Metadata
 from harness.metadata.delta.partition_values import parse_partition_value
-from harness.metadata.delta.table import DeltaTable, Selection
+from harness.metadata.delta.table import DeltaSelection, DeltaTable
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType, UuidType
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
@@ -26,8 +26,8 @@ from harness.testing.writing.delta.values import encoded_path, json_text, partit
 from harness.testing.writing.places import set_time
 from harness.tools.slices.delta import actions
 from harness.tools.slices.delta.actions import Json, Vectors, copied_vector, file_statistics, vector_target
-from harness.tools.slices.delta.contents import Contents, check_rewritable, contents_of, narrowed
-from harness.tools.slices.place import ORIGINALS, FetchedFile, Names, Place, SourceFile, writing
+from harness.tools.slices.delta.contents import DeltaContents, check_rewritable, contents_of, narrowed
+from harness.tools.slices.place import ORIGINALS, FetchedFile, SliceNames, SlicePlace, SourceFile, writing
 from harness.tools.slices.pseudonyms import Pseudonyms
 from harness.tools.slices.request import KeptRows, SliceRequest
 from harness.tools.slices.rewriting import Rewriter, Settled, ordinals
@@ -64,7 +64,7 @@ _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREA
 
 
 @dataclass(frozen=True, slots=True)
-class Masking:
+class DeltaMasking:
     """Anonymises what is in the log.
 
     columns: that the slice has.
@@ -151,13 +151,13 @@ def _field(field: Mapping[str, Any]) -> Json:
     return {**kept, "type": _plain(field["type"]), "metadata": metadata}
 
 
-def planned_slice(table: DeltaTable, selection: Selection, request: SliceRequest, refreshed: int) -> _DeltaSlice:
+def planned_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> _DeltaSlice:
     """The slice of a table that a request asks for."""
     columns = request.bound_columns(selection.schema)
     contents = contents_of(table, selection, request.where, request.last)
     if request.rewrites:
         check_rewritable(contents, columns)
-    names = Names((table.source.root.path,), refreshed, numbered=request.anonymise is not None)
+    names = SliceNames((table.source.root.path,), refreshed, numbered=request.anonymise is not None)
     return _DeltaSlice(table, contents, names, request, columns)
 
 
@@ -169,8 +169,8 @@ class _DeltaSlice:
     """
 
     table: DeltaTable
-    contents: Contents
-    names: Names
+    contents: DeltaContents
+    names: SliceNames
     request: SliceRequest
     columns: tuple[Field, ...] | None
     rows: KeptRows | None = field(default=None, repr=False)
@@ -216,7 +216,7 @@ class _DeltaSlice:
     def rewritten_bytes(self) -> int:
         return 0
 
-    def write(self, place: Place, fetched: Mapping[str, FetchedFile]) -> list[str]:
+    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
         """Writes what makes a table of the fetched files, staged; what the table lacks of the source, a sentence each.
 
         fetched: by target.
@@ -255,14 +255,14 @@ class _DeltaSlice:
             told.append("Left out that a catalog manages the table: the slice has none")
         return told
 
-    def _masking(self) -> Masking | None:
+    def _masking(self) -> DeltaMasking | None:
         key = self.request.anonymise
         if key is None:
             return None
         root = self.contents.root
-        return Masking(root.metadata, self.contents.plans[root.version].schema.fields, Pseudonyms(key))
+        return DeltaMasking(root.metadata, self.contents.plans[root.version].schema.fields, Pseudonyms(key))
 
-    def _settled(self, place: Place) -> dict[str, Settled]:
+    def _settled(self, place: SlicePlace) -> dict[str, Settled]:
         """Data files in their place, by physical path; empty, where they were fetched into it."""
         if not self.request.rewrites:
             return {}
@@ -286,7 +286,7 @@ class _DeltaSlice:
                     found[path] = rewriter.settle(ordinal, original, target, rows)
         return found
 
-    def _moved_vectors(self, place: Place, settled: Mapping[str, Settled]) -> Vectors | None:
+    def _moved_vectors(self, place: SlicePlace, settled: Mapping[str, Settled]) -> Vectors | None:
         """The deletion vectors of files that lost rows, written anew; None: files are as they were."""
         if not self.request.rewrites_vectors:
             return None

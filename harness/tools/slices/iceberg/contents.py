@@ -13,7 +13,7 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, parse_manifest
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
-from harness.metadata.iceberg.source import ScanSource, Selection
+from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.model.schema import Field, walk
@@ -25,7 +25,7 @@ FileKey: TypeAlias = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class IcebergContents:
     """The contents of a slice.
 
     source: the table, with the specs that only its manifests know.
@@ -37,7 +37,7 @@ class Contents:
     """
 
     source: ScanSource = field(repr=False)
-    selection: Selection
+    selection: IcebergSelection
     snapshots: tuple[Snapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
     entries: Mapping[str, tuple[ManifestEntry, ...]]
@@ -63,7 +63,9 @@ def key_of(entry: ManifestEntry) -> FileKey:
     return entry.file.path, entry.file.content_offset
 
 
-def contents_of(table: IcebergTable, selection: Selection, where: str | Filter | None, last: int) -> Contents:
+def contents_of(
+    table: IcebergTable, selection: IcebergSelection, where: str | Filter | None, last: int
+) -> IcebergContents:
     """The contents of a slice of a snapshot and the `last` - 1 before it.
 
     Raises:
@@ -83,7 +85,7 @@ def contents_of(table: IcebergTable, selection: Selection, where: str | Filter |
     every = {m.path: m for manifests in listed.values() for m in manifests}
     source = with_specs_of(every.values(), replace(table.source, storage=table.source.storage.for_read()))
     entries = _entries(source, selection, every, kept)
-    return Contents(
+    return IcebergContents(
         source=source,
         selection=selection,
         snapshots=snapshots,
@@ -93,7 +95,7 @@ def contents_of(table: IcebergTable, selection: Selection, where: str | Filter |
     )
 
 
-def _newest(table: IcebergTable, selection: Selection, last: int) -> tuple[Snapshot, ...]:
+def _newest(table: IcebergTable, selection: IcebergSelection, last: int) -> tuple[Snapshot, ...]:
     """The selected snapshot and those before it, oldest first; fewer where they have expired."""
     found: list[Snapshot] = []
     snapshot = selection.snapshot
@@ -104,7 +106,7 @@ def _newest(table: IcebergTable, selection: Selection, last: int) -> tuple[Snaps
 
 
 def _entries(
-    source: ScanSource, selection: Selection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
+    source: ScanSource, selection: IcebergSelection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
 ) -> dict[str, tuple[ManifestEntry, ...]]:
     """The entries of kept files, by manifest, with all that the metadata says of them."""
     metadata, storage = source.metadata, source.storage
@@ -133,7 +135,7 @@ def _entries(
 _NAME_MAPPING = "schema.name-mapping.default"
 
 
-def check_columns(contents: Contents, columns: tuple[Field, ...], *, compact: bool) -> None:
+def check_columns(contents: IcebergContents, columns: tuple[Field, ...], *, compact: bool) -> None:
     """Refuses columns without those that partitions or equality deletes need.
 
     Raises:
@@ -154,7 +156,7 @@ def check_columns(contents: Contents, columns: tuple[Field, ...], *, compact: bo
             _require(entry.file.equality_ids or (), ids, contents, "an equality delete")
 
 
-def _require(needed: Iterable[int], ids: set[int], contents: Contents, by: str) -> None:
+def _require(needed: Iterable[int], ids: set[int], contents: IcebergContents, by: str) -> None:
     metadata = contents.source.metadata
     known = contents.selection.schema.by_id()
     for id_ in needed:
@@ -170,7 +172,7 @@ def _require(needed: Iterable[int], ids: set[int], contents: Contents, by: str) 
 
 
 def narrowed(
-    source: Mapping[str, Any], columns: tuple[Field, ...], contents: Contents
+    source: Mapping[str, Any], columns: tuple[Field, ...], contents: IcebergContents
 ) -> tuple[dict[str, Any], list[str]]:
     """The document with these columns alone, and what it lacks besides, a sentence each."""
     document = copy.deepcopy(dict(source))
@@ -209,7 +211,7 @@ def _without_orders(document: dict[str, Any], ids: set[int]) -> list[str]:
     return ["Left out sort orders, as they have columns that are left out"]
 
 
-def _without_specs(document: dict[str, Any], ids: set[int], contents: Contents) -> None:
+def _without_specs(document: dict[str, Any], ids: set[int], contents: IcebergContents) -> None:
     """Specs that no file of the slice has, by columns that are gone."""
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
     specs = document.get("partition-specs")

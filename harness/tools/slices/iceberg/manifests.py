@@ -31,7 +31,7 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_name, avro_value, int_map, manifest_list_schema
 from harness.testing.writing.iceberg.commit import CommitContext, write_manifest
-from harness.tools.slices.iceberg.contents import Contents, FileKey, key_of
+from harness.tools.slices.iceberg.contents import FileKey, IcebergContents, key_of
 
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
@@ -46,7 +46,7 @@ class ManifestWriter:
     schema_json: the slice's current schema.
     """
 
-    contents: Contents
+    contents: IcebergContents
     written: Mapping[FileKey, Mapping[str, Any]]
     folder: Path
     recorded: str

@@ -28,7 +28,7 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.projection import find_stored
 from harness.testing.writing.iceberg.types import default_json
-from harness.tools.slices.iceberg.contents import Contents
+from harness.tools.slices.iceberg.contents import IcebergContents
 from harness.tools.slices.pseudonyms import Mask, Pseudonyms
 from harness.tools.slices.rewriting import Cut, cut_file, read_footer
 
@@ -66,16 +66,16 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True, slots=True)
-class Masking:
+class IcebergMasking:
     """Anonymises what is not in data files.
 
     contents: what the slice holds.
     """
 
-    contents: Contents
+    contents: IcebergContents
     pseudonyms: Pseudonyms
 
-    def entries(self) -> Contents:
+    def entries(self) -> IcebergContents:
         """The contents, whose files have the partitions of their new values, and are no longer sorted.
 
         Raises:

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
-from harness.metadata.iceberg.source import Selection
+from harness.metadata.iceberg.source import IcebergSelection
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
@@ -29,10 +29,10 @@ from harness.testing.writing.iceberg.files import (
     write_file,
     write_puffin,
 )
-from harness.tools.slices.iceberg.contents import Contents, FileKey, check_columns, contents_of, key_of, narrowed
+from harness.tools.slices.iceberg.contents import FileKey, IcebergContents, check_columns, contents_of, key_of, narrowed
 from harness.tools.slices.iceberg.manifests import ManifestWriter, left_out, read_document, schema_json, slice_document
-from harness.tools.slices.iceberg.masking import Masking
-from harness.tools.slices.place import ORIGINALS, FetchedFile, Names, Place, SourceFile, writing
+from harness.tools.slices.iceberg.masking import IcebergMasking
+from harness.tools.slices.place import ORIGINALS, FetchedFile, SliceNames, SlicePlace, SourceFile, writing
 from harness.tools.slices.pseudonyms import Pseudonyms
 from harness.tools.slices.request import KeptRows, SliceRequest
 from harness.tools.slices.rewriting import Rewriter, Settled, ordinals
@@ -52,11 +52,11 @@ class DeleteWriter:
     moved: where rows are now. recorded: what new paths begin with.
     """
 
-    contents: Contents
+    contents: IcebergContents
     targets: Mapping[str, str]
     moved: Moved
-    place: Place
-    names: Names
+    place: SlicePlace
+    names: SliceNames
     recorded: str
 
     def write(self) -> dict[FileKey, dict[str, Any]]:
@@ -147,13 +147,15 @@ _BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
 _MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
-def planned_slice(table: IcebergTable, selection: Selection, request: SliceRequest, refreshed: int) -> _IcebergSlice:
+def planned_slice(
+    table: IcebergTable, selection: IcebergSelection, request: SliceRequest, refreshed: int
+) -> _IcebergSlice:
     """The slice of a table that a request asks for."""
     columns = request.bound_columns(selection.schema)
     contents = contents_of(table, selection, request.where, request.last)
     if columns is not None:
         check_columns(contents, columns, compact=request.compact)
-    names = Names((table.metadata.location,), refreshed, numbered=request.anonymise is not None)
+    names = SliceNames((table.metadata.location,), refreshed, numbered=request.anonymise is not None)
     return _IcebergSlice(table, contents, names, request, columns)
 
 
@@ -165,8 +167,8 @@ class _IcebergSlice:
     """
 
     table: IcebergTable
-    contents: Contents
-    names: Names
+    contents: IcebergContents
+    names: SliceNames
     request: SliceRequest
     columns: tuple[Field, ...] | None
     rows: KeptRows | None = field(default=None, repr=False)
@@ -209,7 +211,7 @@ class _IcebergSlice:
         sizes = {e.file.path: e.file.size or 0 for e in self.contents.files(Content.POSITION_DELETES)}
         return 0 if self.request.compact else sum(sizes.values())
 
-    def write(self, place: Place, fetched: Mapping[str, FetchedFile]) -> list[str]:
+    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
         """Writes what makes a table of the fetched files, staged; what the table lacks of the source, a sentence each.
 
         fetched: by target.
@@ -241,18 +243,18 @@ class _IcebergSlice:
             ).write()
         return self._write_metadata(place, written, masking)
 
-    def _masking(self) -> Masking | None:
+    def _masking(self) -> IcebergMasking | None:
         key = self.request.anonymise
-        return None if key is None else Masking(self.contents, Pseudonyms(key))
+        return None if key is None else IcebergMasking(self.contents, Pseudonyms(key))
 
-    def _masked_keys(self, masking: Masking, entry: ManifestEntry, place: Place) -> dict[str, Any]:
+    def _masked_keys(self, masking: IcebergMasking, entry: ManifestEntry, place: SlicePlace) -> dict[str, Any]:
         path = entry.file.path
         original, target = (place.file(name(path, entry.file.content)) for name in (self._fetched_as, self._placed_as))
         with writing(target):
             return masking.equality_deletes(entry, original, target)
 
     def _write_metadata(
-        self, place: Place, written: Mapping[FileKey, Mapping[str, Any]], masking: Masking | None
+        self, place: SlicePlace, written: Mapping[FileKey, Mapping[str, Any]], masking: IcebergMasking | None
     ) -> list[str]:
         location = str(place.directory)
         source = read_document(self.table)
@@ -286,7 +288,7 @@ class _IcebergSlice:
             (folder / "version-hint.text").write_text("1", encoding="utf-8")
         return [*told, *left_out(source if masking is not None else kept, document)]
 
-    def _settled(self, place: Place) -> dict[str, Settled]:
+    def _settled(self, place: SlicePlace) -> dict[str, Settled]:
         """Data files in their place, by recorded path; empty, where they were fetched into it."""
         if not self.request.rewrites:
             return {}
