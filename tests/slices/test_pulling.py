@@ -221,7 +221,7 @@ def test_the_cause_is_named_and_not_that_others_stopped(tmp_path, monkeypatch):
 def test_a_file_that_changed_since_it_was_fetched_is_fetched_again(tmp_path, monkeypatch):
     delta(tmp_path / "source")
     with monkeypatch.context() as patch:
-        patch.setattr("harness.tools.slices.place.Place.publish", _interrupt)
+        patch.setattr("harness.tools.slices.place.SlicePlace.publish", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             harness.pull(tmp_path / "source", tmp_path / "slice")
     damaged = next((tmp_path / "slice").glob("*.parquet"))
