@@ -22,6 +22,7 @@ from harness.errors import HarnessError, RequestError
 
 _DUCKDB = "DuckDB reads"
 _SPARK = "Spark reads"
+_SCENARIOS = "Scenarios and builders"
 _UNTRUSTED = "Untrusted reads"
 _READS = (_DUCKDB, _SPARK, _UNTRUSTED)
 _INSTALL = "pip install lakeharness"
@@ -46,14 +47,14 @@ REQUIREMENTS = (
     Requirement("duckdb", _DUCKDB, (1, 5, 4), (3,)),
     Requirement("pyarrow", _DUCKDB, (26,)),
     Requirement("numpy", _DUCKDB, (2, 0, 2)),
-    Requirement("fastavro", _DUCKDB, (1, 13)),
+    Requirement("fastavro", _SCENARIOS, (1, 13)),
     Requirement("cramjam", _DUCKDB, (2, 9)),
     *((Requirement("backports.zstd", _DUCKDB, (1,)),) if sys.version_info < (3, 14) else ()),
     Requirement("pyroaring", _DUCKDB, (1,)),
     Requirement("sqlglot", _DUCKDB, (30, 30), (31,)),
     Requirement("fsspec", _DUCKDB, (2024, 6)),
     Requirement("pytz", _DUCKDB, (2024, 1)),
-    Requirement("pyyaml", _DUCKDB, (6, 0, 2)),
+    Requirement("pyyaml", _SCENARIOS, (6, 0, 2)),
     Requirement("pyspark", _SPARK, (4,), (5,)),
     Requirement("pandas", _SPARK, (2, 2), (3,)),
 )
