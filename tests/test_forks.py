@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.engines.duckdb import instance as running_queries
+from harness.storage import threads as running_queries
 from harness.storage.threads import Lock, cached_property
 from harness.testing.writing.delta.builder import DeltaTable
 

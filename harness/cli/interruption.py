@@ -217,7 +217,7 @@ def _made_current(found: Interruption) -> Iterator[None]:
 
 
 def _end_queries() -> None:
-    from harness.engines.duckdb.instance import interrupt_all
+    from harness.storage.threads import interrupt_all
 
     with contextlib.suppress(Exception):  # whatever Spark's gateway raises while it goes
         interrupt_all()

@@ -16,9 +16,9 @@ from harness.differ.duckdb_side import DuckDBSide, failing
 from harness.differ.forms import carried, plain, storage_type
 from harness.differ.result import SideInfo
 from harness.differ.sides import Buckets, Hashing, Some
-from harness.engines.duckdb.instance import tracked
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.threads import tracked
 
 _MEMORY = "512MB"
 

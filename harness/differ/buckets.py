@@ -20,8 +20,8 @@ from harness.differ.forms import plain
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference, RowKind
 from harness.differ.sides import Buckets, Sums
-from harness.engines.duckdb.instance import tracked
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.threads import tracked
 
 MOST_AT_ONCE = 8_000_000
 """Hashes that are looked at in one go, of both sides together."""

@@ -17,8 +17,8 @@ import pyarrow as pa
 from harness.differ.forms import carried, digits_of, is_ticks, nanos
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import normal_type
-from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
+from harness.storage.threads import tracked
 
 _MOST_DIGITS = 37
 """The digits of numbers whose difference surely fits 38 digits."""

@@ -19,8 +19,8 @@ from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
 from harness.differ.sides import Side
 from harness.engines import column_values as sqltext
-from harness.engines.duckdb.instance import tracked
 from harness.errors import RequestError
+from harness.storage.threads import tracked
 
 if TYPE_CHECKING:
     from harness.differ.spark_side import SparkSide

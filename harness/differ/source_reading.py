@@ -12,9 +12,9 @@ import pyarrow as pa
 from harness.differ.schemas import normal_type
 from harness.differ.sources import RowSource, SourceKind
 from harness.engines import column_values as sqltext
-from harness.engines.duckdb.instance import tracked
 from harness.errors import EngineError, MissingFileError, RequestError
 from harness.metadata.catalogs.catalog import parse_name
+from harness.storage.threads import tracked
 
 _INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"
 _FRACTION = r"\.\d{6}\d*[1-9]"

@@ -1,7 +1,8 @@
-"""Locks for a process that may be forked while other threads hold them: those threads are not in the child.
+"""Threads: locks that survive a fork, work done one ahead, and queries that another thread can end.
 
-A lock that one of them held would be held there for ever, and the next read in the child would wait for it. So the
-child has new ones.
+Other threads may hold locks while the process is forked, and these threads are not in the child.
+
+A lock of theirs would be held there for ever, and the next read would wait for it. So the child has new locks.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
-__all__ = ["Lock", "cached_property"]
+__all__ = ["Lock", "cached_property", "interrupt_all", "interruptions", "one_ahead", "read_ahead", "tracked"]
 
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -115,3 +116,45 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
         return
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(read, item).result
+
+
+# The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.
+#
+# Python handles a signal only in the main thread, and only once that comes back from C code: from DuckDB not before the
+# query is done. And what waits for Spark gives up the wait, not the jobs. Another thread can end both, if it knows
+# where.
+
+
+class Interruptible(Protocol):
+    """A DuckDB connection, or a Spark session."""
+
+    def interrupt(self) -> None:
+        """End what runs, if anything does."""
+
+
+_Connection = TypeVar("_Connection", bound=Interruptible)
+
+_tracking = Lock()
+_connections: WeakSet[Interruptible] = WeakSet()
+_asked: list[None] = []  # an item each time
+
+
+def tracked(connection: _Connection) -> _Connection:
+    """The connection, known to `interrupt_all` for as long as it lives."""
+    with _tracking:
+        _connections.add(connection)
+    return connection
+
+
+def interrupt_all() -> None:
+    """End all queries that run now; those that start later run."""
+    with _tracking:
+        _asked.append(None)
+        connections = list(_connections)
+    for connection in connections:
+        connection.interrupt()
+
+
+def interruptions() -> int:
+    """The times that all queries were ended: a query that began at another number was ended by somebody."""
+    return len(_asked)

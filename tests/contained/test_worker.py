@@ -233,7 +233,7 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
 def test_a_network_is_given_up_by_either_of_two(monkeypatch, no_filter, no_namespace, unenforced):
     monkeypatch.setattr(seccomp, "install", lambda calls: (no_filter, None))
     monkeypatch.setattr(namespaces, "leave_network", lambda: no_namespace)
-    for name in ("landlock.restrict", "namespaces.drop_privileges", "_end_with", "_gain_no_privileges"):
+    for name in ("restrict", "drop_privileges", "_end_with", "_gain_no_privileges"):
         monkeypatch.setattr(f"harness.tools.contained.confining.{name}", lambda *_, **__: False)
     assert before_imports(1, [], "") == (unenforced, None)
 
@@ -242,8 +242,8 @@ CONFINED = """
 import ctypes, os, struct, sys
 number = 126 if os.uname().machine == "x86_64" else 91
 capset = ctypes.CDLL(None).syscall(number, struct.pack("=Ii", 0x20080522, 0), bytes(24))
-from harness.tools.contained import confining, namespaces
-namespaces.leave_network = lambda: "no namespaces"
+from harness.tools.contained import confining
+confining.leave_network = lambda: "no namespaces"
 unenforced, listener = confining.before_imports(os.getppid(), [], sys.argv[1])
 listener is None or os.close(listener)
 print(capset, unenforced)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from harness.engines.duckdb import instance as running_queries
 from harness.engines.duckdb.engine import Streamed
+from harness.storage import threads as running_queries
 
 FAILURE = "Conversion Error: Could not convert string 'x' to INT32"
 INTERRUPTION = "INTERRUPT Error: Interrupted!"

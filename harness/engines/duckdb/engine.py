@@ -17,7 +17,7 @@ from harness.engines import column_values as sqltext
 from harness.engines.column_values import conform_batch, conformed
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.failures import engine_error
-from harness.engines.duckdb.instance import cursor, interruptions
+from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import (
     Registrations,
@@ -39,6 +39,7 @@ from harness.errors import RequestError
 from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
+from harness.storage.threads import interruptions
 
 __all__ = [
     "attach",

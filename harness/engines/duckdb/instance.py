@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cache, wraps
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeVar
 from weakref import WeakSet
 
 import duckdb
@@ -28,49 +28,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import Lock
-
-# The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.
-#
-# Python handles a signal only in the main thread, and only once that comes back from C code: from DuckDB not before the
-# query is done. And what waits for Spark gives up the wait, not the jobs. Another thread can end both, if it knows
-# where.
-
-
-class Interruptible(Protocol):
-    """A DuckDB connection, or a Spark session."""
-
-    def interrupt(self) -> None:
-        """End what runs, if anything does."""
-
-
-_Connection = TypeVar("_Connection", bound=Interruptible)
-
-_lock = Lock()
-_connections: WeakSet[Interruptible] = WeakSet()
-_asked: list[None] = []  # an item each time
-
-
-def tracked(connection: _Connection) -> _Connection:
-    """The connection, known to `interrupt_all` for as long as it lives."""
-    with _lock:
-        _connections.add(connection)
-    return connection
-
-
-def interrupt_all() -> None:
-    """End all queries that run now; those that start later run."""
-    with _lock:
-        _asked.append(None)
-        connections = list(_connections)
-    for connection in connections:
-        connection.interrupt()
-
-
-def interruptions() -> int:
-    """The times that all queries were ended: a query that began at another number was ended by somebody."""
-    return len(_asked)
-
+from harness.storage.threads import tracked
 
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
 """DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""

@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.engines.duckdb.instance import tracked
 from harness.engines.spark.java_runtime import check_java, coordinates
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
+from harness.storage.threads import tracked
 
 if TYPE_CHECKING:  # where there is no pyspark, `spark_session` says so
     from pyspark.sql import SparkSession

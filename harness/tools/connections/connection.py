@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.engines.duckdb.instance import connect as new_instance
-from harness.engines.duckdb.instance import said, tracked
+from harness.engines.duckdb.instance import said
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, EngineError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
@@ -28,6 +28,7 @@ from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
+from harness.storage.threads import tracked
 from harness.table import Table
 from harness.tools.connections.statements import Prepared, absent, prepare
 from harness.tools.connections.tables import Source, Tables
