@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.storage import threads as running_queries
+from harness.storage import threads
 from harness.storage.threads import Lock, cached_property
 from harness.testing.writing.delta.builder import DeltaTable
 
@@ -107,7 +107,7 @@ def test_a_read_in_a_child_while_threads_of_its_parent_read(tmp_path):
         assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow().num_rows == 1
 
     read()
-    assert meanwhile(holding(running_queries._lock), lambda: in_a_child(read)) == 0
+    assert meanwhile(holding(threads._tracking), lambda: in_a_child(read)) == 0
 
 
 def test_no_lock_of_harness_is_one_that_a_child_would_wait_for():
