@@ -25,11 +25,11 @@ from fuzz_judging import Kind, Verdict
 from fuzz_listings import STORE, store_of
 from fuzz_reading import Leaked, Outcome, Refused, Rows, by_duckdb, outcome_of
 from fuzz_subjects import Changes, Image, Read, Subject
-from harness.metadata.catalogs.pyiceberg.adapter import PyIcebergCatalog
 from mutate_http import TOKEN
 
 from harness.engines.registry import find_engine
 from harness.metadata.catalogs.catalog import Catalog
+from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
 from harness.metadata.catalogs.unity import open_unity
 from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.unity_server import ROOT, UnityServer

@@ -19,7 +19,7 @@ from fuzz_log_views import other_views
 from fuzz_reading import Outcome, by_duckdb, by_oracle
 from fuzz_subjects import Changes, Image, Read, Subject
 
-from harness.storage import retries
+from harness.storage import clients
 
 STORE = "listed://table"
 """The table's place in the store, wherever its files are."""
@@ -134,7 +134,7 @@ class Listings:
 def store_of(subject: Subject, answers: Changes) -> Iterator[None]:
     """While the block runs, a table is in a store. answers: of the store; what they do not say, it says as it is."""
     fsspec.register_implementation("listed", Listed, clobber=True)
-    retries.WAITING = retries.Waiting(sleep=lambda _: None)
+    clients.MOST_RETRIES = 0  # nothing passes while a mutant waits
     Listed.root, Listed.answers = subject.directory, dict(answers)
     try:
         yield

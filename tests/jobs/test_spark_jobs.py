@@ -185,7 +185,7 @@ def test_a_warehouse_and_a_session_of_ones_own(harness_spark, lake):
     try:
         assert ids(own.table("db.orders")) == NOW
         assert ids(own.read.format("delta").load(lake.items)) == [2, 3]
-        assert registered.settings["spark.sql.catalog.delta"] == "harness.testing.jobs.NamedTables"
+        assert registered.settings["spark.sql.catalog.delta"] == "harness.jobs.NamedTables"
         assert any("createOrReplace" in form for form in registered.missing)
         own.conf.set("spark.sql.catalog.prod", "org.example.Catalog")
         with pytest.raises(RequestError, match=r"the session has one, org\.example\.Catalog"):

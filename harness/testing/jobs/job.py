@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 
 PACKAGE = "harness.testing.jobs"
+"""The Python package with the Java sources."""
+_JAVA = "harness.jobs"
+"""Their package in Java, which users' settings may name."""
 _SERVICES = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}
 
@@ -57,7 +60,7 @@ def load(spark: SparkSession) -> _Sources:
     gateway.jvm.harness.jobs.Answers.answerWith(BRIDGE)
     if gateway not in _SOURCES:
         ours = {short: _is_ours(spark, short) for short in _CLASSES}
-        lines = "".join(f"{PACKAGE}.{_CLASSES[short]}\n" for short, is_ours in ours.items() if is_ours)
+        lines = "".join(f"{_JAVA}.{_CLASSES[short]}\n" for short, is_ours in ours.items() if is_ours)
         if lines:
             add_to_driver(context, {_SERVICES: lines.encode()})
         _SOURCES[gateway] = _Sources(**ours)
@@ -110,7 +113,7 @@ def _server_session(spark: Any) -> SparkSession:
     return SparkSession(context, holder.get().session())
 
 
-_NAMED = f"{PACKAGE}.NamedTables"
+_NAMED = f"{_JAVA}.NamedTables"
 NEEDS_OWN_SESSION = (
     "DESCRIBE HISTORY, DESCRIBE DETAIL: Spark's grammar has none, and a parser is given to a session when it is made",
     "writeTo(…).createOrReplace() and saveAsTable without a catalog's name and without the format iceberg or delta: "
@@ -260,9 +263,7 @@ def _settings(spark: SparkSession, tables: JobTables, sources: _Sources, *, own:
     settings = _needed(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
     kinds |= {name: "NamedTables" for name in PATH_CATALOGS if getattr(sources, name)}
-    settings |= {
-        f"{_CATALOG}{name}": f"{PACKAGE}.{kind}" for name, kind in kinds.items() if _theirs(spark, name) is None
-    }
+    settings |= {f"{_CATALOG}{name}": f"{_JAVA}.{kind}" for name, kind in kinds.items() if _theirs(spark, name) is None}
     if own:
         settings |= {f"{_CATALOG}{DEFAULT_CATALOG}": _NAMED, "spark.sql.defaultCatalog": DEFAULT_CATALOG}
     return settings
@@ -280,7 +281,7 @@ def _needed(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
 def _theirs(spark: SparkSession, catalog: str) -> str | None:
     """The class of a catalog that is not harness's; None: there is none."""
     there = spark.conf.get(f"{_CATALOG}{catalog}", None)
-    return None if there is None or there == "builtin" or there.startswith(f"{PACKAGE}.") else there
+    return None if there is None or there == "builtin" or there.startswith(f"{_JAVA}.") else there
 
 
 def _set_catalogs(spark: SparkSession, name: str, settings: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-package harness.testing.jobs;
+package harness.jobs;
 
 /** `format("delta")`. */
 public final class DeltaSource extends PathSource {

@@ -1,4 +1,4 @@
-package harness.testing.jobs;
+package harness.jobs;
 
 /** `format("iceberg")`. */
 public final class IcebergSource extends PathSource {

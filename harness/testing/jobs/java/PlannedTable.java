@@ -1,4 +1,4 @@
-package harness.testing.jobs;
+package harness.jobs;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.HashSet;

@@ -1,4 +1,4 @@
-package harness.testing.jobs;
+package harness.jobs;
 
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.sources.BaseRelation;

@@ -1,4 +1,4 @@
-package harness.testing.jobs;
+package harness.jobs;
 
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,4 +1,4 @@
-package harness.testing.jobs;
+package harness.jobs;
 
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;

@@ -1,4 +1,4 @@
-package harness.testing.jobs;
+package harness.jobs;
 
 import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.Identifier;
