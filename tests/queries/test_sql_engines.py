@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.engines.registry import duckdb_engine, find_engine
+from harness.engines.duckdb.instance import connect
+from harness.engines.registry import find_engine
 from harness.errors import RequestError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -102,7 +103,7 @@ def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.T
     told = [
         pa.ipc.read_schema(pa.py_buffer(base64.b64decode(f.metadata["harness.arrow"]))).field(0) for f in frame.schema
     ]
-    relation = harness.sql(query, connection=duckdb_engine().connect(), **tables)
+    relation = harness.sql(query, connection=connect(), **tables)
     schema = pa.schema(told)
     assert relation.columns == frame.columns == schema.names
     # Arrow has no 128-bit integer; there it is a DECIMAL(38, 0).
@@ -345,7 +346,7 @@ def test_what_might_differ_is_refused_by_name(tables, query, construct):
 )
 def test_what_is_an_error_on_duckdb_is_no_value_on_spark(tables, spark, query):
     with pytest.raises(duckdb.Error):
-        harness.sql(query, connection=duckdb_engine().connect(), **tables).fetchall()
+        harness.sql(query, connection=connect(), **tables).fetchall()
     with pytest.raises(Exception):  # noqa: B017, PT011 -- Spark's own, or a refusal
         harness.sql(query, engine="spark", spark=spark, **tables).collect()
 
