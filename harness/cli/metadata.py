@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options, results, terminal, untrusted
-from harness.cli import writers as row_options
+from harness.cli import options, results, terminal, untrusted, writers
 from harness.cli.option_texts import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
@@ -26,9 +25,9 @@ def metadata(
         ),
     ],
     columns: options.Columns = None,
-    format_: row_options.Format = RowFormat.TEXT,
-    output_file: row_options.OutputFile = None,
-    max_rows: row_options.MaxRows = str(MAX_ROWS),
+    format_: writers.Format = RowFormat.TEXT,
+    output_file: writers.OutputFile = None,
+    max_rows: writers.MaxRows = str(MAX_ROWS),
     *,
     context: typer.Context,
     selector: options.SnapshotOptions,
@@ -36,8 +35,8 @@ def metadata(
     trust: options.TrustOptions,
 ) -> None:
     """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME."""
-    row_options.check_place(format_, output_file)
-    shown = row_options.number_of_rows(max_rows)
+    writers.check_place(format_, output_file)
+    shown = writers.number_of_rows(max_rows)
     if untrusted.is_for_worker(trust):
         untrusted.run(
             context,

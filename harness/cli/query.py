@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 import harness.queries.sql
-from harness.cli import options, results, terminal, untrusted
-from harness.cli import writers as row_options
+from harness.cli import options, results, terminal, untrusted, writers
 from harness.cli.rows import QueryRows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
@@ -29,9 +28,9 @@ def sql(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="A table of the query. Repeatable.")
     ] = None,
-    format_: row_options.Format = RowFormat.TEXT,
-    output_file: row_options.OutputFile = None,
-    max_rows: row_options.MaxRows = str(MAX_ROWS),
+    format_: writers.Format = RowFormat.TEXT,
+    output_file: writers.OutputFile = None,
+    max_rows: writers.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
     *,
@@ -42,8 +41,8 @@ def sql(
     trust: options.TrustOptions,
 ) -> None:
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
-    row_options.check_place(format_, output_file)
-    shown = row_options.number_of_rows(max_rows)
+    writers.check_place(format_, output_file)
+    shown = writers.number_of_rows(max_rows)
     locations = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
     if engine != "duckdb" and opening.catalog is not None:

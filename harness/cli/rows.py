@@ -39,8 +39,8 @@ class QueryRows:
     @classmethod
     def of(cls, table: pa.Table) -> QueryRows:
         """The rows of a table."""
-        from harness.engines import column_values as sqltext
         from harness.engines.duckdb.instance import cursor
+        from harness.metadata.filters import sqltext
 
         names = table.column_names
         if len({name.casefold() for name in names}) == len(names):

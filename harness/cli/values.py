@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from harness.cli.document import EXACT
-from harness.engines import column_values as sqltext
 from harness.errors import json_text
+from harness.metadata.filters import sqltext
 from harness.storage.records import dataclass
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 from harness.differ.hashing import DuckDBValue, child, row_hashes
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
-from harness.engines import column_values as sqltext
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
+from harness.metadata.filters import sqltext
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _PLAIN = {

@@ -18,8 +18,8 @@ from harness.differ.forms import carried
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
 from harness.differ.sides import Side
-from harness.engines import column_values as sqltext
 from harness.errors import RequestError
+from harness.metadata.filters import sqltext
 from harness.storage.threads import tracked
 
 if TYPE_CHECKING:

@@ -387,8 +387,6 @@ def entry_of(
     from harness.differ.reports.documents import to_json
     from harness.differ.reports.text import to_text
 
-    pass  # FOLDED
-
     if comparison.failed:
         outcome, message = BatchOutcome.FAILED, f"both sides failed: {comparison.left.error}"
     elif not comparison.equal:

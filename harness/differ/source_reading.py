@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from harness.differ.schemas import normal_type
 from harness.differ.sources import RowSource, SourceKind
-from harness.engines import column_values as sqltext
 from harness.errors import EngineError, MissingFileError, RequestError
 from harness.metadata.catalogs.catalog import parse_name
+from harness.metadata.filters import sqltext
 from harness.storage.threads import tracked
 
 _INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"

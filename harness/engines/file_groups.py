@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.engines import column_values as sqltext
 from harness.engines.data_files import FileName, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, is_dated, legacy_files, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
+from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import (
     BooleanType,
     DateType,

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from harness.engines import column_values as sqltext
 from harness.engines.data_files import FileName, check_file, columnless_rows, look_at
 from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
@@ -30,6 +29,7 @@ from harness.metadata.files.parquet_footer import (
     parse_tail,
     tail_length,
 )
+from harness.metadata.filters import sqltext
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
 from harness.metadata.model.schema import (
     BinaryType,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.filters.texts import quoted, refuse_half_characters, whole_number
+from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.storage.records import dataclass
 

@@ -32,7 +32,7 @@ from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
 from harness.metadata.filters.parse import filter_of, unmoved
 from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
-from harness.metadata.filters.texts import DAY_NS, whole_number
+from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries.outputs import (
     EqualColumns,

@@ -19,7 +19,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from harness.errors import RequestError
 from harness.metadata.filters.literals import language
 from harness.metadata.filters.parse import reason
-from harness.metadata.filters.texts import quoted, refuse_half_characters, whole_number
+from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference

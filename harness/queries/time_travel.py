@@ -19,7 +19,7 @@ from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
 from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.filters.texts import whole_number
+from harness.metadata.filters.sqltext import whole_number
 from harness.queries.rewrite import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
 
 _DAY_MS = 86_400_000

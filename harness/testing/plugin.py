@@ -210,9 +210,9 @@ def _harness_spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _spark_state() -> ModuleType:
-    from harness.testing import spark_job as spark_state
+    from harness.testing import spark_job
 
-    return spark_state
+    return spark_job
 
 
 def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) -> list[tuple[str, str]]:

@@ -13,8 +13,7 @@ import harness
 from harness.errors import RequestError
 from harness.metadata.iceberg.columns import entries
 from harness.metadata.iceberg.columns import raw as manifests
-from harness.storage import decoded as kept
-from harness.storage import stores as listings
+from harness.storage import decoded, stores
 from harness.storage.decoded import DECODED
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -25,7 +24,7 @@ FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS 
 @pytest.fixture
 def table(tmp_path, monkeypatch) -> Path:
     """Three manifests of four files each. Every version counts as settled, every manifest as worth keeping."""
-    monkeypatch.setattr(listings, "_SETTLED_NS", 0)
+    monkeypatch.setattr(stores, "_SETTLED_NS", 0)
     monkeypatch.setattr(manifests, "_FEW", 0)
     monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
     DECODED.clear()
@@ -167,7 +166,7 @@ def test_a_file_that_changed_just_now_is_not_remembered(table, tmp_path, monkeyp
 
 
 def test_a_table_of_a_strangers_has_no_cache(table, tmp_path, monkeypatch):
-    monkeypatch.setenv(kept.DIRECTORY, str(tmp_path / "cache"))
+    monkeypatch.setenv(decoded.DIRECTORY, str(tmp_path / "cache"))
     harness.open_table(str(table), untrusted=True).snapshot().plan()
     assert (DECODED.size, (tmp_path / "cache").exists()) == (0, False)
     with pytest.raises(RequestError, match="Cannot keep a cache of an untrusted table"):
@@ -175,10 +174,10 @@ def test_a_table_of_a_strangers_has_no_cache(table, tmp_path, monkeypatch):
 
 
 def test_the_environment_says_where_and_how_much(table, tmp_path, monkeypatch):
-    monkeypatch.setenv(kept.DIRECTORY, str(tmp_path / "cache"))
+    monkeypatch.setenv(decoded.DIRECTORY, str(tmp_path / "cache"))
     plans(table, None)
     assert list((tmp_path / "cache" / "harness-1").iterdir()) != []
-    monkeypatch.setenv(kept.BYTES, "much")
+    monkeypatch.setenv(decoded.BYTES, "much")
     with pytest.raises(RequestError, match="expected a whole number of bytes"):
         harness.open_table(str(table))
 

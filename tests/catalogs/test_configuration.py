@@ -9,8 +9,7 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import RequestError, StorageError, TableNotFoundError
-from harness.metadata.catalogs import pyiceberg
-from harness.metadata.catalogs import resolving as configuration
+from harness.metadata.catalogs import pyiceberg, resolving
 from harness.testing.unity_server import UnityServer
 from harness.testing.writing.delta.builder import DeltaTable
 
@@ -56,7 +55,7 @@ def test_a_project_goes_before_its_user(project):
         project,
         WAREHOUSE.replace('"lake"', '"elsewhere"') + '[tool.harness.catalogs.own]\ntype = "unity"\nuri = "https://h"\n',
     )
-    found = configuration.configured()
+    found = resolving.configured()
     assert {name: (each.kind, each.warehouse) for name, each in found.items()} == {
         "lake": ("warehouse", "lake"),
         "own": ("unity", None),
@@ -103,7 +102,7 @@ PROD = "[tool.harness.catalogs.prod]\n"
 def test_a_configuration_that_is_none(project, text, words):
     say(project, text)
     with pytest.raises(RequestError, match=words) as error:
-        configuration.configured()
+        resolving.configured()
     assert (error.value.cause, error.value.file) == ("CatalogMisconfigured", str(project / "pyproject.toml"))
 
 
@@ -114,14 +113,14 @@ def test_a_name_that_two_configurations_have(project, monkeypatch):
     with pytest.raises(
         RequestError, match="Cannot tell which catalog is lake: harness's configuration and PyIceberg's"
     ):
-        configuration.configured()
+        resolving.configured()
 
 
 def test_a_project_puts_no_server_in_place_of_its_users(project):
     say_at_home(project, f"{PROD}type = 'unity'\nuri = 'https://own'\n")
     say(project, f"{PROD}type = 'unity'\nuri = 'https://evil'\n")
     with pytest.raises(RequestError, match="Cannot tell which catalog is prod: your own configuration and the project"):
-        configuration.configured()
+        resolving.configured()
 
 
 def test_a_name_of_no_catalog(project):

@@ -22,7 +22,7 @@ from harness.cli.interruption import Interruption, listening
 from harness.cli.terminal import logs_as_lines
 from harness.engines.duckdb.instance import connect, cursor
 from harness.errors import EngineError
-from harness.storage import threads as running_queries
+from harness.storage import threads
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = [
@@ -286,7 +286,7 @@ def test_every_connection_of_harness_is_known(make):
 
     def end():
         while not ended.is_set():
-            running_queries.interrupt_all()
+            threads.interrupt_all()
 
     thread = threading.Thread(target=end)
     thread.start()
@@ -307,7 +307,7 @@ def test_queries_are_told_before_anything_is_torn_down():
         def interrupt(self) -> None:
             self.told = True
 
-    query = running_queries.tracked(Query())
+    query = threads.tracked(Query())
     with listening():
         try:
             signal.raise_signal(signal.SIGINT)

@@ -13,8 +13,8 @@ from arrow_json import json_values
 from harness.cli.document import text_of
 from harness.cli.query import run
 from harness.cli.writers import RowFormat, csv_quotes, write_rows
-from harness.engines import column_values as sqltext
 from harness.errors import EngineError
+from harness.metadata.filters import sqltext
 
 ODD_TEXTS = [
     *("", " ", " a", "a ", "a b", "NULL", "null", '"', '""', "'", ",", "\n", "\r", "a\r\nb", "\t", "\\", "a\\b", "/"),

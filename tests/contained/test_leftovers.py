@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from harness.cli import main, terminal
-from harness.tools.contained import launching as scratch
+from harness.tools.contained import launching
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no worker runs on Windows")
 
@@ -22,7 +22,7 @@ def temporary(monkeypatch, tmp_path):
 
 def test_directories_that_nobody_holds_go_with_the_next_worker(tmp_path):
     """As SIGKILL leaves them, however deep and whoever may not look into them; those in use and of others stay."""
-    deep = tmp_path / f"{scratch.PREFIX}killed"
+    deep = tmp_path / f"{launching.PREFIX}killed"
     inner = os.path.join(deep, *["d" * 100] * 30)
     os.makedirs(inner)
     for name in ("file", "other"):
@@ -30,14 +30,14 @@ def test_directories_that_nobody_holds_go_with_the_next_worker(tmp_path):
             pass
     os.chmod(os.path.dirname(inner), 0)
     (tmp_path / "else").mkdir()
-    (tmp_path / f"{scratch.PREFIX}link").symlink_to(tmp_path / "else")
-    (tmp_path / f"{scratch.PREFIX}file").touch()
-    with scratch.own_directory() as first:
-        with scratch.own_directory() as second:
+    (tmp_path / f"{launching.PREFIX}link").symlink_to(tmp_path / "else")
+    (tmp_path / f"{launching.PREFIX}file").touch()
+    with launching.own_directory() as first:
+        with launching.own_directory() as second:
             assert {os.path.basename(path) for path in (first, second)} | {
                 "else",
-                f"{scratch.PREFIX}link",
-                f"{scratch.PREFIX}file",
+                f"{launching.PREFIX}link",
+                f"{launching.PREFIX}file",
             } == set(os.listdir(tmp_path))
         assert not os.path.exists(second)
         assert os.path.exists(first)
@@ -51,7 +51,7 @@ def test_a_path_longer_than_the_system_takes_is_taken_away(tmp_path):
         at, above = os.open("d" * 100, os.O_RDONLY, dir_fd=at), at
         os.close(above)
     os.close(at)
-    scratch._remove(top)
+    launching._remove(top)
     assert os.listdir(tmp_path) == []
 
 
@@ -67,7 +67,7 @@ with own_directory():
 def test_a_killed_process_leaves_a_directory_until_the_next(tmp_path):
     subprocess.run([sys.executable, "-c", HELD, str(tmp_path)], check=False)
     assert len(os.listdir(tmp_path)) == 1
-    with scratch.own_directory() as path:
+    with launching.own_directory() as path:
         assert os.listdir(tmp_path) == [os.path.basename(path)]
     assert os.listdir(tmp_path) == []
 

@@ -17,8 +17,7 @@ import pytest
 
 from harness.errors import EngineError, LimitError, RequestError
 from harness.tools.contained import bounds as bounds_module
-from harness.tools.contained import confining as namespaces
-from harness.tools.contained import launching, seccomp
+from harness.tools.contained import confining, launching, seccomp
 from harness.tools.contained import launching as refusals
 from harness.tools.contained.bounds import Bounds, check_waived, parse_bounds
 from harness.tools.contained.confining import before_imports
@@ -232,7 +231,7 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
 )
 def test_a_network_is_given_up_by_either_of_two(monkeypatch, no_filter, no_namespace, unenforced):
     monkeypatch.setattr(seccomp, "install", lambda calls: (no_filter, None))
-    monkeypatch.setattr(namespaces, "leave_network", lambda: no_namespace)
+    monkeypatch.setattr(confining, "leave_network", lambda: no_namespace)
     for name in ("restrict", "drop_privileges", "_end_with", "_gain_no_privileges"):
         monkeypatch.setattr(f"harness.tools.contained.confining.{name}", lambda *_, **__: False)
     assert before_imports(1, [], "") == (unenforced, None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.storage import stores as listings
+from harness.storage import stores
 from harness.storage.decoded import DECODED
 from harness.storage.limits import Limits
 from harness.storage.stores import Storage
@@ -18,7 +18,7 @@ from harness.testing.writing.delta.builder import DeltaTable
 @pytest.fixture
 def made(tmp_path, monkeypatch) -> DeltaTable:
     """A table of three files whose checkpoint, like all its files, counts as settled."""
-    monkeypatch.setattr(listings, "_SETTLED_NS", 0)
+    monkeypatch.setattr(stores, "_SETTLED_NS", 0)
     DECODED.clear()
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for i in range(3):

@@ -14,7 +14,7 @@ from harness.metadata.delta import checkpoint_statistics
 from harness.metadata.delta.checkpoint_statistics import KeptStatistics
 from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds
 from harness.metadata.model.schema import Field, FloatType, IntegerType, Type
-from harness.storage import stores as listings
+from harness.storage import stores
 from harness.storage.decoded import DECODED, Cache, Key
 from harness.testing.writing.delta.builder import DeltaTable
 
@@ -26,7 +26,7 @@ READ: list[int] = []
 @pytest.fixture
 def made(tmp_path, monkeypatch) -> DeltaTable:
     """Six files of one row, half of them of each partition, in a settled checkpoint; however few, they are kept."""
-    monkeypatch.setattr(listings, "_SETTLED_NS", 0)
+    monkeypatch.setattr(stores, "_SETTLED_NS", 0)
     monkeypatch.setattr(checkpoint_statistics, "FEWEST", 1)
     real = checkpoint_statistics.CheckpointPart.tables
 

@@ -22,8 +22,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 import harness
 from harness.engines.data_files import look_at
-from harness.engines.duckdb import instance as duckdb_texts
-from harness.engines.duckdb import relations as queries
+from harness.engines.duckdb import instance, relations
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, planned_files
 from harness.storage.stores import FileStatus, Storage
@@ -332,19 +331,19 @@ def test_messages_show_the_physical_path(memory: Any, tmp_path: Path, damaged: s
     ids=["1.5", "3.11", "3.13"],
 )
 def test_of_a_failure_in_python_only_what_is_marked_is_told(form: str) -> None:
-    @duckdb_texts.marked
+    @instance.marked
     def fails() -> None:
         raise harness.StorageError("fails") from ValueError("secret")
 
     with pytest.raises(OSError, match="fails") as caught:
         fails()
     assert caught.value.__suppress_context__
-    assert duckdb_texts.said(duckdb.Error(form.format(f"OSError: {caught.value}"))) == "StorageError: fails [Storage]"
+    assert instance.said(duckdb.Error(form.format(f"OSError: {caught.value}"))) == "StorageError: fails [Storage]"
 
 
 def test_messages_have_no_names_of_planned_files() -> None:
     name = f"harness-{'a' * 32}://12/s3://b/a.parquet"
-    assert duckdb_texts.said(duckdb.Error(f"IO Error: of\n{name}")) == "IO Error: of s3://b/a.parquet"
+    assert instance.said(duckdb.Error(f"IO Error: of\n{name}")) == "IO Error: of s3://b/a.parquet"
 
 
 def test_an_iceberg_table_with_deletes_is_read_by_position(tmp_path: Path) -> None:
@@ -410,10 +409,10 @@ def test_relations_over_many_files_stay_as_they_were_planned(tmp_path: Path) -> 
         table.append(*[table.write_data([{"id": 1_000 * i + n}]) for n in range(150)])
     versions = [harness.open_table(str(tmp_path / "t")).snapshot(version=version) for version in (1, 2, 3)]
     views = [snapshot.to_duckdb() for snapshot in versions]
-    queries = [harness.sql("SELECT count(*) FROM t, (SELECT 1)", t=snapshot) for snapshot in versions]
+    relations = [harness.sql("SELECT count(*) FROM t, (SELECT 1)", t=snapshot) for snapshot in versions]
     found = [view.aggregate("count(*), max(id)").fetchall() for view in views]
     assert found == [[(150, 149)], [(300, 1_149)], [(450, 2_149)]]
-    assert [query.fetchall() for query in queries] == [[(150,)], [(300,)], [(450,)]]
+    assert [query.fetchall() for query in relations] == [[(150,)], [(300,)], [(450,)]]
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM t", "SELECT * FROM t AS a"])
@@ -421,14 +420,14 @@ def test_a_file_that_goes_before_the_query_is_bound_is_named(tmp_path: Path, mon
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (file,) = (tmp_path / "t").glob("*.parquet")
-    lowered = queries.lowered
+    lowered = relations.lowered
 
     def and_gone(*arguments: Any) -> str:
         text = lowered(*arguments)
         file.unlink(missing_ok=True)
         return text
 
-    monkeypatch.setattr(queries, "lowered", and_gone)
+    monkeypatch.setattr(relations, "lowered", and_gone)
     with pytest.raises(harness.MissingFileError, match="it was there when the table was planned") as caught:
         harness.sql(query, t=str(tmp_path / "t"))
     assert file.name in str(caught.value)

@@ -16,7 +16,7 @@ from footer_edits import chunk, edit
 
 import harness
 from harness.engines import footers
-from harness.engines.duckdb import instance as duckdb_instance
+from harness.engines.duckdb import instance
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import connect, cursor
 from harness.engines.registry import Batches
@@ -125,7 +125,7 @@ def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool
     before = cursor(lossless=lossless)
     before.execute("CREATE TABLE of_the_old_instance (a INT)")
     alive = [False]
-    monkeypatch.setattr(duckdb_instance, "_is_alive", lambda made: alive.pop() if alive else True)
+    monkeypatch.setattr(instance, "_is_alive", lambda made: alive.pop() if alive else True)
     after = cursor(lossless=lossless)
     assert not alive
     with pytest.raises(duckdb.CatalogException):
@@ -135,13 +135,13 @@ def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool
 
 
 def test_a_sign_of_life(monkeypatch) -> None:
-    assert duckdb_instance._is_alive(cursor())
+    assert instance._is_alive(cursor())
 
     class Ended:
         def execute(self, text: str) -> None:
             raise duckdb.FatalException(ENDED)
 
-    assert not duckdb_instance._is_alive(Ended())  # type: ignore[arg-type]
+    assert not instance._is_alive(Ended())  # type: ignore[arg-type]
 
 
 def test_a_read_that_another_ended_says_to_open_again(location: str) -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StructField, StructType
 
 from harness import RequestError
-from harness.engines.spark import java_runtime as packages
+from harness.engines.spark import java_runtime
 from harness.engines.spark.compiled import load_classes
 from harness.engines.spark.gateway import DiskFile, Gateway
 from harness.engines.spark.hadoop_options import check_access, hadoop_location, hadoop_options
@@ -172,11 +172,11 @@ def test_s3_is_s3a_to_hadoop(path: str, spelled: str) -> None:
 def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hadoop_aws().startswith("org.apache.hadoop:hadoop-aws:3.")
     assert coordinates("s3, g:a:1") == f"{hadoop_aws()},g:a:1"
-    monkeypatch.setattr(packages, "_hadoop_version", lambda: "3.5.0")
+    monkeypatch.setattr(java_runtime, "_hadoop_version", lambda: "3.5.0")
     assert coordinates("azure,gcs") == "org.apache.hadoop:hadoop-azure:3.5.0,org.apache.hadoop:hadoop-gcp:3.5.0"
     with pytest.raises(RequestError, match="Invalid packages='gs': expected 's3', 'azure', 'gcs', or group:artifact:v"):
         coordinates("gs")
-    monkeypatch.setattr(packages, "_hadoop_version", lambda: "3.4.1")
+    monkeypatch.setattr(java_runtime, "_hadoop_version", lambda: "3.4.1")
     assert coordinates("azure") == "org.apache.hadoop:hadoop-azure:3.4.1"
     with pytest.raises(RequestError, match=r"Cannot add packages='gcs': Hadoop 3\.4\.1 has no connector"):
         coordinates("gcs")

@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from harness.engines import column_values as sqltext
 from harness.engines.duckdb.columns import cast
 from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,

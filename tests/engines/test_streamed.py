@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from harness.engines.duckdb.engine import Streamed
-from harness.storage import threads as running_queries
+from harness.storage import threads
 
 FAILURE = "Conversion Error: Could not convert string 'x' to INT32"
 INTERRUPTION = "INTERRUPT Error: Interrupted!"
@@ -36,7 +36,7 @@ class Relation:
 def read(relation: Relation, *, asked: bool) -> None:
     stream = Streamed(relation, 10)  # type: ignore[arg-type]
     if asked:
-        running_queries.interrupt_all()
+        threads.interrupt_all()
     assert stream.read().num_rows == 1
     while stream.read() is not None:
         pass

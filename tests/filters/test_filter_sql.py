@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RequestError, UnknownColumnError
-from harness.metadata.filters import literal_comparison as value_ranges
+from harness.metadata.filters import literal_comparison
 from harness.metadata.filters.literals import period_of
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
@@ -509,8 +509,8 @@ def test_a_long_list_keeps_the_files_that_hold_a_value(data: st.DataObject) -> N
     listed = sorted(data.draw(st.lists(values, min_size=4, max_size=12, unique=True)))
     column = next(f for f in SCHEMA.fields if f.name == name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(value_ranges, "IN_LIMIT", 4)
-        covered = value_ranges.covering(column, listed)
+        patch.setattr(literal_comparison, "IN_LIMIT", 4)
+        covered = literal_comparison.covering(column, listed)
     for value in listed:
         assert evaluate(covered, lambda field, value=value: value) is True
     low, high = sorted(data.draw(st.tuples(values, values)))

@@ -10,9 +10,9 @@ import fuzz_limits
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
-from harness.metadata.catalogs import unity_rest as documents
+from harness.metadata.catalogs import unity_rest
 from harness.metadata.delta import segment
-from harness.metadata.iceberg import position_deletes as puffin
+from harness.metadata.iceberg import position_deletes
 from harness.tools.contained import reading
 
 
@@ -27,7 +27,7 @@ def leak() -> None:
 
 def no_rows_deleted() -> None:
     """The deletes are left out, so that rows come back; their number is not looked at."""
-    puffin._check_counts = lambda *_, **__: None
+    position_deletes._check_counts = lambda *_, **__: None
     _instead(lambda _: BitMap64())
 
 
@@ -54,7 +54,7 @@ def gaps_are_passed_over() -> None:
 
 def answers_are_believed() -> None:
     """Parts that an answer of Unity Catalog must have are taken out of it, whether they are there or not."""
-    documents._of = lambda answer, key, _: answer[key]
+    unity_rest._of = lambda answer, key, _: answer[key]
 
 
 def texts_are_shown_as_they_are() -> None:
@@ -63,7 +63,7 @@ def texts_are_shown_as_they_are() -> None:
 
 
 def _instead(do: Callable[[CorruptDeleteError], Any]) -> None:
-    decode = puffin.decode_deletion_vector
+    decode = position_deletes.decode_deletion_vector
 
     def planted(blob: bytes, **given: Any) -> Any:
         try:
@@ -71,4 +71,4 @@ def _instead(do: Callable[[CorruptDeleteError], Any]) -> None:
         except CorruptDeleteError as error:
             return do(error)
 
-    puffin.decode_deletion_vector = planted
+    position_deletes.decode_deletion_vector = planted

@@ -25,9 +25,9 @@ from fuzz_reading import Leaked, Refused, counted
 from fuzz_shrinking import Shrinker, hunks, minimal, patched
 from fuzz_workers import Worker
 
-from harness.metadata.catalogs import unity_rest as documents
+from harness.metadata.catalogs import unity_rest
 from harness.metadata.delta import segment
-from harness.metadata.iceberg import position_deletes as puffin
+from harness.metadata.iceberg import position_deletes
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
 from harness.testing.scenarios.verifying import Matched, read_with, verify
@@ -43,9 +43,9 @@ QUIET = SimpleNamespace(opened=None, sockets=0)
 def plant(monkeypatch):
     """Plants a fault until the end of the test."""
     touched = (
-        *((puffin, name) for name in ("decode_deletion_vector", "_check_counts")),
+        *((position_deletes, name) for name in ("decode_deletion_vector", "_check_counts")),
         *((segment, name) for name in ("_check_chain", "_commits")),
-        *((documents, "_of"), (reading, "visible")),
+        *((unity_rest, "_of"), (reading, "visible")),
     )
     for module, name in touched:
         monkeypatch.setattr(module, name, getattr(module, name))

@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError
-from harness.metadata.iceberg import position_deletes as puffin
+from harness.metadata.iceberg import position_deletes
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.storage.stores import Storage
 
@@ -53,35 +53,35 @@ def entry(offset=4, size=None, count=3):
 def opened(tmp_path, data):
     path = tmp_path / "dv.puffin"
     path.write_bytes(data)
-    return puffin.open_puffin(Storage(), str(path), file="dv.puffin")
+    return position_deletes.open_puffin(Storage(), str(path), file="dv.puffin")
 
 
 def test_read_deletion_vector_gives_positions(tmp_path):
     file = opened(tmp_path, framed(vector()))
-    assert list(puffin.read_deletion_vector(file, entry(), data_record_count=10)) == [3, 5, 9]
-    assert list(puffin.read_deletion_vector(file, entry(), data_record_count=None)) == [3, 5, 9]
+    assert list(position_deletes.read_deletion_vector(file, entry(), data_record_count=10)) == [3, 5, 9]
+    assert list(position_deletes.read_deletion_vector(file, entry(), data_record_count=None)) == [3, 5, 9]
 
 
 def test_read_deletion_vector_reads_its_own_bytes_only(tmp_path):
     other = vector(BitMap64([77, 2**40]).serialize())
     file = opened(tmp_path, framed(b"stale bytes", other, vector(), b"more"))
     own = entry(offset=4 + 11 + len(other))
-    assert list(puffin.read_deletion_vector(file, own, data_record_count=10)) == [3, 5, 9]
+    assert list(position_deletes.read_deletion_vector(file, own, data_record_count=10)) == [3, 5, 9]
     second = entry(offset=15, size=len(other), count=2)
-    assert list(puffin.read_deletion_vector(file, second, data_record_count=None)) == [77, 2**40]
+    assert list(position_deletes.read_deletion_vector(file, second, data_record_count=None)) == [77, 2**40]
 
 
 def test_read_deletion_vector_of_a_large_file(tmp_path):
     padding = bytes(1 << 19)
     file = opened(tmp_path, framed(padding, vector()))
     assert file.content is None
-    found = puffin.read_deletion_vector(file, entry(offset=4 + len(padding)), data_record_count=10)
+    found = position_deletes.read_deletion_vector(file, entry(offset=4 + len(padding)), data_record_count=10)
     assert list(found) == [3, 5, 9]
 
 
 def test_cardinality_zero_is_legal(tmp_path):
     empty = vector(bytes(8))
-    found = puffin.read_deletion_vector(
+    found = position_deletes.read_deletion_vector(
         opened(tmp_path, framed(empty)), entry(size=len(empty), count=0), data_record_count=0
     )
     assert len(found) == 0
@@ -116,7 +116,7 @@ def test_cardinality_zero_is_legal(tmp_path):
 def test_read_deletion_vector_refuses(tmp_path, blob, count, rows, reason, rule):
     file = opened(tmp_path, framed(blob))
     with pytest.raises(CorruptDeleteError) as caught:
-        puffin.read_deletion_vector(file, entry(size=len(blob), count=count), data_record_count=rows)
+        position_deletes.read_deletion_vector(file, entry(size=len(blob), count=count), data_record_count=rows)
     error = caught.value
     assert error.message.startswith(f"Cannot decode deletion vector: {reason}")
     assert (error.cause, error.rule) == ("CorruptDeletionVector", f"iceberg {rule}")
@@ -126,7 +126,9 @@ def test_read_deletion_vector_refuses(tmp_path, blob, count, rows, reason, rule)
 @pytest.mark.parametrize(("offset", "size"), [(0, 42), (-4, 42), (4, 1000), (4, -1), (None, 42)], ids=str)
 def test_blob_outside_the_file_is_refused(tmp_path, offset, size):
     with pytest.raises(CorruptDeleteError) as caught:
-        puffin.read_deletion_vector(opened(tmp_path, framed(vector())), entry(offset, size), data_record_count=10)
+        position_deletes.read_deletion_vector(
+            opened(tmp_path, framed(vector())), entry(offset, size), data_record_count=10
+        )
     assert caught.value.rule == "iceberg 4.17"
 
 
@@ -158,4 +160,4 @@ def test_bare_vector_error_says_what_to_do(tmp_path):
 
 def test_open_puffin_of_a_missing_file(tmp_path):
     with pytest.raises(MissingFileError):
-        puffin.open_puffin(Storage(), str(tmp_path / "none.puffin"))
+        position_deletes.open_puffin(Storage(), str(tmp_path / "none.puffin"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metadata.model import arrow_values as repeated
+from harness.metadata.model import arrow_values
 from harness.metadata.model.arrow_values import first_repeated
 
 TEXTS = st.text("ab/é\x00", max_size=20)
@@ -30,6 +30,6 @@ def test_texts_that_differ_in_the_last_character_are_not_the_same(size):
 
 
 def test_texts_with_one_hash_are_told_apart(monkeypatch):
-    monkeypatch.setattr(repeated, "_mixed", lambda hashes, words: hashes)
+    monkeypatch.setattr(arrow_values, "_mixed", lambda hashes, words: hashes)
     assert first_repeated(pa.chunked_array([["aa", "bb", "c"]])) is None
     assert first_repeated(pa.chunked_array([["aa", "bb", "c", "bb"]])) == "bb"

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from harness import open_table
 from harness.differ.compare import compare
 from harness.engines import union_arms
-from harness.engines.duckdb import lowering
-from harness.engines.duckdb import scans as sparse
+from harness.engines.duckdb import lowering, scans
 from harness.engines.duckdb.instance import connect
 from harness.engines.registry import duckdb_engine, find_engine
 from harness.testing.oracle.planner.plan import plan_unpruned
@@ -74,7 +73,7 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
         patch.setattr(union_arms, "joins_by_set", lambda plan: False)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
-        patch.setattr(sparse, "padding", lambda keys, probes: 3)
+        patch.setattr(scans, "padding", lambda keys, probes: 3)
         patch.setattr(lowering, "runs", three_runs)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
 

@@ -16,7 +16,7 @@ from harness.metadata.filters.parse import filter_of, parse_filter
 from harness.metadata.filters.predicate import Filter, Undecided
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.queries.rewrite import rewrite
-from harness.queries.transpile import queries as transpile
+from harness.queries.transpile import queries
 from harness.queries.transpile.parser import check
 from harness.testing.oracle.engine.filters import compile_filter
 
@@ -129,6 +129,6 @@ def changed_into(special: type[exp.Expr], general: type[exp.Expr], condition: st
 
 def lowered_or_none(condition: str) -> str | None:
     try:
-        return transpile.query(f"SELECT {condition} FROM t", {"t": {f.name: f.type for f in FIELDS}}).sql
+        return queries.query(f"SELECT {condition} FROM t", {"t": {f.name: f.type for f in FIELDS}}).sql
     except UnsupportedError:
         return None

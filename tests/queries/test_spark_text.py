@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
-from harness.queries.transpile import queries as transpile
+from harness.queries.transpile import queries
 
 COLUMNS = {"id": IntegerType(64), "f": FloatType(64), "short": DecimalType(7, 2), "long": DecimalType(30, 2)}
 
@@ -24,7 +24,7 @@ COLUMNS = {"id": IntegerType(64), "f": FloatType(64), "short": DecimalType(7, 2)
     ],
 )
 def test_aggregates(expression: str, written: str) -> None:
-    assert transpile.query(f"SELECT {expression} AS c FROM t", {"t": COLUMNS}).sql.startswith(f"SELECT {written} AS c0")
+    assert queries.query(f"SELECT {expression} AS c FROM t", {"t": COLUMNS}).sql.startswith(f"SELECT {written} AS c0")
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_aggregates(expression: str, written: str) -> None:
 )
 def test_only_floats_of_files_are_kept_from_their_statistics(condition: str, is_whole: bool) -> None:
     """Parquet's do not count NaN, and Spark skips row groups by them."""
-    assert ("NANVL" in transpile.query(f"SELECT id FROM t WHERE {condition}", {"t": COLUMNS}).sql) is is_whole
+    assert ("NANVL" in queries.query(f"SELECT id FROM t WHERE {condition}", {"t": COLUMNS}).sql) is is_whole

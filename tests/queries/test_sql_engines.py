@@ -406,9 +406,9 @@ def test_the_users_session_is_neither_changed_nor_seen(tables, spark):
 
 
 def transpiled_only(query: str) -> Any:
-    from harness.queries.transpile import queries as transpile
+    from harness.queries.transpile import queries
 
-    return transpile.query(query, {})
+    return queries.query(query, {})
 
 
 def test_frames_go_on_in_the_users_session(tables, spark):

@@ -10,8 +10,7 @@ from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
 from harness.queries.rewrite import rewrite
 from harness.queries.sql import planned
-from harness.queries.transpile import agreement as syntax
-from harness.queries.transpile import queries as transpile
+from harness.queries.transpile import agreement, queries
 from harness.queries.transpile.parser import parse
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -46,8 +45,8 @@ DIFFERENT = [
 ]
 
 
-def misreading(one: str, other: str) -> syntax.Misreading | None:
-    return syntax.misreading(*duckdb_engine().syntax_trees(one, other))
+def misreading(one: str, other: str) -> agreement.Misreading | None:
+    return agreement.misreading(*duckdb_engine().syntax_trees(one, other))
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
@@ -68,8 +67,8 @@ def test_names_that_are_one_are_so_in_duckdbs_catalog():
     functions = dict(catalog.execute("SELECT DISTINCT function_name, alias_of FROM duckdb_functions()").fetchall())
     types = dict(catalog.execute("SELECT lower(type_name), lower(logical_type) FROM duckdb_types()").fetchall())
     # DuckDB 1.5 says of fewer functions which one they are.
-    assert [name for name, first in syntax._FUNCTIONS.items() if functions[name] not in (first, None)] == []
-    assert {name: types[name] for name in syntax._TYPES} == syntax._TYPES
+    assert [name for name, first in agreement._FUNCTIONS.items() if functions[name] not in (first, None)] == []
+    assert {name: types[name] for name in agreement._TYPES} == agreement._TYPES
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +99,7 @@ def test_a_query_that_is_misread_is_refused_on_spark_at_its_place(tables, monkey
 def test_a_part_that_nothing_looks_at_is_refused_on_spark(tables, query, construct):
     pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError, match=construct):
-        transpile.query(query, {"t": {f.name: f.type for f in tables["t"].snapshot().schema.fields}})
+        queries.query(query, {"t": {f.name: f.type for f in tables["t"].snapshot().schema.fields}})
 
 
 @pytest.mark.parametrize(

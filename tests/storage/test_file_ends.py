@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import StorageError
-from harness.storage import stores as file_ends
+from harness.storage import stores
 from harness.storage.stores import FileEnds, FileStatus
 
 OLD = FileStatus(10, 0, '"old"')
@@ -66,7 +66,7 @@ def test_a_file_that_was_replaced_is_not_read_on(bucket: Any, content: bytes, et
 
 
 def test_of_too_many_ends_the_oldest_are_asked_for_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_ends, "_MOST_BYTES", 7)
+    monkeypatch.setattr(stores, "_MOST_BYTES", 7)
     ends = FileEnds()
     ends.look(bucket, "f", 4)
     ends.look(bucket, "g", 4)

@@ -10,7 +10,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import _registry
 
 from harness import StorageError
-from harness.storage import configuration as renewal
+from harness.storage import configuration
 from harness.storage.configuration import Renewal
 from harness.storage.stores import Storage
 
@@ -30,7 +30,7 @@ class LentFileSystem(MemoryFileSystem):
 def clock(monkeypatch) -> list[int]:
     """What time it is, in its only item; in milliseconds."""
     now = [0]
-    monkeypatch.setattr(renewal, "_now_ms", lambda: now[0])
+    monkeypatch.setattr(configuration, "_now_ms", lambda: now[0])
     return now
 
 

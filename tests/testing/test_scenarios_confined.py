@@ -6,7 +6,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import RequestError
-from harness.testing.scenarios import loading as yaml_text
+from harness.testing.scenarios import loading
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import from_mapping
 
@@ -125,7 +125,7 @@ BAD_YAML = {
 @pytest.mark.parametrize(("text", "said"), BAD_YAML.values(), ids=list(BAD_YAML))
 def test_bad_yaml_is_one_line(tmp_path, capfd, text, said):
     with pytest.raises(RequestError, match=said):
-        yaml_text.parse_yaml(text, "place")
+        loading.parse_yaml(text, "place")
     file = tmp_path / "s.yaml"
     file.write_text(text)
     for command in (["run", "--engine", "oracle", "--scenario", str(file)], ["build", str(file), str(tmp_path / "b")]):

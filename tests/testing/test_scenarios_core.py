@@ -28,7 +28,7 @@ from harness.metadata.model.schema import (
     TimeType,
     UuidType,
 )
-from harness.testing.scenarios import loading as yaml_text
+from harness.testing.scenarios import loading
 from harness.testing.scenarios.answers import json_value, write_expected
 from harness.testing.scenarios.building import build, expected_table
 from harness.testing.scenarios.evidence import evidence_of
@@ -82,7 +82,7 @@ def _changed(old, new):
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(text, value):
-    read = yaml_text.parse_yaml(f"a: {text}", "here")["a"]
+    read = loading.parse_yaml(f"a: {text}", "here")["a"]
     assert (type(read), read) == (type(value), value)
 
 
@@ -99,7 +99,7 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
 )
 def test_other_yaml_is_refused(text, words):
     with pytest.raises(RequestError, match=words):
-        yaml_text.parse_yaml(text, "here")
+        loading.parse_yaml(text, "here")
 
 
 _SCALARS = st.one_of(
@@ -121,11 +121,11 @@ _VALUES = st.recursive(
 @example(value={"a": -0.0, "b": "null", "c": "1e5", "d": " x", "e": "a: b", "f": "😀\x85﻿", "": [[]], "no": "0x1"})
 @given(value=st.dictionaries(st.text("abc", min_size=1), _VALUES, min_size=1))
 def test_written_yaml_reads_back_equal(value):
-    assert repr(yaml_text.parse_yaml(yaml_text.write(value), "here")) == repr(value)
+    assert repr(loading.parse_yaml(loading.write(value), "here")) == repr(value)
 
 
 def test_nan_is_written_so_that_it_reads_back():
-    assert math.isnan(yaml_text.parse_yaml(yaml_text.write({"a": math.nan}), "here")["a"])
+    assert math.isnan(loading.parse_yaml(loading.write({"a": math.nan}), "here")["a"])
 
 
 def test_dump_writes_rows_one_below_the_other():

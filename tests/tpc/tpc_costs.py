@@ -28,7 +28,7 @@ import sqlglot
 import harness
 from harness.engines.duckdb.instance import connect
 from harness.queries.rewrite import rewrite
-from harness.queries.transpile import queries as transpile
+from harness.queries.transpile import queries
 
 HISTORY = Path(__file__).parents[2] / "docs" / "bench" / "tpc.jsonl"
 Ways: TypeAlias = Mapping[str, Callable[[], object]]
@@ -121,7 +121,7 @@ def on_spark(tables: list[Path]) -> _Made:
         for reference in rewritten.references:
             frames[reference.table].createOrReplaceTempView(reference.view)
         columns = {r.view: {f.name: f.type for f in schemas[r.table].fields} for r in rewritten.references}
-        ours = transpile.query(rewritten.sql, columns).sql
+        ours = queries.query(rewritten.sql, columns).sql
         return {
             "sqlglot's text": run(sqlglot.transpile(text, read="duckdb", write="spark")[0]),
             "harness's text": run(ours),

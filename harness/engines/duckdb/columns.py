@@ -13,7 +13,6 @@ from typing import Any, assert_never
 
 import pyarrow as pa
 
-from harness.engines import column_values as sqltext
 from harness.engines.column_values import (
     ColumnValue,
     Constant,
@@ -25,10 +24,11 @@ from harness.engines.column_values import (
     StoredColumn,
     StoredOr,
     Uniform,
-    name,
 )
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.metadata.filters import sqltext
+from harness.metadata.filters.sqltext import name
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
 from harness.metadata.model.schema import (
     BinaryType,

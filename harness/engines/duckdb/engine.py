@@ -13,7 +13,6 @@ from dataclasses import field
 import duckdb
 import pyarrow as pa
 
-from harness.engines import column_values as sqltext
 from harness.engines.column_values import conform_batch, conformed
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.failures import engine_error
@@ -36,6 +35,7 @@ from harness.engines.duckdb.relations import (
 )
 from harness.engines.registry import Batches, Context
 from harness.errors import RequestError
+from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass

@@ -22,8 +22,8 @@ from weakref import WeakSet
 
 import duckdb
 
-from harness.engines import column_values as sqltext
 from harness.errors import MissingFileError
+from harness.metadata.filters import sqltext
 from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path
 from harness.storage.records import dataclass

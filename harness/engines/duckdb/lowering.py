@@ -35,11 +35,11 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines import column_values as sqltext
 from harness.engines.duckdb.columns import FileTable, SqlTranslation
 from harness.engines.duckdb.scans import AntiJoins, Match, RelationScan, Scanner
 from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, union_arms, with_enough
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
+from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass

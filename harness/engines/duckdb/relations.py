@@ -20,13 +20,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from harness.engines import column_values as sqltext
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error, file_failure
 from harness.engines.duckdb.instance import cursor, forget, is_given_up
 from harness.engines.duckdb.lowering import Use, lower, named, numbered
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
+from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import Filter, depends_on_zone, in_any_zone
 from harness.metadata.model.schema import StringType, arrow_field, walk
 from harness.metadata.plan.scan_plan import ScanPlan

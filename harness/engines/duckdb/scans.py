@@ -14,7 +14,6 @@ from typing import assert_never
 import duckdb
 import pyarrow as pa
 
-from harness.engines import column_values as sqltext
 from harness.engines.data_files import geometries, variants
 from harness.engines.duckdb.columns import Exposed, FileTable, SqlTranslation, exposed, guarded
 from harness.engines.duckdb.instance import DuckDBFiles
@@ -22,6 +21,7 @@ from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Poole
 from harness.engines.footers import failing_on
 from harness.engines.union_arms import KeySet, delete_files, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
+from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored

@@ -25,9 +25,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import duckdb
 import fsspec
 
-from harness.engines import column_values as sqltext
 from harness.engines.duckdb.instance import marked, physical
 from harness.errors import StorageError
+from harness.metadata.filters import sqltext
 from harness.storage.stores import FileStatus, Storage
 from harness.storage.threads import Lock
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.metadata.filters.texts import parse_date, parse_instant, parse_timestamp
+from harness.metadata.filters.sqltext import parse_date, parse_instant, parse_timestamp
 from harness.metadata.model.schema import DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType, Type
 
 PREFIX_LENGTH = 32

@@ -29,7 +29,7 @@ from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSource
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
-from harness.metadata.filters.texts import bind_columns
+from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import (
     FILES,

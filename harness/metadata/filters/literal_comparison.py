@@ -35,7 +35,7 @@ from harness.metadata.filters.predicate import (
     conjunction,
     disjunction,
 )
-from harness.metadata.filters.texts import (
+from harness.metadata.filters.sqltext import (
     DAY_NS,
     parse_bytes,
     parse_date,

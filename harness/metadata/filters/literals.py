@@ -21,7 +21,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from harness.metadata.filters.texts import (
+from harness.metadata.filters.sqltext import (
     DAY_NS,
     parse_bytes,
     parse_date,

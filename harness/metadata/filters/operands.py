@@ -32,7 +32,7 @@ from harness.metadata.filters.predicate import (
     conjunction,
     disjunction,
 )
-from harness.metadata.filters.texts import DAY_NS, parse_timestamp
+from harness.metadata.filters.sqltext import DAY_NS, parse_timestamp
 from harness.metadata.model.schema import DateType, Field, IntegerType, StringType, TimestampType
 from harness.storage.records import dataclass
 

@@ -43,7 +43,7 @@ from harness.metadata.filters.predicate import (
     disjunction,
     negate,
 )
-from harness.metadata.filters.texts import Names, Resolved, refuse_half_characters
+from harness.metadata.filters.sqltext import Names, Resolved, refuse_half_characters
 from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
 from harness.storage.records import dataclass
 
@@ -358,7 +358,7 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     return StartsWith(field, literal.value)
 
 
-# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.texts`.
+# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.sqltext`.
 
 
 @dataclass(frozen=True, slots=True)

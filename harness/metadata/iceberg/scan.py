@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
-from harness.metadata.filters.texts import bind_columns
+from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files

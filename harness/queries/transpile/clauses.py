@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from harness.metadata.filters.texts import whole_number
+from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model.schema import ListType, StructType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions

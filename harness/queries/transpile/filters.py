@@ -27,7 +27,7 @@ from harness.metadata.filters.predicate import (
     Undecided,
     is_decided,
 )
-from harness.metadata.filters.texts import Names
+from harness.metadata.filters.sqltext import Names
 from harness.metadata.model.schema import Field, FloatType, Schema, StructType
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions

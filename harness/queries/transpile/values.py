@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
-from harness.metadata.filters.texts import (
+from harness.metadata.filters.sqltext import (
     parse_bytes,
     parse_date,
     parse_decimal,

@@ -18,12 +18,12 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from harness.engines.column_values import text as literal
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import Together
-from harness.metadata.filters.texts import quoted
+from harness.metadata.filters.sqltext import quoted
+from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries.plain import may_name_moments

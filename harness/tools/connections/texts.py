@@ -14,7 +14,7 @@ from functools import cache
 from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Name
-from harness.metadata.filters.texts import quoted
+from harness.metadata.filters.sqltext import quoted
 from harness.storage.paths import SCHEME, is_local, local_path
 
 _TOKEN = re.compile(

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.engines import column_values as sqltext
 from harness.errors import HarnessError, RequestError
 from harness.metadata.delta.table import DeltaTable
+from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import Constant, Filter, In, disjunction
-from harness.metadata.filters.texts import bind_columns
+from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import DecimalType, Field, IntegerType, StringType, arrow_type
 from harness.snapshot import Snapshot, reading

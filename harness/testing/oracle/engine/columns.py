@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 from harness.errors import SchemaMismatchError, UnsupportedError
-from harness.metadata.files import variant as variant_text
+from harness.metadata.files import variant
 from harness.metadata.files.variant import malformed, object_fields, unsupported, value_text
 from harness.metadata.model.schema import (
     CHANGES,
@@ -93,39 +93,39 @@ def _object(column: RawColumn, typed: Any, metadata: bytes, value: bytes | None)
         text = _text(_parts(part, group), metadata)
         if text is not None:
             fields[part.name] = text
-    return variant_text.record(fields)
+    return variant.record(fields)
 
 
 def _list(column: RawColumn, typed: Any, metadata: bytes) -> str:
     """A list has no holes: an element without a value is a variant null."""
     texts = [_text(_parts(column.parts[0], group), metadata) for group in typed]
-    return variant_text.array(["null" if text is None else text for text in texts])
+    return variant.array(["null" if text is None else text for text in texts])
 
 
 def _single(column: RawColumn, value: Any) -> str:
     match column.type:
         case BooleanType():
-            return variant_text.boolean(value)
+            return variant.boolean(value)
         case IntegerType():
             return str(value)
         case FloatType(bits=64):
-            return variant_text.double(value)
+            return variant.double(value)
         case FloatType(bits=32):
-            return variant_text.single(value)
+            return variant.single(value)
         case DecimalType():
             return f"{value:f}"
         case DateType():
-            return variant_text.date(value)
+            return variant.date(value)
         case TimeType(unit="us"):
-            return variant_text.time(value)
+            return variant.time(value)
         case TimestampType(unit="us" | "ns" as unit, utc=utc):
-            return variant_text.timestamp(value, digits=6 if unit == "us" else 9, utc=utc)
+            return variant.timestamp(value, digits=6 if unit == "us" else 9, utc=utc)
         case StringType():
-            return variant_text.text(value.decode())
+            return variant.text(value.decode())
         case UuidType() | FixedType(length=16):
-            return variant_text.uuid_text(value)
+            return variant.uuid_text(value)
         case BinaryType():
-            return variant_text.binary(value)
+            return variant.binary(value)
         case UnknownType():
             return "null"
         case other:

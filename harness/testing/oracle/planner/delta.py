@@ -18,7 +18,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.texts import bind_columns
+from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
 from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDelete, ScanPlan
 from harness.storage.paths import PathMap, join

@@ -12,7 +12,7 @@ import pyarrow as pa
 from harness.errors import AmbiguousTableError, InvalidTableError, TableNotFoundError, UnknownColumnError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.filters.texts import bind_columns
+from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.projection import MappedName, NameMapping
 from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, PositionDelete, ScanPlan

@@ -30,8 +30,7 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.testing.writing.iceberg import commit as commits
-from harness.testing.writing.iceberg import evolution
-from harness.testing.writing.iceberg import files as deletes
+from harness.testing.writing.iceberg import evolution, files
 from harness.testing.writing.iceberg.avro import AvroDocument, MetadataCodec, MetadataNames, TableStore
 from harness.testing.writing.iceberg.document import SpecEntry, TableDocument, empty_document
 from harness.testing.writing.iceberg.files import (
@@ -181,15 +180,15 @@ class IcebergTable:
         referenced: sets `referenced_data_file`. partition, spec_id: None: those of the data files. rows: copies of the
         deleted rows, in the order of `positions` (which then is kept). more: fields of FileOptions.
         """
-        pairs = list(positions) if ordered == "as given" or rows is not None else deletes.sorted_positions(positions)
+        pairs = list(positions) if ordered == "as given" or rows is not None else files.sorted_positions(positions)
         if partition is None and spec_id is None:
             targets = [target for target, _ in pairs]
-            spec_id, values = deletes.shared_partition(self.document, self.spec_id, targets)
+            spec_id, values = files.shared_partition(self.document, self.spec_id, targets)
         else:
             spec_id = self.spec_id if spec_id is None else spec_id
             values = partition_of(self.document, partition or {}, spec_id, self.schema, [])
-        fields = deletes.position_columns(None if rows is None else self.schema)
-        content = deletes.position_rows(pairs, None if rows is None else stored_rows(self.schema, rows))
+        fields = files.position_columns(None if rows is None else self.schema)
+        content = files.position_rows(pairs, None if rows is None else stored_rows(self.schema, rows))
         handle = self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 1)
         if referenced is not None:
             target = referenced if isinstance(referenced, str) else referenced.path
@@ -216,7 +215,7 @@ class IcebergTable:
         """
         schema = self.schema if schema is None else schema
         spec_id = self.spec_id if spec_id is None else spec_id
-        ids, fields = deletes.equality_columns(schema, columns, extra_columns)
+        ids, fields = files.equality_columns(schema, columns, extra_columns)
         content = stored_rows(replace(schema, fields=fields), rows)
         values = partition_of(self.document, partition, spec_id, replace(schema, fields=fields), content)
         handle = self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 2)
@@ -228,7 +227,7 @@ class IcebergTable:
     ) -> tuple[DataFileHandle, ...]:
         """Write one Puffin file with a deletion vector for each data file: 0-based positions of its dead rows."""
         recorded = self._new_path(path, "", "-deletes.puffin")
-        return deletes.write_vectors(self.file_of(recorded), recorded, positions)
+        return files.write_vectors(self.file_of(recorded), recorded, positions)
 
     # -- commits ------------------------------------------------------------------------------------------------------
 
