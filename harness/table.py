@@ -188,7 +188,7 @@ def _located(location: object, catalog: Catalog | str | None) -> Located | None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One version of a table's metadata.
+    """A version of a table's metadata.
 
     name: what a catalog calls it, the catalog's name first; None: it was opened by its location.
     """

@@ -16,7 +16,7 @@ from harness.storage.decoded import DIRECTORY, open_folder
 
 
 class Action(enum.Enum):
-    """What is done with the cache."""
+    """The actions of `harness cache`."""
 
     INFO = "info"
     CLEAR = "clear"

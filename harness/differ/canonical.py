@@ -1,4 +1,4 @@
-"""One hashable Python value per Arrow value, such that two values are equal when they mean the same.
+"""A hashable Python value per Arrow value, such that two values are equal when they mean the same.
 
     null                        None
     boolean, integer            bool, int

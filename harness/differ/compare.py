@@ -113,7 +113,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One comparison."""
+    """A comparison."""
 
     openings: tuple[SideOpening, SideOpening]
     rules: Rules

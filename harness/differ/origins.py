@@ -57,7 +57,7 @@ _PLACE = ("_file", "_pos", "_deleted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferingSide:
-    """One side of a difference.
+    """A side of a difference.
 
     rows: the table that was compared. examples: for each differing row its index in `rows`, or None.
     plan_of: how the table is planned; None: the side is no planned table.

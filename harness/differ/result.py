@@ -128,7 +128,7 @@ class GroupDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideInfo:
-    """One side, for the reports.
+    """A side, for the reports.
 
     name: the caller's, or the kind of object. engine: name and version, such as `duckdb 2.0.0`.
     table, format, snapshot: of a planned table, else None.
@@ -331,7 +331,7 @@ class BatchOutcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEntry:
-    """One comparison.
+    """A comparison.
 
     name: the query's file or the table. message: the finding in a sentence. report: that of the comparison, as text;
     document: the same as the JSON report has it; None: nothing was compared. left_seconds, right_seconds: how long each

@@ -102,7 +102,7 @@ class JoinedSource:
 
 
 IndexOf = Callable[[exp.Column], "int | None"]
-"""Which source a column is of, by its place; None: it is not known."""
+"""The place of the source that a column is of; None: unknown."""
 
 
 def select_of(table: exp.Expr) -> exp.Select | None:

@@ -34,7 +34,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlStatement:
-    """One statement.
+    """A statement.
 
     explain: `EXPLAIN` before it, with its options and the space behind, or nothing.
     text: the rest, without semicolons and comments at the end. Positions of the tree's nodes are in it.
@@ -441,7 +441,7 @@ def refuse_writes(statement: SqlStatement) -> None:
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:
-    """Which of the bound tables a name means, without regard to case; None: none.
+    """The bound table that a name means, without regard to case; None: no table.
 
     Raises RequestError: it may be any of several.
     """

@@ -224,7 +224,7 @@ class Traffic:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, size: int) -> None:
-        """One more answer, with so many bytes of a file."""
+        """Counts an answer, with so many bytes of a file."""
         with self._lock:
             now = self.clock()
             self.requests, self.size = self.requests + 1, self.size + size

@@ -23,7 +23,7 @@ from harness.storage.threads import Lock
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """One of the files. is_own: whether it is the user's own, and no project's."""
+    """A configuration file. is_own: true for the user's own, false for a project's."""
 
     path: Path
     is_own: bool

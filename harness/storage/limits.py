@@ -145,7 +145,7 @@ def confine(confinement: Confinement) -> None:
 
 
 def confinement() -> Confinement | None:
-    """What engines of this process may use; None: all that the user may."""
+    """The resources that engines of this process may use; None: all that the user may."""
     return _confined[0] if _confined else None
 
 

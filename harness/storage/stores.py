@@ -67,7 +67,7 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """One version of a file. size: bytes. token: the storage's word on the version."""
+    """A version of a file. size: bytes. token: the storage's word on the version."""
 
     size: int
     token: str

@@ -38,7 +38,7 @@ from harness.metadata.model.schema import (
 from harness.testing.scenarios.values import scenario_value, stored_struct, stored_value
 
 Visit: TypeAlias = Callable[[Field, Any], Any]
-"""What becomes of a stored value of a primitive column."""
+"""The value in place of a stored value of a primitive column."""
 
 
 def anonymised(drawn: DrawnHistory, shape: Shape) -> tuple[DrawnHistory, Shape]:
@@ -174,7 +174,7 @@ def _predicate(predicate: Predicate, columns: Mapping[str, Field], visit: Visit)
 
 
 def _substitutes(type_: Type, values: Sequence[Any]) -> dict[Any, Any]:
-    """What each of a column's distinct values becomes."""
+    """The new value of each distinct value of a column."""
     match type_:
         case BooleanType():
             return {_mark(v): v for v in values}
@@ -244,7 +244,7 @@ def _like(value: Any, substitute: Any) -> Any:
 
 
 def _mark(value: Any) -> Any:
-    """What tells values apart that Python takes for equal, and NaN from nothing."""
+    """A key that tells values apart that Python takes for equal, and knows NaN again."""
     return value if _is_exact(value) else repr(value)
 
 

@@ -57,7 +57,7 @@ def summary(batch: Batch) -> str:
 
 
 def to_json(batch: Batch) -> str:
-    """One JSON document, see the module's table."""
+    """A JSON document, see the module's table."""
     content = {
         "format": FORMAT,
         "kind": "comparisons",
@@ -81,7 +81,7 @@ def _entry(entry: BatchEntry) -> dict[str, Any]:
 
 
 def to_junit(batch: Batch) -> str:
-    """One suite with a case for each comparison; what was refused is skipped with its reason."""
+    """A suite with a case for each comparison; what was refused is skipped with its reason."""
     properties = [("left", batch.sides[0]), ("right", batch.sides[1])]
     return document([suite("harness diff", properties, [_case(entry) for entry in batch.entries])])
 
@@ -106,7 +106,7 @@ def _case(entry: BatchEntry) -> ElementTree.Element:
 
 
 def to_html(batch: Batch) -> str:
-    """One self-contained page: a table of all comparisons, then the report of each that is not equal, to be opened."""
+    """A self-contained page: a table of all comparisons, then the report of each that is not equal, to be opened."""
     body = [*_head(batch), *_table(batch), *_details(batch), "</main>"]
     return page(summary(batch), body, style=asset(__package__, "report.css"))
 

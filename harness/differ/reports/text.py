@@ -48,7 +48,7 @@ from harness.errors import visible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPairing:
-    """One or two differing rows, as shown beside each other.
+    """A differing row, or two that are shown beside each other.
 
     kind: how the row differs; None: two rows, related by no key but by likeness.
     left, right: printed values by column; None: no such row.

@@ -188,7 +188,7 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit file, all of it.
+    """A commit file, all of it.
 
     version: of the commit; for a compaction file the last one that it covers.
     file: its physical path.

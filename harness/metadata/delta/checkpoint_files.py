@@ -1,4 +1,4 @@
-"""One Parquet file of a checkpoint: its actions, batch by batch (delta L17)."""
+"""A Parquet file of a checkpoint: its actions, batch by batch (delta L17)."""
 
 from __future__ import annotations
 

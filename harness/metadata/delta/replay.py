@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 
 
 def cross_check(state: State, data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[str, ...]:
-    """One warning per field of the checksum in `data` that contradicts `state`, or one if it cannot be read.
+    """A warning per field of the checksum in `data` that contradicts `state`, or a single one for an unreadable
+    checksum.
 
     `file` is the checksum's, for the text. Fields that are absent, or of an unexpected type, say nothing.
     """

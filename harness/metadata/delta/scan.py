@@ -79,7 +79,7 @@ class DeltaSource:
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaSnapshot:
-    """One version of a table.
+    """A version of a table.
 
     timestamp_ms: when it was committed, milliseconds since 1970-01-01 UTC; None: no file of the log tells.
     """

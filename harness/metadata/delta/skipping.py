@@ -1,4 +1,4 @@
-"""Which live files of a snapshot may hold a row that a filter wants (delta F1 to F13, V12).
+"""The live files of a snapshot that may hold a row that a filter wants (delta F1 to F13, V12).
 
 Partition values are exact: the filter is decided once per partition tuple, and what is left of it, on other columns, is
 held against the statistics of the tuple's files. Nothing here says that a row matches; the engine applies all of the
@@ -114,7 +114,7 @@ def _grouped(
 
 
 def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:
-    """What is left of a filter on files whose columns `values`, by field id, are constant; internal values.
+    """The rest of a filter on files whose columns `values`, by field id, are constant; internal values.
 
     A Constant where nothing is left to decide. Unknown and false are not told apart: there is no NOT above the leaves,
     and neither keeps a row (V12).

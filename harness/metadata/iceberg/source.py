@@ -61,7 +61,7 @@ _RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSource:
-    """One version of a table's metadata, where its files are, and how to read them."""
+    """A version of a table's metadata, with the places of its files and the way to read them."""
 
     location: str
     metadata: TableMetadata

@@ -1,4 +1,4 @@
-"""How a table is read: what the caller of `open_table` chose, carried from there to the scan."""
+"""The choices of the caller of `open_table`, carried from there to the scan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.storage.records import dataclass
 
 
 class Prune(enum.Enum):
-    """What planning may skip.
+    """The things that planning may skip.
 
     OFF: nothing. FILES: data files that cannot hold a wanted row, by partition and statistics. ALL: Iceberg's manifests
     too, by those of their summaries that are trusted (iceberg 3.9).

@@ -87,7 +87,7 @@ def partitions_schema(snapshot: DeltaSnapshot) -> pa.Schema:
 
 
 def partitions(snapshot: DeltaSnapshot) -> pa.Table:
-    """One row for each partition that has live files. Rows are counted with those that deletion vectors delete."""
+    """A row for each partition that has live files. Rows are counted with those that deletion vectors delete."""
     found, tuples = snapshot.state.files, snapshot.partitions
     counts = np.maximum(record_counts(found), 0)
     size = len(tuples.tuples)

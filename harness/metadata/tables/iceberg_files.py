@@ -261,7 +261,7 @@ class SnapshotFiles:
         return position_deletes(entries, self.source, self.partition)
 
     def partitions(self, *, columns: AbstractSet[str]) -> pa.Table:
-        """One row for each partition that has live files; when it was last updated only where `columns` names that."""
+        """A row for each partition that has live files; when it was last updated only where `columns` names that."""
         partitions = Partitions(self.source.metadata.specs, self._schemas)
         files = self._read(self._of(deletes=False), ())
         numbers = _numbers(files, partitions)

@@ -1,4 +1,4 @@
-"""One metadata table of a snapshot."""
+"""The metadata tables of a snapshot."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def _arg_extreme(call: Aggregate) -> Typed:
 
 
 def _grouping(call: Aggregate) -> Typed:
-    """Which keys are left out in a row of ROLLUP and its kind: a bit for each, the last key's is the lowest."""
+    """The keys that a row of ROLLUP and its kind leaves out: a bit for each, the last key's is the lowest."""
     keys = [call.expressions.translate(key).sql for key in (call.node.this, *call.node.expressions) if key is not None]
     bits = [f"CAST(GROUPING({key}) AS BIGINT) * {1 << place}" for place, key in enumerate(reversed(keys))]
     return Typed(f"({' + '.join(reversed(bits))})", LONG)

@@ -172,7 +172,7 @@ _token = secrets.token_hex(8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """One place where a statement reads a table of the catalog.
+    """A place where a statement reads a table of the catalog.
 
     table: its whole name.
     view: what stands there in the text. aliased: whether an alias follows it.
@@ -226,7 +226,7 @@ class Prepared:
 
 
 def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared:
-    """One statement, with the tables of the catalog that it reads planned as they are now.
+    """A statement, with the tables of the catalog that it reads planned as they are now.
 
     Raises:
         RequestError: it cannot be parsed, writes a table of the catalog, or keeps a view over one.

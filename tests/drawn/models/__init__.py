@@ -1,1 +1,1 @@
-"""What a table must hold after a history, worked out without reading it."""
+"""The rows that a table must hold after a history, worked out without reading it."""

@@ -86,7 +86,7 @@ class Entry:
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """What a delete and the files that it hits have in common."""
+        """The part that a delete shares with the files that it hits."""
         return (self.spec, *map(identity_of, self.partition))
 
 

@@ -47,7 +47,7 @@ _WIDE = Context(prec=60)
 
 
 class TableModel(Protocol):
-    """What the models of both formats do; `columns` are those of now."""
+    """The operations of both formats' models; `columns` are those of now."""
 
     format: TableFormat
     columns: Columns
@@ -192,7 +192,7 @@ def with_children(type_: Type, fields: Columns) -> Type:
 
 
 Change: TypeAlias = Callable[[Columns, int], Columns]
-"""What becomes of a level of columns, given the place of the column meant."""
+"""A level of columns after an operation, given the place of the column meant."""
 
 
 def edited(columns: Columns, path: Sequence[str], change: Change) -> Columns:
