@@ -58,7 +58,7 @@ _SMOKE = (
 """Tests for other versions of dependencies: each asks for much of one, or of several together."""
 
 _OPEN_SOCKETS = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
-"""PySpark 4.0 and 4.1 leave the sockets of results to the garbage collector."""
+"""PySpark 4.0 and 4.1 leave the sockets of results to the garbage collector, some until after the last test."""
 
 
 def _pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
@@ -324,7 +324,7 @@ def reference(session: nox.Session, format: str) -> None:
     _install(session)
     files = sorted(map(str, Path("tests/reference").glob(f"test_{format}_*.py")))
     path = _beside(session, f"pyspark=={pinned['pyspark']}")
-    _pytest(session, *_ONE, "-m", "reference", *files, PYTHONPATH=path)
+    _pytest(session, *_ONE, *_OPEN_SOCKETS, "-m", "reference", *files, PYTHONPATH=path)
 
 
 @nox.session(name="tests-spark40")

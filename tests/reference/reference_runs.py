@@ -10,12 +10,6 @@ from hypothesis import HealthCheck, Phase, settings
 
 from harness.testing.scenarios.model import Scenario
 
-MARKS = [
-    pytest.mark.reference,
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:ResourceWarning"),  # PySpark's toArrow leaves them open
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 
 def drawn(examples: int) -> settings:
     """The same histories in every run, none of them shrunk: each step of one takes seconds."""

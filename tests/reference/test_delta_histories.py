@@ -12,9 +12,9 @@ from delta_drawn import histories
 from delta_histories import HISTORIES
 from delta_history import History
 from hypothesis import given, note
-from reference_runs import MARKS, drawn, params
+from reference_runs import drawn, params
 
-pytestmark = MARKS
+pytestmark = pytest.mark.reference
 BEFORE_A_MERGE = (
     "deletion-vectors",
     "change-data-feed",

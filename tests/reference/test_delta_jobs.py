@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from reference_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
-from reference_runs import MARKS
 
-pytestmark = MARKS
+pytestmark = pytest.mark.reference
 
 
 def test_names_of_the_jar_stay_its_own(delta_spark: Any, tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from delta_differences import DIFFERENCES
 from drawn.strategies import DrawnHistory, histories
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_runs import MARKS, drawn, of_scenarios
+from reference_runs import drawn, of_scenarios
 from reference_scenarios import Reference
 
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
 
-pytestmark = MARKS
+pytestmark = pytest.mark.reference
 
 KINDS = ("delta",)
 SCENARIOS = find("delta/*")

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reference_runs import MARKS
 from reference_slices import check
 
-pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")]
+pytestmark = [pytest.mark.reference, pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")]
 
 BEFORE_A_MERGE = ["delta/deletion-vectors/shared-file", "delta/column-mapping/rename-and-drop"]
 NIGHTLY = [

@@ -12,9 +12,9 @@ from iceberg_comparing import Compared
 from iceberg_drawn import histories
 from iceberg_histories import HISTORIES
 from iceberg_history import History, Step, Written
-from reference_runs import MARKS, drawn, params
+from reference_runs import drawn, params
 
-pytestmark = MARKS
+pytestmark = pytest.mark.reference
 BEFORE_A_MERGE = (
     "merge-on-read-v2",
     "merge-on-read-v3",

@@ -12,13 +12,13 @@ from drawn.strategies import DrawnHistory, histories
 from hypothesis import given
 from hypothesis import strategies as st
 from iceberg_differences import DIFFERENCES
-from reference_runs import MARKS, drawn, of_scenarios
+from reference_runs import drawn, of_scenarios
 from reference_scenarios import Reference
 
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.model import Scenario
 
-pytestmark = MARKS
+pytestmark = pytest.mark.reference
 
 KINDS = ("iceberg-1", "iceberg-2", "iceberg-3")
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reference_runs import MARKS
 from reference_slices import check
 
-pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")]
+pytestmark = [pytest.mark.reference, pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")]
 
 BEFORE_A_MERGE = ["iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/shared-position-delete-files"]
 NIGHTLY = [
