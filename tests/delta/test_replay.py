@@ -110,13 +110,13 @@ class Log:
     def checksum(self, version, text):
         (self.directory / f"{version:020d}.crc").write_text(text)
 
-    def state(self, version=None, *, statistics="any", path_map=None, **options):
+    def state(self, version=None, *, statistics="any", path_map=None, **without):
         storage = Storage()
-        segment = choose_segment(list_log(storage, str(self.root)), version, **options)
+        segment = choose_segment(dataclasses.replace(list_log(storage, str(self.root)), **without), version)
         return load_state(segment, storage, str(self.root), statistics=statistics, path_map=path_map)
 
-    def live(self, version=None, **options):
-        files = self.state(version, **options).files
+    def live(self, version=None, **without):
+        files = self.state(version, **without).files
         return dict(zip(files.column("key").to_pylist(), files.column("dv_path_or_inline").to_pylist(), strict=True))
 
 
@@ -289,7 +289,7 @@ CHECKPOINTED = ([*START, add("a"), add("b"), add("c")], [remove("a"), add("d", s
 
 def test_checkpoint_gives_the_same_state(log):
     log.commits(*CHECKPOINTED)
-    expected = log.state(base="none").files.sort_by("key").to_pylist()
+    expected = log.state(checkpoints=()).files.sort_by("key").to_pylist()
     log.checkpoint(1, *START, remove("a"), add("b"), add("c"), add("d", stats='{"numRecords":3}'))
     state = log.state()
     got = [{**row, "data_change": None} for row in state.files.sort_by("key").to_pylist()]
@@ -374,7 +374,7 @@ def test_compaction_gives_the_same_state(log):
     log.commits(
         [*START, add("a")], [remove("a"), add("b")], [add("c"), {"txn": {"appId": "x", "version": 1}}], [add("d")]
     )
-    expected = log.live(use_compactions=False)
+    expected = log.live(compactions=())
     log.compact(1, 2, remove("a"), add("b"), add("c"), {"txn": {"appId": "x", "version": 1}})
     assert log.live() == expected == {"b": None, "c": None, "d": None}
     assert list(log.state().transactions) == ["x"]
@@ -401,7 +401,7 @@ def test_every_base_gives_the_state_that_plain_replay_gives(tmp_path_factory, co
     log.checkpoint(at, *START, *(add(path) for path in sorted(expected[at])))
     for version, paths in enumerate(expected):
         assert set(log.live(version)) == paths
-        assert set(log.live(version, base="none")) == paths
+        assert set(log.live(version, checkpoints=())) == paths
 
 
 def test_checksum_that_disagrees_is_a_warning(log):
@@ -442,7 +442,7 @@ def test_damaged_compaction_is_passed_over_with_a_warning(log, actions, reason):
     (warning,) = state.warnings
     assert f"{1:020d}.{2:020d}.compacted.json" in warning
     assert reason in warning
-    assert log.state(use_compactions=False).warnings == ()
+    assert log.state(compactions=()).warnings == ()
 
 
 def test_a_damaged_commit_is_an_error_beside_a_compaction(log):

@@ -257,8 +257,8 @@ FAULTS = (
     Fault(
         "a checkpoint is preferred over newer commits",
         "metadata/delta/segment.py",
-        "commits=tuple(_commits(listing, first, target)),",
-        "commits=() if checkpoint is not None else tuple(_commits(listing, first, target)),",
+        "commits=_commits(listing, checkpoint, target),",
+        "commits=() if checkpoint is not None else _commits(listing, checkpoint, target),",
     ),
     Fault(
         "the first action on a file wins",
@@ -311,8 +311,8 @@ FAULTS = (
     Fault(
         "commit times are file times, even where they go back",
         "metadata/delta/commit_times.py",
-        "times.append(CommitTime(version, max(least, file.modified_ms)))",
-        "times.append(CommitTime(version, file.modified_ms))",
+        "max(least, file.modified_ms) if times else file.modified_ms",
+        "file.modified_ms",
     ),
     # Commits that only a catalog knows.
     Fault(

@@ -133,8 +133,7 @@ class _Feed:
         return last
 
     def _state(self, version: int) -> State:
-        allowed = self.source.options.allow_checkpoint_only
-        segment = choose_segment(self.history.listing, version, allow_checkpoint_only=allowed)
+        segment = choose_segment(self.history.listing, version)
         root, path_map = self.source.root.path, self.source.path_map
         return load_state(segment, self.source.storage, root, statistics="none", path_map=path_map)
 

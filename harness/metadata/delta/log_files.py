@@ -118,6 +118,7 @@ class LogListing:
     hint: what `_last_checkpoint` said at that moment; None: nothing sound.
     ceiling: the latest version where the files do not tell it, because a catalog does; None: they do.
     notes: what a user should know about the ceiling, one sentence each.
+    allow_checkpoint_only: whether a checkpoint may be read whose version has no commit (delta L23).
     """
 
     root: str
@@ -129,11 +130,16 @@ class LogListing:
     hint: Hint | None = None
     ceiling: int | None = None
     notes: tuple[str, ...] = ()
+    allow_checkpoint_only: bool = False
 
     @property
     def directory(self) -> str:
         """The log's directory, physical."""
         return join(self.root, LOG_DIRECTORY)
+
+    def may_begin(self, base: Checkpoint) -> bool:
+        """True if a base may be read. Without a commit of its version the log may be a partial copy (delta L23)."""
+        return self.allow_checkpoint_only or base.version in self.commits
 
     @property
     def latest(self) -> int:

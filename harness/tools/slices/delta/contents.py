@@ -102,7 +102,7 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filte
     plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
     source = table.source
     root = load_state(
-        choose_segment(table.log, versions[0], allow_checkpoint_only=source.options.allow_checkpoint_only),
+        choose_segment(table.log, versions[0]),
         source.storage,
         source.root.path,
         statistics="any",
