@@ -461,7 +461,7 @@ FAULTS = (
         "metadata/delta/scan.py",
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n",
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n"
-        "        verdicts[statistics.record_counts() == 0] = 2\n",
+        "        verdicts[statistics.record_counts(np.arange(len(verdicts))) == 0] = 2\n",
     ),
     Fault(
         "files that have as many deleted rows as they are said to have rows are dropped",
@@ -469,7 +469,7 @@ FAULTS = (
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n",
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n"
         '        gone = pc.fill_null(state.files.column("dv_cardinality"), -2).to_numpy()\n'
-        "        verdicts[gone == statistics.record_counts()] = 2\n",
+        "        verdicts[gone == statistics.record_counts(np.arange(len(verdicts)))] = 2\n",
     ),
     Fault(
         "a change shows all rows beyond the recorded count",

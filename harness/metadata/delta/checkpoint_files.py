@@ -74,7 +74,7 @@ def batches(
     groups: list[int] | None = None,
     size: int = BATCH_ROWS,
 ) -> Iterator[tuple[int, pa.StructArray]]:
-    """The structs of column `action`, plain, with the fields at `leaves` alone, and the row that each batch starts with.
+    """The structs of column `action`, in plain layouts, with the fields at `leaves`; and each batch's first row.
 
     groups: of rows, ascending; None: all. size: the most rows of a batch.
     """

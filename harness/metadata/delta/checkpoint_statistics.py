@@ -5,6 +5,7 @@ The checkpoint is held as it is stored, so that what is read later is of the fil
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
@@ -71,8 +72,11 @@ class CheckpointPart:
         room = Room.of(self.limits, self.file, len(self.data))
         try:
             with contained(file=self.file), open_parquet(pa.BufferReader(self.data)) as parquet:
-                for group, bounds in _groups(parquet, rows):
-                    yield from _of_group(parquet, group, rows, bounds, structs, room)
+                sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
+                ends = np.searchsorted(rows, np.cumsum(sizes)).tolist()
+                for group, bounds in enumerate(itertools.pairwise([0, *ends])):
+                    if bounds[0] < bounds[1]:
+                        yield from _of_group(parquet, group, rows, bounds, structs, room)
         except (pa.ArrowException, OSError, *DAMAGE) as error:
             raise CorruptFileError(
                 f"Cannot read statistics in the checkpoint: {error}",
@@ -82,18 +86,10 @@ class CheckpointPart:
             ) from error
 
 
-def _groups(parquet: pq.ParquetFile, rows: Rows) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The row groups that hold any of the rows, and from where to where in `rows` these are."""
-    sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
-    ends = np.searchsorted(rows, np.cumsum(sizes)).tolist()
-    for group, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        if start < end:
-            yield group, (start, end)
-
-
 def _of_group(
     parquet: pq.ParquetFile, group: int, rows: Rows, bounds: tuple[int, int], structs: Sequence[StructPath], room: Room
 ) -> Iterator[tuple[Rows, pa.Table]]:
+    """Statistics of the rows of a row group. bounds: from where to where in `rows` these are."""
     fields = children(parquet.schema_arrow, "add")
     parsed: pa.StructArray | None = None
     begin: int | None = None
@@ -273,9 +269,8 @@ class FilesStatistics:
         """
         yield from self._read(wanted, places, lambda table: read_statistics(table, wanted))
 
-    def record_counts(self, places: Rows | None = None) -> npt.NDArray[np.int64]:
-        """Physical rows of some files, None: of all; -1 is unknown. Raises as `read`."""
-        places = np.arange(self.files.num_rows) if places is None else places
+    def record_counts(self, places: Rows) -> npt.NDArray[np.int64]:
+        """Physical rows of some files; -1 is unknown. Raises as `read`."""
         counts = np.full(self.files.num_rows, -1, dtype=np.int64)
         for found, statistics in self._read((), places, _counted):
             counts[found] = to_numpy(pc.fill_null(statistics.rows, scalar_of(-1, pa.int64())))
@@ -319,8 +314,10 @@ class FilesStatistics:
     ) -> Iterator[tuple[Rows, pa.Table | None]]:
         """Places in `rows`, and what these have; None: it cannot be read."""
         missing = np.ones(len(rows), dtype=np.bool_)
+        kinds = ("minValues", "maxValues", "nullCount")
+        structs = [("numRecords",), *((kind, *leaf.path) for leaf in wanted for kind in kinds)]
         try:
-            for found, table in later.tables(rows, _paths(wanted)):
+            for found, table in later.tables(rows, structs):
                 missing[found] = False
                 yield found, table
         except CorruptFileError as error:
@@ -333,8 +330,3 @@ class FilesStatistics:
 def _counted(files: pa.Table) -> FileStats:
     counts = record_counts(files)
     return FileStats(from_numpy(counts, missing=counts < 0), {})
-
-
-def _paths(wanted: Sequence[Leaf]) -> list[StructPath]:
-    kinds = ("minValues", "maxValues", "nullCount")
-    return [("numRecords",), *((kind, *leaf.path) for leaf in wanted for kind in kinds)]
