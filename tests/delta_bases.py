@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from harness.errors import InvalidTableError, SnapshotNotFoundError
 from harness.metadata.delta.actions import State
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.log_files import Checkpoint, list_log
+from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import LogSegment, choose_segment
 from harness.storage.stores import Storage
@@ -37,8 +39,8 @@ def states_by_base(location: str, version: int | None = None) -> dict[str, State
     Raises:
         HarnessError: the table cannot be read from a base that its log offers.
     """
-    storage = Storage()
-    return {name: load_state(segment, storage, location) for name, segment in _segments(storage, location, version)}
+    storage, locator = Storage(), Locator(TableRoot.of(location))
+    return {name: load_state(segment, storage, locator) for name, segment in _segments(storage, location, version)}
 
 
 def content(state: State) -> tuple[object, ...]:

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.log_files import Hint, list_log
+from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
 from harness.storage.paths import PathMap
@@ -113,7 +115,8 @@ class Log:
     def state(self, version=None, *, statistics="any", path_map=None, **without):
         storage = Storage()
         segment = choose_segment(dataclasses.replace(list_log(storage, str(self.root)), **without), version)
-        return load_state(segment, storage, str(self.root), statistics=statistics, path_map=path_map)
+        locator = Locator(TableRoot.of(str(self.root)), path_map or PathMap())
+        return load_state(segment, storage, locator, statistics=statistics)
 
     def live(self, version=None, **without):
         files = self.state(version, **without).files
@@ -480,13 +483,13 @@ def test_sound_hint_with_other_counts_takes_the_next_base(log):
     log.checkpoint(1, *START, add("a"))
     storage = Storage()
     listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
-    state = load_state(choose_segment(listing), storage, str(log.root))
+    state = load_state(choose_segment(listing), storage, Locator(TableRoot.of(str(log.root))))
     assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c", "d"]
     assert len(state.warnings) == 1
     (log.directory / f"{0:020d}.json").unlink()
     listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
     with pytest.raises(CorruptFileError, match="it holds 1 live files, _last_checkpoint says 2"):
-        load_state(choose_segment(listing), storage, str(log.root))
+        load_state(choose_segment(listing), storage, Locator(TableRoot.of(str(log.root))))
 
 
 def in_parts(log, protocol):
@@ -540,5 +543,5 @@ def test_remote_log_is_read_as_local_ones_are(log):
     memory = fsspec.filesystem("memory")
     memory.put(str(log.directory), "/replay/_delta_log", recursive=True)
     segment = choose_segment(list_log(Storage(), "memory://replay"))
-    state = load_state(segment, Storage(), "memory://replay")
+    state = load_state(segment, Storage(), Locator(TableRoot.of("memory://replay")))
     assert sorted(state.files.column("key").to_pylist()) == list("abcd")

@@ -378,14 +378,14 @@ FAULTS = (
     Fault(
         "a deletion vector without its keys is none",
         "metadata/delta/action_lines.py",
-        '    _check_vector(body.get("deletionVector"))\n',
-        "",
+        '    vector = body.get("deletionVector")\n    if vector is None:',
+        '    vector = body.get("deletionVector")\n    if True:',
     ),
     Fault(
         "a metaData without partition columns is of an unpartitioned table",
         "metadata/delta/action_lines.py",
-        '    if names is None:\n        raise _FieldError("has no partitionColumns")\n    return names\n',
-        "    return names or ()\n",
+        '    if columns is None:\n        raise _FieldError("has no partitionColumns")\n',
+        "    columns = columns or ()\n",
     ),
     Fault(
         "change feeds leave out files by what a deletion vector says of itself",
@@ -474,8 +474,8 @@ FAULTS = (
     Fault(
         "a change shows all rows beyond the recorded count",
         "metadata/delta/changes.py",
-        "everything.add_range(0, self._row_count(file))",
-        "everything.add_range(0, file.record_count or self._row_count(file))",
+        "everything.add_range(0, self.rows[file.physical])",
+        "everything.add_range(0, file.record_count or self.rows[file.physical])",
     ),
     Fault(
         "bounds of decimals are taken for exact",

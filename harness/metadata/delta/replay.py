@@ -41,8 +41,7 @@ from harness.metadata.files.documents import check_document
 from harness.metadata.model.arrow_values import array_of, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.storage.decoded import Cache
 from harness.storage.gate import IRREGULAR
-from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import PathMap
+from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
@@ -58,38 +57,43 @@ if TYPE_CHECKING:
 # the state, its reader is told.
 
 
-def cross_check(state: State, data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[str, ...]:
-    """A warning per field of the checksum in `data` that contradicts `state`, or a single one for an unreadable
-    checksum.
+def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
+    """A warning for each field of the version's checksum file that contradicts the state, or that it is unreadable.
 
-    `file` is the checksum's, for the text. Fields that are absent, or of an unexpected type, say nothing.
+    Fields that are absent, or of an unexpected type, say nothing.
     """
+    if segment.checksum is None:
+        return ()
+    file, name = segment.checksum.path, segment.checksum.name
     try:
-        check_document(data, file=file, limits=limits)
+        data = storage.read(file)
+    except MissingFileError as error:
+        if error.cause == IRREGULAR:
+            raise
+        return ()
+    try:
+        check_document(data, file=file, limits=storage.limits)
         said = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError, LimitError):
         said = None
-    name = file.rsplit("/", 1)[-1]
     if not isinstance(said, dict):
         return (f"The checksum file {name} is malformed and was not used",)
     said = {key: len(value) if key == "allFiles" and isinstance(value, list) else value for key, value in said.items()}
+    files, vectors = state.files, state.files.column("dv_cardinality")
+    facts = {
+        "numFiles": files.num_rows,
+        "tableSizeBytes": pc.sum(files.column("size"), min_count=0).as_py(),
+        "numProtocol": 1,
+        "numMetadata": 1,
+        "numDeletionVectorsOpt": len(vectors) - vectors.null_count,
+        "numDeletedRecordsOpt": pc.sum(vectors, min_count=0).as_py(),
+        "allFiles": files.num_rows,
+    }
     return tuple(
         f"The checksum file {name} says {key} {said[key]}, the log says {value}"
-        for key, value in _facts(state)
+        for key, value in facts.items()
         if type(said.get(key)) is int and said[key] != value
     )
-
-
-def _facts(state: State) -> Iterator[tuple[str, int]]:
-    files = state.files
-    yield "numFiles", files.num_rows
-    yield "tableSizeBytes", pc.sum(files.column("size"), min_count=0).as_py()
-    yield "numProtocol", 1
-    yield "numMetadata", 1
-    vectors = files.column("dv_cardinality")
-    yield "numDeletionVectorsOpt", len(vectors) - vectors.null_count
-    yield "numDeletedRecordsOpt", pc.sum(vectors, min_count=0).as_py()
-    yield "allFiles", files.num_rows
 
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
@@ -101,33 +105,28 @@ _PARALLEL_READS = 32
 def load_state(
     segment: LogSegment,
     storage: Storage,
-    root: str,
+    locator: Locator,
     *,
     statistics: Statistics = "any",
-    path_map: PathMap | None = None,
     cache: Cache | None = None,
 ) -> State:
     """The table at the version of `segment`.
 
-    Args:
-        segment: what to read. A checkpoint that cannot be read is replaced by the segment's next base.
-        storage: reads the log.
-        root: the table's folder, a physical path.
-        statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
-            `stats_parsed` only where a checkpoint holds files without JSON statistics.
-        path_map: where files with absolute paths are, for tables that were copied.
-        cache: of what was decoded of checkpoints before.
+    An unreadable checkpoint is replaced by the segment's next base. A compacted file that cannot be read, or that the
+    checksum file contradicts, is passed over with a warning.
+
+    statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
+        `stats_parsed` only where a checkpoint holds files without JSON statistics.
+    cache: of what was decoded of checkpoints before.
 
     Raises:
-        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24. A
-            compacted file that cannot is passed over with a warning, as is one that the checksum file gives the lie.
+        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24.
         InvalidTableError: the log contradicts itself, or has no protocol or metadata; or, of an untrusted table, its
-            checksum file. Rules: delta L14, L18, L20, L25,
-            R3, R13.
+            checksum file. Rules: delta L14, L18, L20, L25, R3, R13.
         MissingFileError: a file of the log is gone.
         UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
     """
-    load = partial(_load, storage=storage, root=root, statistics=statistics, path_map=path_map, cache=cache)
+    load = partial(_load, storage=storage, locator=locator, statistics=statistics, cache=cache)
     while True:
         try:
             state = load(segment)
@@ -144,20 +143,13 @@ def load_state(
         settled = _doubts(certain, plain, storage)
         state, doubts = (state, doubts) if settled == doubts else (certain, settled)
     if doubts and storage.untrusted:
-        raise distrusted(doubts[0], root)
+        raise distrusted(doubts[0], locator.root.path)
     return replace(state, warnings=(*state.warnings, *doubts))
 
 
 def _load(
-    segment: LogSegment,
-    *,
-    storage: Storage,
-    root: str,
-    statistics: Statistics,
-    path_map: PathMap | None,
-    cache: Cache | None,
+    segment: LogSegment, *, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
 ) -> State:
-    locator = Locator(TableRoot.of(root), path_map or PathMap())
     base: CheckpointContent | None = None
     if segment.checkpoint is not None:
         from harness.metadata.delta.checkpoints import read_base
@@ -173,7 +165,7 @@ def _load(
     for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
         with contained(file=file):
             replay.step(data, file=file, version=version, number=number)
-    state = replay.state(segment.version, segment.warnings, root)
+    state = replay.state(segment.version, segment.warnings, locator.root.path)
     require_readable(state.files.column("key"), locator.root, storage)
     return state
 
@@ -237,7 +229,17 @@ class _Replay:
                 rule="delta L20",
             )
         files = self._live_files()
-        _refuse_two_vectors(files)
+        vectors = files.column("dv_storage_type")
+        # Without vectors, keys are what replay told files apart by.
+        repeated = None if vectors.null_count == len(vectors) else first_repeated(files.column("key"))
+        if repeated is not None:  # it would be read twice
+            raise InvalidTableError(
+                f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing "
+                "the file as it was. Which rows are deleted is not defined",
+                cause="LogCorrupt",
+                file=repeated,
+                rule="delta R3",
+            )
         return State(
             version=version,
             protocol=self.protocol,
@@ -336,23 +338,6 @@ def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
         yield table if pc.all(kept).as_py() else table.filter(kept)
 
 
-def _refuse_two_vectors(files: pa.Table) -> None:
-    """A file that is live twice would be read twice (delta R3)."""
-    vectors = files.column("dv_storage_type")
-    if vectors.null_count == len(vectors):
-        return  # then keys are what replay told files apart by
-    repeated = first_repeated(files.column("key"))
-    if repeated is None:
-        return
-    raise InvalidTableError(
-        f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing the file "
-        "as it was. Which rows are deleted is not defined",
-        cause="LogCorrupt",
-        file=repeated,
-        rule="delta R3",
-    )
-
-
 def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
     """`files`, all with partition values; refuses what cannot be (delta R13)."""
     negative = files.filter(pc.less(files.column("size"), scalar_of(0, pa.int64())))
@@ -372,16 +357,3 @@ def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
     empty = array_of([()] * files.num_rows, PARTITION_VALUES)
     index = files.schema.get_field_index("partition_values")
     return files.set_column(index, FILES_STATE.field("partition_values"), empty)
-
-
-def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
-    """Contradictions between the state and the checksum file of its version (delta L28)."""
-    if segment.checksum is None:
-        return ()
-    try:
-        data = storage.read(segment.checksum.path)
-    except MissingFileError as error:
-        if error.cause == IRREGULAR:
-            raise
-        return ()
-    return cross_check(state, data, file=segment.checksum.path, limits=storage.limits)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.metadata.delta.actions import DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
-from harness.metadata.delta.commits import Locator
+from harness.metadata.delta.commits import CommitReader, Locator
 from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import feature_warnings, is_enabled
@@ -46,8 +46,6 @@ from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
-    from pyroaring import BitMap64
-
     from harness.metadata.delta.deletion_vectors import DeletedFile
 
 
@@ -70,6 +68,11 @@ class DeltaSource:
     def locator(self) -> Locator:
         """Tells where the table's files are."""
         return Locator(self.root, self.path_map)
+
+    @property
+    def commits(self) -> CommitReader:
+        """The reader of single commits of the table."""
+        return CommitReader(self.storage, self.locator)
 
     @property
     def path_map(self) -> PathMap:
@@ -117,10 +120,7 @@ def planned_files(
 ) -> pa.Table:
     """`FILES` rows for a `FILES_STATE` table.
 
-    Args:
-        files: the files to read. locator: tells where they are.
-        counts: their physical rows, -1 is unknown.
-        partitions: the index of each file's partition tuple.
+    counts: physical rows of each file, -1 is unknown. partitions: the index of each file's partition tuple.
     """
     size = files.num_rows
     zeros = from_numpy(np.zeros(size, dtype=np.int32))
@@ -164,11 +164,8 @@ def plan_scan(
 ) -> ScanPlan:
     """The plan of a read.
 
-    Args:
-        source: the table.
-        snapshot: its version.
-        columns: names in the order wanted; None: all columns of the schema.
-        where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
+    columns: names in the order wanted; None: all columns of the schema.
+    where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
 
     Raises:
         RequestError: a column is unknown or not to be had, or `where` cannot be parsed or is for another schema.
@@ -223,7 +220,7 @@ class _Scan:
             ),
             equality_deletes=(),
             delete_sets=((),),
-            position_deletes=self._position_deletes(targets),
+            position_deletes=tuple(self._position_delete(i, target.vector) for i, target in targets.items()),
             load_positions=self._loader(targets),
             name_mapping=None,
             skipped=skipped,
@@ -309,9 +306,8 @@ class _Scan:
                 )
 
     def _materialized(self, used: set[str]) -> dict[str, str]:
-        names = materialized_columns(self.snapshot.state.metadata.configuration)
-        known = {_ROW_ID: names.row_id, _ROW_COMMIT_VERSION: names.row_commit_version}
-        return {column: name for column, name in known.items() if name is not None and column in used}
+        known = materialized_columns(self.snapshot.state.metadata.configuration)
+        return {column: name for column, name in known.items() if column in used}
 
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the partition columns; null if there are none."""
@@ -322,19 +318,12 @@ class _Scan:
 
     def _loader(self, targets: dict[int, DeletedFile]) -> PositionLoader:
         if not targets:
-            return _no_positions
+            return lambda ordinals: {}
         from harness.metadata.delta.deletion_vectors import make_loader
 
         return make_loader(
-            targets,
-            storage=self.source.storage,
-            root=self.source.root,
-            path_map=self.source.path_map,
-            table=self.source.location,
+            targets, storage=self.source.storage, locator=self.source.locator, table=self.source.location
         )
-
-    def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
-        return tuple(self._position_delete(ordinal, target.vector) for ordinal, target in targets.items())
 
     def _position_delete(self, ordinal: int, vector: DeletionVectorDescriptor) -> PositionDelete:
         from harness.metadata.delta.deletion_vectors import vector_path
@@ -349,10 +338,6 @@ class _Scan:
             files=(ordinal,),
             physical=None if path is None else self.source.path_map.physical(path),
         )
-
-
-def _no_positions(ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-    return {}
 
 
 def _is_metadata(field: Field) -> bool:

@@ -17,7 +17,6 @@ from harness.metadata.delta.commit_times import (
     check_retention,
     in_commit_timestamps,
 )
-from harness.metadata.delta.commits import CommitReader
 from harness.metadata.delta.log_files import LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
@@ -234,7 +233,7 @@ class DeltaTable:
         entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
         if file is None:
             return entry | {"timestamp_ms": None, "operation": None, "commit_info": {}}
-        info = reader_of(self.source).read_info(file)
+        info = self.source.commits.read_info(file)
         time_ms = file.modified_ms if info is None or not info.is_first else info.in_commit_timestamp_ms
         return entry | {
             "timestamp_ms": time_ms if time_ms is not None else file.modified_ms,
@@ -292,14 +291,7 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
         InvalidTableError, UnsupportedError, MissingFileError: it cannot be read.
     """
     try:
-        state = load_state(
-            segment,
-            source.storage,
-            source.root.path,
-            statistics="later",
-            path_map=source.path_map,
-            cache=source.options.cache,
-        )
+        state = load_state(segment, source.storage, source.locator, statistics="later", cache=source.options.cache)
         check_protocol(state.protocol, state.metadata, table=source.location)
         columns = table_schema(state.protocol, state.metadata, table=source.location)
         check_nesting(columns.schema.fields, source.storage.limits)
@@ -319,15 +311,10 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
     return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
 
 
-def reader_of(source: DeltaSource) -> CommitReader:
-    """The reader of single commits of a table."""
-    return CommitReader.of(source.storage, source.root.path, path_map=source.path_map)
-
-
 def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> int | None:
     """The timestamp in the commit of a version; None if it has none, or not in a first action (delta L35)."""
     try:
-        info = reader_of(source).read_info(log.commits[version])
+        info = source.commits.read_info(log.commits[version])
     except MissingFileError as error:
         if error.cause == IRREGULAR:
             raise
