@@ -305,8 +305,8 @@ FAULTS = (
     Fault(
         "offsets of partition timestamps are dropped",
         "metadata/delta/partition_values.py",
-        "return micros - _offset_us(zone)",
-        "return micros",
+        "                return micros - _offset_us(zone)",
+        "                return micros",
     ),
     Fault(
         "commit times are file times, even where they go back",

@@ -139,11 +139,12 @@ def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[s
         yield number, value
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Refuses NaN and infinities (ValueError)."""
     raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> None:

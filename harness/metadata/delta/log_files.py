@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote
 
 from harness.errors import LimitError, MissingFileError, TableNotFoundError
+from harness.metadata.delta.action_lines import refuse_constant
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.storage.gate import IRREGULAR
 from harness.storage.limits import DEFAULT, Limits
@@ -165,9 +166,6 @@ def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = Non
     return listing
 
 
-_Parts: TypeAlias = dict[tuple[int, int], dict[int, LogFile]]
-
-
 def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
     """The log files among `entries`, which may come in any order; other names are ignored (delta L1, L2)."""
     directory = join(root, LOG_DIRECTORY)
@@ -175,13 +173,14 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
     checksums: dict[int, LogFile] = {}
     checkpoints: list[Checkpoint] = []
     compactions: list[Compaction] = []
-    parts: _Parts = {}
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     hinted = False
     for entry in entries:
         hinted = hinted or entry.name == HINT
-        version = _version(entry.name)
-        if version is None:
+        digits, dot, _ = entry.name.partition(".")
+        if not dot or re.fullmatch(_VERSION, digits) is None:
             continue
+        version = int(digits)
         file = LogFile(join(directory, entry.name), version, entry.size, entry.modified_ms)
         if _COMMIT.fullmatch(entry.name):
             commits[version] = file
@@ -197,7 +196,11 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
             parts.setdefault((version, int(match["parts"])), {})[int(match["part"])] = file
         elif (match := _COMPACTION.fullmatch(entry.name)) and int(match["last"]) > version:
             compactions.append(Compaction(version, int(match["last"]), file))
-    checkpoints += _complete(parts)
+    for (version, count), files in parts.items():  # complete with all parts 1..n of the same n (delta L12)
+        found = {number: file for number, file in files.items() if 1 <= number <= count}
+        if count >= 1 and len(found) == count:
+            members = tuple(found[number] for number in sorted(found))
+            checkpoints.append(Checkpoint(version, CheckpointKind.MULTI_PART, members))
     return LogListing(
         root,
         dict(sorted(commits.items())),
@@ -206,20 +209,6 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
         dict(sorted(checksums.items())),
         hinted,
     )
-
-
-def _version(name: str) -> int | None:
-    """The number that a name of the log starts with; None if it starts otherwise."""
-    digits, dot, _ = name.partition(".")
-    return int(digits) if dot and re.fullmatch(_VERSION, digits) else None
-
-
-def _complete(parts: _Parts) -> Iterable[Checkpoint]:
-    """The multi-part checkpoints of which all parts 1..n of the same n are there (delta L12)."""
-    for (version, count), files in parts.items():
-        found = {number: file for number, file in files.items() if 1 <= number <= count}
-        if count >= 1 and len(found) == count:
-            yield Checkpoint(version, CheckpointKind.MULTI_PART, tuple(found[number] for number in sorted(found)))
 
 
 def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry, ...]) -> TableNotFoundError:
@@ -239,9 +228,8 @@ def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry
 
 # The hint `_last_checkpoint`: where a checkpoint may be, if the hint is sound (delta L6 to L10).
 #
-# It chooses nothing: everything that it says can be read from the checkpoint itself. Its counts are held against the
-# checkpoint, which is not believed where the two differ; its other fields (`parts`, `checkpointSchema`, …), which were
-# wrong in real tables, are not looked at.
+# The hint chooses nothing. Its counts are held against the checkpoint, which is not believed where the two differ; its
+# other fields (`parts`, `checkpointSchema`, …) were wrong in real tables, and are not looked at.
 
 
 _CHECKSUM_KEY = "checksum"
@@ -270,17 +258,22 @@ def read_hint(storage: Storage, root: str) -> Hint | None:
 def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
     """The hint in a file; None if it is not JSON, has a key twice, wrong types, or a wrong checksum (delta L6, L7).
 
-    One beyond `limits` is none either.
+    A hint beyond `limits` is none either.
     """
     try:
         check_document(data, file=HINT, limits=limits)
-        document = _parse(data)
+        document = json.loads(
+            data.decode("utf-8"),
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=refuse_constant,
+            object_pairs_hook=_unique,
+        )
         version = document.get("version") if isinstance(document, dict) else None
         if not isinstance(version, _Number) or not version.text.isdigit():
             return None
         recorded = document.get(_CHECKSUM_KEY)
-        sound = recorded is None or recorded == _digest(document)
-        if not sound:
+        if recorded is not None and recorded != _digest(document):
             return None
         return Hint(int(version.text), _count(document.get("numOfAddFiles")), _count(document.get("size")))
     except (ValueError, RecursionError, LimitError):  # as are a lone surrogate, and 5,000 digits
@@ -298,17 +291,6 @@ class _Number:
     text: str
 
 
-def _parse(data: bytes) -> Any:
-    text = data.decode("utf-8")
-    return json.loads(
-        text, parse_int=_Number, parse_float=_Number, parse_constant=_reject_constant, object_pairs_hook=_unique
-    )
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -316,15 +298,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _digest(document: Any) -> str:
-    return hashlib.md5(_canonical(document).encode(), usedforsecurity=False).hexdigest()
-
-
-def _canonical(document: Any) -> str:
-    if isinstance(document, dict):
-        document = {key: value for key, value in document.items() if key != _CHECKSUM_KEY}
-    leaves = sorted(("+".join(path), value) for path, value in _leaves(document, ()))
-    return ",".join(f"{path}={value}" for path, value in leaves)
+def _digest(document: dict[str, Any]) -> str:
+    summed = {key: value for key, value in document.items() if key != _CHECKSUM_KEY}
+    leaves = sorted(("+".join(path), value) for path, value in _leaves(summed, ()))
+    canonical = ",".join(f"{path}={value}" for path, value in leaves)
+    return hashlib.md5(canonical.encode(), usedforsecurity=False).hexdigest()
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -113,9 +113,7 @@ def decode(recorded: str) -> str:
 
 
 def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
-    """The key of every path of a string array without nulls, see the module: equal for paths of one canonical form.
-
-    Plain relative names are their own keys; of the others, each folder is resolved once.
+    """The key of every path of a string array without nulls, see the module. Each folder is resolved once.
 
     Raises:
         InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
@@ -125,9 +123,21 @@ def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
     intricate = pc.match_substring_regex(recorded, _INTRICATE)
     if not pc.any(intricate).as_py():
         return recorded
-    folders = _Folders(root, {})
-    resolved = array_of([folders.canonical(path) for path in recorded.filter(intricate).to_pylist()], pa.string())
-    return pc.replace_with_mask(recorded, intricate, _shortened(resolved, root))
+    folders: dict[str, str] = {}
+
+    def canonical(path: str) -> str:
+        folder, slash, name = path.rpartition("/")
+        if slash == "" or "%" in name or "\x00" in name or name in ("", ".", ".."):
+            return root.canonical(path)
+        if folder not in folders:
+            folders[folder] = root.canonical(folder + "/x")[:-1]
+        return folders[folder] + name
+
+    resolved = array_of([canonical(path) for path in recorded.filter(intricate).to_pylist()], pa.string())
+    within = pc.starts_with(resolved, root.prefix)
+    rest = pc.utf8_slice_codeunits(resolved, len(root.prefix))
+    short = pc.and_(within, pc.invert(pc.match_substring_regex(rest, _INTRICATE)))
+    return pc.replace_with_mask(recorded, intricate, pc.if_else(short, rest, resolved))
 
 
 def canonical_of(keys: pa.Array, root: TableRoot) -> pa.Array:
@@ -136,13 +146,6 @@ def canonical_of(keys: pa.Array, root: TableRoot) -> pa.Array:
     if _all_plain(keys):
         return paths
     return pc.if_else(pc.match_substring_regex(keys, _ABSOLUTE), keys, paths)
-
-
-def _shortened(canonical: pa.Array, root: TableRoot) -> pa.Array:
-    """The keys of canonical paths."""
-    within = pc.starts_with(canonical, root.prefix)
-    rest = pc.utf8_slice_codeunits(canonical, len(root.prefix))
-    return pc.if_else(pc.and_(within, pc.invert(pc.match_substring_regex(rest, _INTRICATE))), rest, canonical)
 
 
 def _all_plain(paths: pa.Array) -> bool:
@@ -184,49 +187,25 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
         UnsupportedError: names the scheme. Rule: delta L41.
     """
     own = _SCHEME.match(root.path)
-    foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
+    colons = [chunk for chunk in keys.chunks if (text_bytes(chunk)[0] == _COLON).any()]
+    found = [chunk.filter(pc.match_substring_regex(chunk, _BEGINS_WITH_SCHEME)) for chunk in colons]
+    foreign = pa.chunked_array(found, pa.string())
     if own is not None:
         foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own.group() + "://")))
     prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
     for scheme in pc.unique(prefixes).to_pylist():
         example = foreign.filter(pc.starts_with(foreign, scheme))[0].as_py()
-        if not _is_served(scheme, example, storage):
+        served = scheme.endswith("://")  # without, `storage` would take it for a local path
+        try:
+            storage.client(example)
+        except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
+            served = False
+        if not served:
             raise UnsupportedError(
                 f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
                 file=example,
                 rule="delta L41",
             )
-
-
-def _with_scheme(keys: pa.Array) -> pa.Array:
-    if not (text_bytes(keys)[0] == _COLON).any():
-        return keys.slice(0, 0)
-    return keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
-
-
-def _is_served(prefix: str, example: str, storage: Storage) -> bool:
-    try:
-        storage.client(example)
-    except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
-        return False
-    return prefix.endswith("://")  # without, `storage` would take it for a local path
-
-
-@dataclass(frozen=True, slots=True)
-class _Folders:
-    """Resolves paths, folders only once."""
-
-    root: TableRoot
-    known: dict[str, str]
-
-    def canonical(self, recorded: str) -> str:
-        folder, slash, name = recorded.rpartition("/")
-        if slash == "" or "%" in name or "\x00" in name or name in ("", ".", ".."):
-            return self.root.canonical(recorded)
-        found = self.known.get(folder)
-        if found is None:
-            found = self.known[folder] = self.root.canonical(folder + "/x")[:-1]
-        return found + name
 
 
 def _local_normal(path: str) -> str:

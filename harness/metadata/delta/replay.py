@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from functools import partial
@@ -157,11 +156,13 @@ def _load(
         segment, base = read_base(segment, storage, locator, statistics, cache)
     replay = _Replay(
         limits=storage.limits,
-        adds=_Pending(ADDS, locator, frozenset({"stats"} if statistics == "none" else ())),
+        adds=_Pending(ADDS, locator, with_stats=statistics != "none"),
         removes=_Pending(REMOVED, locator),
     )
     if base is not None:
-        replay.start(base)
+        replay.protocol, replay.metadata = base.protocol, base.metadata
+        replay.base, replay.statistics = base.adds, base.statistics
+        replay.latest(base.transactions, base.domains)
     for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
         with contained(file=file):
             replay.step(data, file=file, version=version, number=number)
@@ -198,11 +199,6 @@ class _Replay:
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
 
-    def start(self, base: CheckpointContent) -> None:
-        self.protocol, self.metadata, self.base = base.protocol, base.metadata, base.adds
-        self.statistics = base.statistics
-        self._latest(base.transactions, base.domains)
-
     def step(self, data: bytes, *, file: str, version: int, number: int) -> None:
         def drain(parsed: ParsedActions) -> None:
             self.adds.extend(parsed.adds, number, self.files)
@@ -216,7 +212,7 @@ class _Replay:
         protocol, metadata = parsed.protocol, parsed.only_metadata
         self.protocol = self.protocol if protocol is None else protocol
         self.metadata = self.metadata if metadata is None else metadata
-        self._latest(parsed.transactions, parsed.domains)
+        self.latest(parsed.transactions, parsed.domains)
 
     def state(self, version: int, warnings: tuple[str, ...], table: str) -> State:
         if self.protocol is None or self.metadata is None:
@@ -251,7 +247,7 @@ class _Replay:
             warnings=warnings,
         )
 
-    def _latest(self, transactions: Iterable[Transaction], domains: Iterable[DomainMetadata]) -> None:
+    def latest(self, transactions: Iterable[Transaction], domains: Iterable[DomainMetadata]) -> None:
         self.transactions.update((transaction.app_id, transaction) for transaction in transactions)
         self.domains.update((domain.domain, domain) for domain in domains)
 
@@ -275,7 +271,7 @@ class _Pending:
 
     schema: pa.Schema
     locator: Locator
-    unwanted: AbstractSet[str] = frozenset()
+    with_stats: bool = True
     bodies: list[Body] = field(default_factory=list)
     body_ranks: list[int] = field(default_factory=list)
     tables: list[pa.Table] = field(default_factory=list)
@@ -300,11 +296,9 @@ class _Pending:
             table = file_actions(self.bodies, self.schema, locator=self.locator, file=None)
         except HarnessError as error:
             raise self._placed(error, files) from error.__cause__
-        for name in self.unwanted:
-            index = self.schema.get_field_index(name)
-            table = table.set_column(
-                index, self.schema.field(index), pa.nulls(table.num_rows, self.schema.types[index])
-            )
+        if not self.with_stats:
+            index = self.schema.get_field_index("stats")
+            table = table.set_column(index, self.schema.field(index), pa.nulls(table.num_rows, pa.string()))
         self.tables.append(table)
         self.ranks.append(np.array(self.body_ranks, dtype=np.int64))
         self.bodies, self.body_ranks = [], []

@@ -136,8 +136,7 @@ class DeltaTable:
         Raises:
             CorruptFileError, InvalidTableError: a commit cannot be read.
         """
-        versions = [version for part in self.readable() for version in part]
-        return [self._history_entry(version) for version in versions]
+        return [self._history_entry(version) for part in self.readable() for version in part]
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags: Delta has none."""
