@@ -64,7 +64,6 @@ def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
 class Located:
     """A catalog's answer about one table.
 
-    catalog: the catalog's name.
     name: the table's, in the catalog.
     location: the table's directory, a local path or a URI.
     metadata_location: the metadata file that is the current one, of an Iceberg table; None: `location` tells.
@@ -105,9 +104,7 @@ class Located:
     def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
         """The storage options for the table's store, and for those that the user allows to read.
 
-        Args:
-            own: the caller's, which go before the catalog's.
-            roots: those that the caller allows.
+        own: the caller's, which go before the catalog's. roots: those that the caller allows.
 
         Raises:
             RequestError: the address of a store is the server's, and neither it nor the caller says credentials for it;
@@ -204,15 +201,12 @@ def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | 
 
 def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
     """known: what the catalog has; None: it does not list it."""
+    hint = "it does not list what it has"
+    if known is not None:
+        near = nearest(name, known) or known[:3]
+        hint = f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"
     return TableNotFoundError(
-        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {_hint(name, known)}",
+        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {hint}",
         cause="NoSuchTable" if what == "table" else "NoSuchNamespace",
         table=written((catalog.name, *name)),
     )
-
-
-def _hint(name: Name, known: tuple[Name, ...] | None) -> str:
-    if known is None:
-        return "it does not list what it has"
-    near = nearest(name, known) or known[:3]
-    return f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"

@@ -48,7 +48,7 @@ class Server:
 
     uri: its root, to which paths are appended. name: what the user calls it, for messages.
     token: sent with each request, and to no other host; None: none is. timeout: seconds without a byte.
-    wait: sleeps for seconds; tests have a quicker one.
+    wait: sleeps for seconds.
     """
 
     uri: str
@@ -86,17 +86,14 @@ class Server:
             Refused: it answers 400, 404 or 501, with its own words.
             StorageError: it does not answer, not with JSON, or it does not let the caller in.
         """
-        return self._ask("GET", path, query or {}, body)
-
-    def post(self, path: str, body: Any) -> dict[str, Any]:
-        """The answer to a question that is sent as an object. Raises as `get`."""
-        return self._ask("POST", path, {}, body)
+        return self.ask("GET", path, query or {}, body)
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
         """Raises the StorageError about this server. problem: what it does, and what to set."""
         raise StorageError(f"Catalog {self.name} at {self._shown()} {problem}", cause=cause) from error
 
-    def _ask(self, method: str, path: str, query: Mapping[str, str], body: Any) -> dict[str, Any]:
+    def ask(self, method: str, path: str, query: Mapping[str, str], body: Any) -> dict[str, Any]:
+        """The answer to a question, as for `get`."""
         for seconds in (*_WAITS, None):
             start = time.monotonic()
             status, content, after = self._send(method, path, query, body)
@@ -210,7 +207,6 @@ def _error(content: bytes) -> tuple[str, str]:
 
 
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
-_SUPPORTED = "supported"
 
 
 class Unclear(Exception):
@@ -236,11 +232,7 @@ class TableEntry:
 
 
 def loaded_table(answer: Mapping[str, Any]) -> tuple[TableEntry, CatalogAnswer | None]:
-    """The table in an answer of `loadTable`, and its commits if the catalog manages it.
-
-    Raises:
-        Unclear: the answer cannot be one.
-    """
+    """The table in an answer of `loadTable`, and its commits if the catalog manages it. Raises Unclear."""
     metadata = _of(answer, "metadata", dict)
     managed = _is_managed(metadata.get("properties"))
     entry = TableEntry(
@@ -272,12 +264,12 @@ def listed_table(answer: Mapping[str, Any]) -> TableEntry:
 def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
     """The catalog's answer about commits; a latest version below 0 says that there are none beside version 0.
 
-    name: the key of a commit's file name.
-
-    Raises:
-        Unclear: the answer cannot be one.
+    name: the key of a commit's file name. Raises Unclear.
     """
-    named = [(_of(commit, "version", int), _of(commit, name, str)) for commit in map(_object, commits)]
+    for commit in commits:
+        if not isinstance(commit, dict):
+            raise Unclear(f"got {commit!r:.80}, expected an object")
+    named = [(_of(commit, "version", int), _of(commit, name, str)) for commit in commits]
     try:
         found = catalog_answer(max(latest, 0), named)
     except RequestError as error:
@@ -287,13 +279,7 @@ def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
 
 
 def _is_managed(properties: Any) -> bool:
-    return isinstance(properties, dict) and any(properties.get(key) == _SUPPORTED for key in _MANAGED)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise Unclear(f"got {value!r:.80}, expected an object")
-    return value
+    return isinstance(properties, dict) and any(properties.get(key) == "supported" for key in _MANAGED)
 
 
 def _of(answer: Mapping[str, Any], key: str, kind: type) -> Any:
