@@ -292,7 +292,7 @@ class Snapshot:
         """
         from harness.metadata.plan.file_index import FileIndex
 
-        return FileIndex.of(self.plan, self.source.location)
+        return FileIndex(self.plan, self.plan(), (self.source.location,))
 
     def to_duckdb(
         self,

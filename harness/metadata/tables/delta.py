@@ -14,8 +14,8 @@ from harness.metadata.delta.scan import DeltaSnapshot
 from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
-from harness.metadata.model.schema import StructType, arrow_type
-from harness.metadata.tables.reading import TEXTS, TIME, table_of, tuple_struct, tuples_of
+from harness.metadata.model.schema import StructType
+from harness.metadata.tables.reading import TEXTS, TIME, partition_field, table_of, tuple_struct, tuples_of
 
 VERSIONS = pa.schema(
     [
@@ -48,7 +48,7 @@ def files_schema(snapshot: DeltaSnapshot) -> pa.Schema:
     return pa.schema(
         [
             pa.field("path", pa.string()),
-            *_partition_field(snapshot),
+            *partition_field(_partition_type(snapshot)),
             pa.field("size", pa.int64()),
             pa.field("modification_time", TIME),
             pa.field("num_records", pa.int64()),
@@ -83,7 +83,7 @@ def files(snapshot: DeltaSnapshot) -> pa.Table:
 def partitions_schema(snapshot: DeltaSnapshot) -> pa.Schema:
     """The columns of `partitions`."""
     counts = ("record_count", "file_count", "total_data_file_size_in_bytes", "deleted_rows")
-    return pa.schema([*_partition_field(snapshot), *(pa.field(name, pa.int64()) for name in counts)])
+    return pa.schema([*partition_field(_partition_type(snapshot)), *(pa.field(name, pa.int64()) for name in counts)])
 
 
 def partitions(snapshot: DeltaSnapshot) -> pa.Table:
@@ -103,13 +103,7 @@ def partitions(snapshot: DeltaSnapshot) -> pa.Table:
 
 
 def _partition_type(snapshot: DeltaSnapshot) -> StructType | None:
-    columns = snapshot.columns.partition_columns
-    return tuple_struct(columns) if columns else None
-
-
-def _partition_field(snapshot: DeltaSnapshot) -> list[pa.Field]:
-    type_ = _partition_type(snapshot)
-    return [] if type_ is None else [pa.field("partition", arrow_type(type_))]
+    return tuple_struct(snapshot.columns.partition_columns)
 
 
 def _version(entry: Mapping[str, Any]) -> Sequence[Any]:
