@@ -80,8 +80,10 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
                 size=file.size,
             )
         return
-    if _is_idle_merge(commit):
-        return
+    if commit.info is not None and commit.info.operation == "MERGE":
+        metrics = commit.info.values.get("operationMetrics")
+        if isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED):
+            return  # it rewrote files and changed no row (delta C9)
     adds = _by_key(commit.adds, locator, commit, "adds")
     removes = _by_key(commit.removes, locator, commit, "removes")
     for key, removed in removes.items():
@@ -97,14 +99,6 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
     for key, added in adds.items():
         if key not in removes and added.data_changed:
             yield replace(added.file, change="insert")
-
-
-def _is_idle_merge(commit: Commit) -> bool:
-    """A MERGE that rewrote files and changed no row (delta C9)."""
-    if commit.info is None or commit.info.operation != "MERGE":
-        return False
-    metrics = commit.info.values.get("operationMetrics")
-    return isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED)
 
 
 def _completed(removed: _Action, locator: Locator, commit: Commit, state_before: Callable[[], State]) -> ChangedFile:

@@ -21,7 +21,7 @@ from harness.metadata.delta.actions import PARTITION_VALUES, Commit, State
 from harness.metadata.delta.change_files import ChangedFile, changed_files, check_enabled, check_evolution, check_names
 from harness.metadata.delta.change_range import ChangeRequest, resolve_range
 from harness.metadata.delta.commit_times import CommitHistory
-from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, make_loader, vector_path
+from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, make_loader, position_delete
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.protocol import check_protocol
 from harness.metadata.delta.replay import load_state
@@ -34,7 +34,6 @@ from harness.metadata.plan.scan_plan import (
     FILES,
     Counts,
     Partition,
-    PositionDelete,
     PositionLoader,
     ScanPlan,
     within_roots,
@@ -92,7 +91,12 @@ class _Feed:
             partitions=partitions,
             equality_deletes=(),
             delete_sets=((),),
-            position_deletes=self._position_deletes(files),
+            position_deletes=tuple(
+                position_delete(ordinal, vector, locator, is_whole=False)
+                for ordinal, file in enumerate(files)
+                for vector in (file.hidden, file.shown)
+                if vector is not None
+            ),
             load_positions=_loader(files, self.source),
             name_mapping=None,
             skipped=(),
@@ -163,21 +167,6 @@ class _Feed:
                 partitions.append(Partition(spec_id=0, values=own, constants=constants))
             indexes.append(place)
         return tuple(partitions), indexes
-
-    def _position_deletes(self, files: Sequence[ChangedFile]) -> tuple[PositionDelete, ...]:
-        return tuple(
-            PositionDelete(
-                kind="deletion vector",
-                path=vector_path(vector, self.source.root) or "inline",
-                offset=vector.offset,
-                length=vector.size,
-                record_count=vector.cardinality,
-                files=(ordinal,),
-            )
-            for ordinal, file in enumerate(files)
-            for vector in (file.hidden, file.shown)
-            if vector is not None
-        )
 
 
 def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-# Columns of checkpoints in Parquet: parts of structs, batch by batch, and the memory that they may take.
-
-
 Rows = npt.NDArray[np.int64]
 
 BATCH_ROWS = 32_768
@@ -107,8 +104,6 @@ def child(parent: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
 
 
 # Statistics as structs: checkpoints of different ages store different fields, one table of files holds them all.
-#
-# A field that the files store in types that cannot be united without loss is left out: no statistics are always right.
 
 
 STATS_STRUCT = "stats_parsed"
@@ -146,7 +141,7 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _united(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """A type that holds the values of both; None: there is none."""
+    """A type that holds the values of both without loss; None: there is none, and no statistics are always right."""
     if left == right:
         return left
     if pa.types.is_struct(left) and pa.types.is_struct(right):
@@ -183,13 +178,11 @@ def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
     return with_children(values, children, target)
 
 
-# The check that each row of a checkpoint in Parquet holds one action (delta L17).
-#
-# Rows are counted one by one and not in sum: else a row of two actions would hide one that lost its own.
-
-
 class ActionRows:
-    """The number of actions in each row of one file, counted as its columns are read."""
+    """The number of actions in each row of one file, counted as its columns are read (delta L17).
+
+    A sum would not do: a row of two actions would hide a row that lost its own.
+    """
 
     def __init__(self, rows: int) -> None:
         self._held = np.zeros(rows, dtype=np.uint8)

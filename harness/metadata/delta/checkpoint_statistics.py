@@ -125,10 +125,7 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
     return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
 
 
-# Statistics of checkpoints as columns, once they were read: row counts, and the bounds that filters asked for.
-#
-# Statistics in a checkpoint are mostly JSON, a text a file. To parse the texts takes two thirds of the time in which a
-# filter on a million files is planned.
+# Statistics as columns, once they were read: to parse their texts takes two thirds of the time of planning a filter.
 
 
 FEWEST = 10_000

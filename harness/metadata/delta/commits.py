@@ -16,8 +16,8 @@ from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.metadata.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.metadata.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit, CommitInfo
 from harness.metadata.delta.log_files import LogFile
-from harness.metadata.delta.paths import TableRoot, canonical_of, file_ids, keys_of
-from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
+from harness.metadata.model.arrow_values import array_of, scalar_of, to_numpy
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
@@ -180,9 +180,15 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
 
 
 def ids_of(files: pa.Table) -> pa.Array:
-    """The identity of each row of `ADDS` or `REMOVES` in replay, see `harness.metadata.delta.paths.file_ids`."""
+    """The identity of each logical file of `ADDS` or `REMOVES` in replay: its key and deletion vector (delta R1)."""
     columns = (files.column(name) for name in ("key", "dv_storage_type", "dv_path_or_inline", "dv_offset"))
-    return file_ids(*(c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in columns))
+    keys, kind, path, offset = (c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in columns)
+    if kind.null_count == len(kind):
+        return keys
+    at_sign, nothing, end = (scalar_of(text, pa.string()) for text in ("@", "", "\x00"))
+    at = pc.binary_join_element_wise(at_sign, pc.cast(offset, pa.string()), nothing)
+    vector = pc.binary_join_element_wise(kind, path, pc.fill_null(at, nothing), nothing)
+    return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
 
 
 def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, files: Sequence[str]) -> None:

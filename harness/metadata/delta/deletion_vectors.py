@@ -26,7 +26,7 @@ from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.files import roaring
 from harness.metadata.files.parquet import row_count
-from harness.metadata.plan.scan_plan import PositionLoader
+from harness.metadata.plan.scan_plan import PositionDelete, PositionLoader
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import join
 from harness.storage.records import dataclass
@@ -131,6 +131,22 @@ def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> str | None
             return root.canonical(text)
         case other:
             raise _broken(f"its storage type is {other!r}, expected u, p or i", "delta D1")
+
+
+def position_delete(
+    ordinal: int, vector: DeletionVectorDescriptor, locator: Locator, *, is_whole: bool
+) -> PositionDelete:
+    """The source of deleted positions of a file. is_whole: the vector alone says which rows of the file are read."""
+    path = vector_path(vector, locator.root)
+    return PositionDelete(
+        kind="deletion vector",
+        path="inline" if path is None else path,
+        offset=vector.offset,
+        length=vector.size,
+        record_count=vector.cardinality,
+        files=(ordinal,),
+        physical=None if path is None or not is_whole else locator.path_map.physical(path),
+    )
 
 
 def decode_inline(vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:

@@ -79,11 +79,6 @@ class Checkpoint:
     kind: CheckpointKind
     files: tuple[LogFile, ...]
 
-    @property
-    def preference(self) -> tuple[int, CheckpointKind, int, str]:
-        """Sorts checkpoints, best last (delta L11)."""
-        return self.version, self.kind, len(self.files), self.files[-1].name
-
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
@@ -204,7 +199,7 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
     return LogListing(
         root,
         dict(sorted(commits.items())),
-        tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.preference)),
+        tuple(sorted(checkpoints, key=lambda c: (c.version, c.kind, len(c.files), c.files[-1].name))),
         tuple(sorted(compactions, key=lambda compaction: (compaction.first, compaction.last))),
         dict(sorted(checksums.items())),
         hinted,

@@ -166,20 +166,6 @@ def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:
-    """Identities of logical files in replay: canonical path and deletion vector (delta R1).
-
-    The arrays are columns `key`, `dv_storage_type`, `dv_path_or_inline` and `dv_offset` of one table. Files without a
-    deletion vector are identified by their key alone.
-    """
-    if storage_type.null_count == len(storage_type):
-        return keys
-    at_sign, nothing, end = (scalar_of(text, pa.string()) for text in ("@", "", "\x00"))
-    at = pc.binary_join_element_wise(at_sign, pc.cast(offset, pa.string()), nothing)
-    vector = pc.binary_join_element_wise(storage_type, path_or_inline, pc.fill_null(at, nothing), nothing)
-    return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
-
-
 def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
     """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
 

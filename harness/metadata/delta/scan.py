@@ -220,7 +220,7 @@ class _Scan:
             ),
             equality_deletes=(),
             delete_sets=((),),
-            position_deletes=tuple(self._position_delete(i, target.vector) for i, target in targets.items()),
+            position_deletes=self._position_deletes(targets),
             load_positions=self._loader(targets),
             name_mapping=None,
             skipped=skipped,
@@ -325,19 +325,13 @@ class _Scan:
             targets, storage=self.source.storage, locator=self.source.locator, table=self.source.location
         )
 
-    def _position_delete(self, ordinal: int, vector: DeletionVectorDescriptor) -> PositionDelete:
-        from harness.metadata.delta.deletion_vectors import vector_path
+    def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
+        if not targets:
+            return ()
+        from harness.metadata.delta.deletion_vectors import position_delete
 
-        path = vector_path(vector, self.source.root)
-        return PositionDelete(
-            kind="deletion vector",
-            path="inline" if path is None else path,
-            offset=vector.offset,
-            length=vector.size,
-            record_count=vector.cardinality,
-            files=(ordinal,),
-            physical=None if path is None else self.source.path_map.physical(path),
-        )
+        locator = self.source.locator
+        return tuple(position_delete(i, target.vector, locator, is_whole=True) for i, target in targets.items())
 
 
 def _is_metadata(field: Field) -> bool:

@@ -50,19 +50,6 @@ _SLICE_ROWS = 1 << 15
 """Texts are parsed so many at a time: a copy of all of them would be the largest thing in memory."""
 
 
-# Many JSON texts in one piece, a line each, as pyarrow reads them: line breaks are only white space in JSON.
-
-
-def _without_line_breaks(texts: pa.Array) -> pa.Array:
-    """The texts with spaces for line breaks; a string array, as it is given."""
-    # What stands in null texts is looked at too: a search in each text takes ten times as long.
-    whole = _data_of(texts, np.int32).to_pybytes() if len(texts) > texts.null_count else b""
-    for separator in ("\n", "\r"):
-        if separator.encode() in whole:
-            texts = pc.replace_substring(texts, pattern=separator, replacement=" ")
-    return texts
-
-
 def _data_of(texts: pa.Array, offsets: type[np.int32 | np.int64]) -> pa.Buffer:
     """String arrays hold their text in one piece."""
     _, bounds, data = texts.buffers()
@@ -256,7 +243,12 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
     texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
     if isinstance(texts, pa.ChunkedArray):  # no rows
         texts = pa.array([], pa.string())
-    lines = _without_line_breaks(texts)
+    # What stands in null texts is looked at too: a search in each text takes ten times as long.
+    whole = _data_of(texts, np.int32).to_pybytes() if len(texts) > texts.null_count else b""
+    lines = texts
+    for separator in ("\n", "\r"):
+        if separator.encode() in whole:
+            lines = pc.replace_substring(lines, pattern=separator, replacement=" ")
     present = pc.fill_null(pc.starts_with(lines, "{"), False)
     if pc.sum(present).as_py() != size - lines.null_count:
         # What is no object says nothing; pyarrow 26 also crashes on texts that are all `null`.
@@ -280,7 +272,10 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
 
 def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     """All texts in one go; None if any of them is not as expected."""
-    if any(isinstance(leaf.field.type, DecimalType) for leaf in wanted) and _has_long_decimals(lines):
+    # Scales for which pyarrow 26 looks beyond its table: 1e-77 is 0 to it, and 1e-999999999 ends the process.
+    long_decimal = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}"
+    has_decimals = any(isinstance(leaf.field.type, DecimalType) for leaf in wanted)
+    if has_decimals and pc.any(pc.match_substring_regex(lines, long_decimal)).as_py():
         return None
     # A text that breaks off before a value goes on in the next one, and another of two objects would make up for it.
     if not pc.all(pc.ends_with(pc.utf8_rtrim_whitespace(lines), "}")).as_py():
@@ -291,7 +286,10 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     ended = pc.binary_join_element_wise(lines.cast(string), pa.scalar("", string), pa.scalar("\n", string))
     longest = 2 * int(pc.max(pc.binary_length(lines)).as_py()) + 2  # more bytes than any line
     blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, longest))
-    parsing = pyarrow.json.ParseOptions(explicit_schema=_json_schema(wanted), unexpected_field_behavior="ignore")
+    bounds = _nested([(leaf.path, _json_type(leaf.field.type)) for leaf in wanted if has_bounds(leaf.field.type)])
+    counts = _nested([(leaf.path, pa.int64()) for leaf in wanted])
+    schema = pa.schema([(_ROWS, pa.int64()), *((name, bounds) for name in _BOUNDS), (_NULLS, counts)])
+    parsing = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         text = pa.BufferReader(_data_of(ended, np.int64))
         table = pyarrow.json.read_json(text, read_options=blocks, parse_options=parsing)
@@ -307,21 +305,6 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
             found.append(values)
         found.append(_at(table.column(_NULLS), leaf.path).to_pylist())
     return found
-
-
-def _has_long_decimals(lines: pa.Array) -> bool:
-    """True if a number may have a scale for which pyarrow 26 looks beyond its table.
-
-    1e-77 is 0 to it, and 1e-999999999 ends the process.
-    """
-    return bool(pc.any(pc.match_substring_regex(lines, r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}")).as_py())
-
-
-def _json_schema(wanted: Sequence[Leaf]) -> pa.Schema:
-    """The schema for pyarrow's parser. Other fields are passed over without a look at their values."""
-    bounds = _nested([(leaf.path, _json_type(leaf.field.type)) for leaf in wanted if has_bounds(leaf.field.type)])
-    counts = _nested([(leaf.path, pa.int64()) for leaf in wanted])
-    return pa.schema([(_ROWS, pa.int64()), *((name, bounds) for name in _BOUNDS), (_NULLS, counts)])
 
 
 def _nested(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataType:

@@ -258,9 +258,12 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
 
 def elements_of(array: pa.Array) -> pa.Array:
     """The elements of the lists that are not null, in order, whatever slice of a larger array they are."""
-    if _has_offsets(array.type) and not _hides_entries(array):
-        first, stop = _span(array)
-        return array.values.slice(first, stop - first)
+    if _has_offsets(array.type):
+        filled = pc.not_equal(array.offsets[1:], array.offsets[:-1]) if array.null_count else None
+        hides_entries = filled is not None and pc.any(pc.and_not(filled, pc.is_valid(array))).as_py()
+        if not hides_entries:
+            first, stop = _span(array)
+            return array.values.slice(first, stop - first)
     if not pc.sum(pc.list_value_length(array)).as_py():
         return array.values[:0]  # Arrow 26 has no builder of empty arrays for extension types below structs and lists
     return array.flatten()
@@ -286,14 +289,6 @@ def _span(array: pa.Array) -> tuple[int, int]:
     """The first entry of an array with offsets, and the one behind its last."""
     offsets = offsets_of(array)
     return offsets[0].as_py(), offsets[-1].as_py()
-
-
-def _hides_entries(array: pa.Array) -> bool:
-    """True where a null list or map has entries."""
-    if not array.null_count:
-        return False
-    filled = pc.not_equal(array.offsets[1:], array.offsets[:-1])
-    return bool(pc.any(pc.and_not(filled, pc.is_valid(array))).as_py())
 
 
 def _entry_lists(array: pa.MapArray) -> pa.ListArray:
