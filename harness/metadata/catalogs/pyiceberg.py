@@ -179,9 +179,7 @@ _LOG = logging.getLogger("harness.catalogs")
 def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
     """A context for every question to a catalog. what: the question, for the log.
 
-    Raises:
-        RequestError: it is configured wrongly, or a package is missing.
-        StorageError: it is down, refuses the credentials, or fails.
+    Raises RequestError where the configuration is wrong or a package is missing, StorageError for all else.
     """
     start = time.monotonic()
     try:
@@ -375,11 +373,7 @@ def is_installed() -> bool:
 
 
 def configured() -> dict[str, Mapping[str, Any]]:
-    """The properties of each catalog that is configured now, by its name.
-
-    Raises:
-        RequestError: PyIceberg is missing, or what is configured cannot be read.
-    """
+    """The properties of each catalog that is configured now, by its name. Raises RequestError."""
     if not is_installed():
         raise RequestError(f"Catalogs need PyIceberg: {ADVICE}", cause="CatalogClientMissing")
     from pyiceberg.utils.config import Config
@@ -406,7 +400,9 @@ def kind(properties: Mapping[str, Any]) -> str | None:
 
 
 def default_name() -> str | None:
-    """The catalog for names that say none, as configured; None: nothing is."""
+    """The catalog for names that say none, as configured; None: nothing is, or PyIceberg is missing."""
+    if not is_installed():
+        return None
     from pyiceberg.utils.config import Config
 
     name = Config().config.get("default-catalog")
@@ -414,12 +410,7 @@ def default_name() -> str | None:
 
 
 def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalog:
-    """The catalog of that name.
-
-    Raises:
-        RequestError: it is configured wrongly, or a package is missing.
-        StorageError: it does not answer.
-    """
+    """The catalog of that name. Raises as `asking`."""
     from pyiceberg.catalog import load_catalog
 
     uri = properties.get("uri")

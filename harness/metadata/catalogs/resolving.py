@@ -56,8 +56,7 @@ class Configured:
 def configured() -> dict[str, Configured]:
     """The catalogs that are configured now, by their names in lower case.
 
-    Raises:
-        RequestError: a configuration cannot be read, or two give a name to a catalog.
+    Raises RequestError where a configuration cannot be read, or two give a name to a catalog.
     """
     found: dict[str, Configured] = {}
     for file in files():
@@ -175,7 +174,7 @@ class Together:
         """The catalogs that a name may be of which says none: PyIceberg's default one, else all."""
         from harness.metadata.catalogs import pyiceberg as of
 
-        default = of.default_name() if of.is_installed() else None
+        default = of.default_name()
         return (default,) if default is not None and default in self.configured else tuple(sorted(self.configured))
 
     def reachable(self) -> Iterator[Name]:
@@ -211,9 +210,7 @@ def is_table(given: object) -> bool:
 def located(given: Any) -> Located:
     """The place of a table of another library, at the version that it is at.
 
-    Raises:
-        RequestError: it is none.
-        UnsupportedError: it does not say where it is.
+    Raises UnsupportedError where the table does not say, RequestError for other objects.
     """
     if is_of(given, "pyiceberg", "Table"):
         from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
@@ -268,10 +265,9 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
             f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {of.ADVICE}",
             table=location,
         )
-    default = of.default_name() if of.is_installed() else None
-    return _held(
-        {default: known[default]} if default in known else known, name, f"{tried} no catalog {name[0]!r} is configured"
-    )
+    default = of.default_name()
+    found = {default: known[default]} if default is not None and default in known else known
+    return _held(found, name, f"{tried} no catalog {name[0]!r} is configured")
 
 
 def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located:

@@ -152,9 +152,9 @@ class Unity:
         """The catalogs of the server, or the schemas of one of them."""
         match (*self.prefix, *parent):
             case ():
-                found = self._pages("catalogs", "catalogs", {})
+                found = self._pages("catalogs", {})
             case (catalog,):
-                found = self._pages("schemas", "schemas", {"catalog_name": catalog})
+                found = self._pages("schemas", {"catalog_name": catalog})
             case _:
                 return ()
         return tuple(sorted((*parent, part) for part in found))
@@ -164,7 +164,7 @@ class Unity:
         whole = (*self.prefix, *namespace)
         if len(whole) != 2:
             return ()
-        found = self._pages("tables", "tables", {"catalog_name": whole[0], "schema_name": whole[1]})
+        found = self._pages("tables", {"catalog_name": whole[0], "schema_name": whole[1]})
         return tuple(sorted((*namespace, part) for part in found))
 
     def locate(self, name: Name) -> Located:
@@ -330,13 +330,13 @@ class Unity:
 
         return ask()
 
-    def _pages(self, path: str, key: str, query: Mapping[str, str]) -> list[str]:
+    def _pages(self, key: str, query: Mapping[str, str]) -> list[str]:
         """The names in all pages of a list."""
         found: list[str] = []
         token, seen = "", {""}
         for _ in range(_MOST_PAGES):
             try:
-                answer = self.server.get(f"{_ROOT}/{path}", {**query, **({"page_token": token} if token else {})})
+                answer = self.server.get(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
             except Refused as refused:
                 if refused.status == 404:
                     return []

@@ -8,17 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
 from harness.errors import LimitError, RequestError, StorageError
 from harness.metadata.files.documents import check_document
 from harness.metadata.plan.read_options import CatalogAnswer, catalog_answer
 from harness.storage.limits import DEFAULT
-
-if TYPE_CHECKING:
-    from urllib.request import OpenerDirector
-
 
 LOG = logging.getLogger("harness.catalogs")
 _LARGEST = 64 << 20
@@ -133,7 +129,13 @@ class Server:
     def _send(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, bytes, float]:
         """Status, content, and how many seconds the server asks to wait."""
         from urllib.error import HTTPError
-        from urllib.request import Request
+        from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+        class Stay(HTTPRedirectHandler):
+            """Follows no redirection, which would carry the token to another host."""
+
+            def redirect_request(self, *_: Any, **__: Any) -> None:
+                return None
 
         headers = {"Accept": "application/json", "User-Agent": "harness"}
         if self.token is not None:
@@ -144,7 +146,8 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         try:
             try:
-                response = _opener().open(Request(address, data, headers, method=method), timeout=self.timeout)
+                request = Request(address, data, headers, method=method)
+                response = build_opener(Stay()).open(request, timeout=self.timeout)
             except HTTPError as error:
                 response = error
             with response:
@@ -177,17 +180,6 @@ class Server:
 
     def _without_token(self, text: str) -> str:
         return text if self.token is None else text.replace(self.token, "…")
-
-
-def _opener() -> OpenerDirector:
-    """Opens addresses and follows no redirection, which would carry the token to another host."""
-    from urllib.request import HTTPRedirectHandler, build_opener
-
-    class Stay(HTTPRedirectHandler):
-        def redirect_request(self, *_: Any, **__: Any) -> None:
-            return None
-
-    return build_opener(Stay())
 
 
 def _error(content: bytes) -> tuple[str, str]:

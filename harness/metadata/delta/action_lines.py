@@ -92,11 +92,7 @@ def parse_actions(
 
 
 def collect(parsed: ParsedActions, name: str, body: Body, *, place: str, first: bool = False) -> None:
-    """Adds the action `name` to `parsed`; `place` says in errors where in the file it is.
-
-    Raises:
-        CorruptFileError: a field is missing or has another type.
-    """
+    """Adds the action `name` to `parsed`, or raises CorruptFileError with its place in the file, `place`."""
     try:
         _collect(parsed, name, body, first=first)
     except _FieldError as error:
@@ -104,11 +100,7 @@ def collect(parsed: ParsedActions, name: str, body: Body, *, place: str, first: 
 
 
 def only(values: Sequence[T], name: str, file: str) -> T | None:
-    """The only one of `values`, or None.
-
-    Raises:
-        InvalidTableError: there are several. Rule: delta L25.
-    """
+    """The only value, or None. Raises InvalidTableError for several (delta L25)."""
     if len(values) > 1:
         raise InvalidTableError(
             f"One file of the log holds {len(values)} {name} actions, expected at most one. Which of them holds is "

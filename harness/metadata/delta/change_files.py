@@ -62,12 +62,9 @@ class _Action:
 
 
 def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], State]) -> Iterator[ChangedFile]:
-    """The rows that a commit changed.
+    """The rows that a commit changed. Raises InvalidTableError where the commit contradicts itself or the table.
 
     state_before: the table at the version before; called only for removes that do not record what is needed.
-
-    Raises:
-        InvalidTableError: the commit contradicts itself, or removes a file that is not there.
     """
     if commit.cdc:
         for file in commit.cdc:
@@ -190,11 +187,7 @@ def check_names(columns: DeltaSchema, *, version: int) -> None:
 
 
 def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: int) -> None:
-    """Returns if rows of `version` can be shown in the schema of version `end`: it has the same columns, perhaps more.
-
-    Raises:
-        RequestError: a column was renamed, dropped or changed, or the partitioning was. Rule: delta C11.
-    """
+    """Refuses rows of `version` that the schema of version `end` cannot show (RequestError, delta C11)."""
     before, after = (tuple(stored_name(f) for f in s.partition_columns) for s in (old, new))
     reason = _fields_differ(old.schema.fields, new.schema.fields, "")
     if before != after:

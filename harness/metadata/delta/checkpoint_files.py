@@ -192,10 +192,9 @@ class ActionRows:
         self._held[start : start + len(values)] += _valid(values)
 
     def check(self, parquet: pq.ParquetFile, file: str, *, others: list[str]) -> None:
-        """Refuses rows of two actions, and rows of none, not even in the columns `others`, whose actions are unknown.
+        """Refuses rows of two actions, and rows of none (CorruptFileError, delta L17).
 
-        Raises:
-            CorruptFileError: columns of the file are lost, or hold what belongs to other rows. Rule: delta L17.
+        others: columns of unknown actions, which count.
         """
         several = int((self._held > 1).sum())
         if several:

@@ -113,7 +113,13 @@ class _Reader:
             path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
             if type(path) is not str:
                 raise CorruptFileError("A sidecar of the checkpoint has no path", cause="LogCorrupt", file=top)
-            physical = self._sidecar_path(path, top)
+            try:
+                if path.startswith("/") or ":" in path.split("/", 1)[0]:
+                    physical = self.locator.path_map.physical(self.locator.root.canonical(path))
+                else:
+                    physical = join(self.locator.root.log, "_sidecars", decode(path))
+            except HarnessError as error:
+                raise error.within(file=top) from None
             data = self.storage.read(physical)
             if type(size) is int and len(data) < size:
                 raise CorruptFileError(
@@ -161,14 +167,6 @@ class _Reader:
         self.remove_ids += actions.remove_ids
         self.rows += actions.rows
         self.has_adds |= actions.has_adds
-
-    def _sidecar_path(self, recorded: str, top: str) -> str:
-        try:
-            if recorded.startswith("/") or ":" in recorded.split("/", 1)[0]:
-                return self.locator.path_map.physical(self.locator.root.canonical(recorded))
-            return join(self.locator.root.log, "_sidecars", decode(recorded))
-        except HarnessError as error:
-            raise error.within(file=top) from None
 
     def _check_layout(self, checkpoint: Checkpoint, top: str) -> None:
         """delta L14."""

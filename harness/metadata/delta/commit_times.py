@@ -88,12 +88,7 @@ class CommitHistory:
     read_in_commit_timestamp: Callable[[int], int | None]
 
     def times_of(self, versions: Collection[int]) -> dict[int, int]:
-        """The times of some readable versions that still have a commit file, in milliseconds, by version.
-
-        Raises:
-            InvalidTableError: one of these commits lacks its in-commit timestamp.
-            UnsupportedError: the storage gives no modification times.
-        """
+        """The times of readable versions that still have a commit file, in milliseconds. Raises as `version_at`."""
         older, recent = self._eras()
         known = set(recent)
         times = {} if known.issuperset(versions) else _adjusted(self.listing, older)
@@ -227,11 +222,7 @@ def check_retention(
 
 
 def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) -> int:
-    """The time for which a table keeps deleted files, in milliseconds; a week if it does not say.
-
-    Raises:
-        InvalidTableError: no interval of weeks, days, hours, minutes, seconds, milliseconds and microseconds.
-    """
+    """The time for which a table keeps deleted files, in milliseconds: a week by default. Raises InvalidTableError."""
     text = configuration.get(RETENTION)
     if text is None:
         return _WEEK_MS

@@ -100,11 +100,7 @@ class CommitReader:
             return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
 
     def read_info(self, file: LogFile) -> CommitInfo | None:
-        """The commitInfo of `file`; None: it has none. Its file actions are read, and not made into tables.
-
-        Raises:
-            CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
-        """
+        """The commitInfo of `file`, or None. File actions do not become tables. Raises as `read_commit`."""
 
         def forget(parsed: ParsedActions) -> None:
             parsed.adds.clear()
@@ -116,12 +112,7 @@ class CommitReader:
 
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:
-    """The bytes of a commit or a compacted commit.
-
-    Raises:
-        CorruptFileError: there are none: a write was torn. Rule: delta L3.
-        MissingFileError: it is gone.
-    """
+    """The bytes of a commit or a compacted commit. Raises CorruptFileError for an empty file (delta L3)."""
     data = storage.read(file.path) if file.content is None else file.content
     if not data:
         raise CorruptFileError(
@@ -134,11 +125,7 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
 
 
 def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limits: Limits = DEFAULT) -> Commit:
-    """The commit in `data`.
-
-    Raises:
-        CorruptFileError, InvalidTableError, LimitError: as for `CommitReader.read_commit`.
-    """
+    """The commit in `data`. Raises as `CommitReader.read_commit`."""
     parsed = parse_actions(data, file=file, limits=limits)
     adds = file_actions(parsed.adds, ADDS, locator=locator, file=file)
     removes = file_actions(parsed.removes, REMOVES, locator=locator, file=file)

@@ -43,11 +43,7 @@ _LIMIT = 1 << 32
 
 
 def decode(text: str) -> bytes:
-    """The bytes that `text` stands for.
-
-    Raises:
-        ValueError: the length is no multiple of five, a character is not of the alphabet, or a group is too large.
-    """
+    """The bytes that `text` stands for. Raises ValueError, with what is wrong."""
     if len(text) % 5:
         raise ValueError(f"{len(text)} characters, expected a multiple of 5")
     unknown = next((c for c in text if c not in _VALUES), None)
@@ -150,11 +146,7 @@ def position_delete(
 
 
 def decode_inline(vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions of an inline vector (delta D4).
-
-    Raises:
-        CorruptDeleteError: it is not Z85, shorter than it says, or no bitmap of as many positions as it says.
-    """
+    """The positions of an inline vector (delta D4). Raises CorruptDeleteError."""
     if not vector.path_or_inline and vector.size == 0:
         return _counted(BitMap64(), vector)  # how Delta on Spark spells a vector of no rows
     try:
@@ -167,11 +159,7 @@ def decode_inline(vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT)
 
 
 def decode_stored(frame: bytes, vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions of a vector in a file, from the bytes at its offset: length, bitmap, checksum (delta D5).
-
-    Raises:
-        CorruptDeleteError: the bytes end early, or contradict themselves or the descriptor.
-    """
+    """The positions of a stored vector, from its length, bitmap and checksum (delta D5). Raises CorruptDeleteError."""
     if len(frame) < vector.size + _FRAME:
         raise _broken(f"{len(frame)} bytes are left at its offset, expected {vector.size + _FRAME}", "delta D14")
     (length,) = struct.unpack_from(">i", frame)
@@ -185,12 +173,7 @@ def decode_stored(frame: bytes, vector: DeletionVectorDescriptor, *, limits: Lim
 
 
 def footer_rows(path: str, physical: str, storage: Storage) -> int:
-    """The physical rows of a Parquet file, as its footer says. path: as recorded, for messages.
-
-    Raises:
-        CorruptFileError: it has no footer that can be read.
-        MissingFileError: it is not there.
-    """
+    """The rows of a Parquet file by its footer; path: as recorded. Raises CorruptFileError, MissingFileError."""
     try:
         size = storage.size(physical)
         tail = storage.read(physical, offset=max(0, size - _PARQUET_TAIL), length=_PARQUET_TAIL)

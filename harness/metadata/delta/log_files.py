@@ -150,8 +150,7 @@ class LogListing:
 def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = None) -> LogListing:
     """The log of the table at `root`, a physical path. listed: what was listed of its directory just now.
 
-    Raises:
-        TableNotFoundError: no directory, no log in it, or a log without commits and checkpoints (delta L4).
+    Raises TableNotFoundError without a directory, a log in it, or a commit or checkpoint in that (delta L4).
     """
     directory = join(root, LOG_DIRECTORY)
     entries = storage.entries(directory) if listed is None else listed
@@ -232,11 +231,7 @@ _TRIES = 3  # the file is overwritten in place, so one reading can meet half of 
 
 
 def read_hint(storage: Storage, root: str) -> Hint | None:
-    """The hint of the table at `root`; None if there is none, or nothing sound in it (delta L6).
-
-    Raises:
-        MissingFileError: something that is no regular file is in its place.
-    """
+    """The hint of the table at `root`; None if there is none, or nothing sound in it (delta L6)."""
     path = join(root, LOG_DIRECTORY, HINT)
     for _ in range(_TRIES):
         try:

@@ -95,11 +95,7 @@ class TableRoot:
 
 
 def decode(recorded: str) -> str:
-    """`recorded` with its percent-escapes decoded, once, as UTF-8; a plus stays a plus (delta L38).
-
-    Raises:
-        InvalidTableError: an escape without two hexadecimal digits, or bytes that are not UTF-8.
-    """
+    """`recorded` with its percent-escapes decoded, once, as UTF-8 (delta L38), or InvalidTableError."""
     if "\x00" in recorded or "%00" in recorded:
         raise _bad_path(recorded, "it holds a NUL character")
     if "%" not in recorded:
@@ -113,11 +109,7 @@ def decode(recorded: str) -> str:
 
 
 def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
-    """The key of every path of a string array without nulls, see the module. Each folder is resolved once.
-
-    Raises:
-        InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
-    """
+    """The key of every path of a string array without nulls, see the module. Raises as `TableRoot.canonical`."""
     if _all_plain(recorded):
         return recorded
     intricate = pc.match_substring_regex(recorded, _INTRICATE)
@@ -167,11 +159,7 @@ def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
-    """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
-
-    Raises:
-        UnsupportedError: names the scheme. Rule: delta L41.
-    """
+    """Refuses files in a store, not the table's own, that no file system serves (UnsupportedError, delta L41)."""
     own = _SCHEME.match(root.path)
     colons = [chunk for chunk in keys.chunks if (text_bytes(chunk)[0] == _COLON).any()]
     found = [chunk.filter(pc.match_substring_regex(chunk, _BEGINS_WITH_SCHEME)) for chunk in colons]

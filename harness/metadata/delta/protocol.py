@@ -258,11 +258,7 @@ def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
 
 
 def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
-    """The boolean table property `key` (exact spelling); false where it is not set (delta R12).
-
-    Raises:
-        InvalidTableError: it is set to something else than true or false, in any letter case.
-    """
+    """The boolean table property `key`; false where it is not set. Raises InvalidTableError (delta R12)."""
     text = configuration.get(key)
     match None if text is None else text.lower():
         case None | "false":

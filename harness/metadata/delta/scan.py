@@ -104,11 +104,7 @@ class DeltaSnapshot:
 
     @cached_property
     def partitions(self) -> PartitionTuples:
-        """The partition tuples of the live files.
-
-        Raises:
-            InvalidTableError: a partition value is none of its column's type.
-        """
+        """The partition tuples of the live files. Raises InvalidTableError."""
         return partition_tuples(self.state.files, self.columns.partition_columns)
 
 

@@ -9,7 +9,8 @@ The listing already holds a catalog's answer, where there is one (delta L30, L31
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TypeVar
 
@@ -158,7 +159,7 @@ def _after(base: Checkpoint | None) -> int:
 
 def readable_ranges(listing: LogListing) -> tuple[range, ...]:
     """The versions that the log still holds all files of, as ascending ranges that do not touch (delta L29)."""
-    runs = tuple(_runs(listing))
+    runs = _runs(listing)
     starts = [run.start for run in runs]
     found = [run for run in runs if run.start == 0]
     for checkpoint in listing.checkpoints:
@@ -210,20 +211,12 @@ def with_listing(
     return use(list_log(storage, root))
 
 
-def _runs(listing: LogListing) -> Iterator[range]:
+def _runs(listing: LogListing) -> list[range]:
     """The ranges of versions whose commits are all there and not empty, ascending."""
-    start = stop = -1
-    for version, file in listing.commits.items():
-        if file.size == 0:
-            continue
-        if version == stop:
-            stop = version + 1
-            continue
-        if start < stop:
-            yield range(start, stop)
-        start, stop = version, version + 1
-    if start < stop:
-        yield range(start, stop)
+    there = [version for version, file in listing.commits.items() if file.size]
+    ends = [i for i in range(1, len(there)) if there[i] != there[i - 1] + 1]
+    bounds = itertools.pairwise([0, *ends, len(there)]) if there else ()
+    return [range(there[first], there[last - 1] + 1) for first, last in bounds]
 
 
 def _commits(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[LogFile, ...]:
@@ -291,8 +284,8 @@ def _show(base: Checkpoint | None) -> str:
 
 # The log of a table that its catalog manages, held against what is known of the catalog (delta L31, frontier F4).
 #
-# A published commit is certain and a staged one proves nothing. So which staged commits count, and which version is the
-# latest, is the catalog's word alone; without it, only the published commits are what they are.
+# A published commit is certain and a staged one proves nothing. So the catalog alone says which staged commits count,
+# and which version is the latest.
 
 
 STAGED_DIRECTORY = "_staged_commits"
@@ -301,8 +294,7 @@ STAGED_DIRECTORY = "_staged_commits"
 def with_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) -> LogListing:
     """The log as the catalog says: its commits in place of published ones, and nothing above its latest version.
 
-    Raises:
-        MissingFileError: a staged commit is not there, nor is its published copy.
+    Raises MissingFileError where a staged commit is not there, nor its published copy.
     """
     directory = join(listing.directory, STAGED_DIRECTORY)
     named = any(commit.name is not None for commit in answer.ratified)

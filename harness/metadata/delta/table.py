@@ -131,11 +131,7 @@ class DeltaTable:
         return plan_changes(self.source, self._commit_history(), request, columns=columns)
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
-
-        Raises:
-            CorruptFileError, InvalidTableError: a commit cannot be read.
-        """
+        """The readable versions, ascending: id, parent_id, timestamp_ms, operation and the commit's own words."""
         return [self._history_entry(version) for part in self.readable() for version in part]
 
     def refs(self) -> dict[str, dict[str, Any]]:
@@ -284,11 +280,7 @@ def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
 
 
 def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
-    """The version that a segment makes, once its protocol is known to be readable (delta P2).
-
-    Raises:
-        InvalidTableError, UnsupportedError, MissingFileError: it cannot be read.
-    """
+    """The version that a segment makes, once its protocol is known to be readable (delta P2)."""
     try:
         state = load_state(segment, source.storage, source.locator, statistics="later", cache=source.options.cache)
         check_protocol(state.protocol, state.metadata, table=source.location)

@@ -116,11 +116,7 @@ class _Ids:
     _seen: dict[int, str] = field(default_factory=dict)
 
     def identify(self, annotations: Mapping[str, Any], path: str) -> tuple[int, str | None]:
-        """Id and physical name of a struct field.
-
-        Raises:
-            InvalidTableError: one of them is missing, or the id is out of range or another field's (delta T13).
-        """
+        """Id and physical name of a struct field. Raises InvalidTableError (delta T13)."""
         if not self.mapped:
             return next(self.unused), None
         id_, name = annotations.get(ID), annotations.get(PHYSICAL_NAME)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,10 @@ VERSIONS = pa.schema(
 
 def versions(table: DeltaTable) -> pa.Table:
     """The versions that can be read, the newest first. Values of a commit in a wrong type are null."""
-    return table_of(VERSIONS, [_version(entry) for entry in reversed(table.snapshots())])
+    found = list(reversed(table.snapshots()))
+    said = [[_said(entry["commit_info"].get(f.name), f.type) for f in list(VERSIONS)[2:]] for entry in found]
+    rows = [(entry["id"], entry["timestamp_ms"], *own) for entry, own in zip(found, said, strict=True)]
+    return table_of(VERSIONS, rows)
 
 
 def files_schema(snapshot: DeltaSnapshot) -> pa.Schema:
@@ -106,33 +109,12 @@ def _partition_type(snapshot: DeltaSnapshot) -> StructType | None:
     return tuple_struct(snapshot.columns.partition_columns)
 
 
-def _version(entry: Mapping[str, Any]) -> Sequence[Any]:
-    info = entry["commit_info"]
-    return (
-        entry["id"],
-        entry["timestamp_ms"],
-        *(_text(info.get(name)) for name in ("userId", "userName")),
-        entry["operation"],
-        *(_pairs(info.get(name)) for name in ("operationParameters", "job", "notebook")),
-        _text(info.get("clusterId")),
-        _number(info.get("readVersion")),
-        _text(info.get("isolationLevel")),
-        info.get("isBlindAppend") if isinstance(info.get("isBlindAppend"), bool) else None,
-        _pairs(info.get("operationMetrics")),
-        *(_text(info.get(name)) for name in ("userMetadata", "engineInfo")),
-    )
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
-def _pairs(value: Any) -> list[tuple[str, str | None]] | None:
-    """The pairs of a mapping. Values that are no text, which other writers than Spark record, are shown as JSON."""
-    if not isinstance(value, Mapping):
-        return None
-    return [(key, item if item is None or isinstance(item, str) else json_text(item)) for key, item in value.items()]
+def _said(value: Any, type_: pa.DataType) -> Any:
+    """A value of a commit. Values in mappings that are no text, which other writers than Spark record, become JSON."""
+    if type_ == TEXTS and isinstance(value, Mapping):
+        return [
+            (key, item if item is None or isinstance(item, str) else json_text(item)) for key, item in value.items()
+        ]
+    python = {pa.string(): str, pa.bool_(): bool, pa.int64(): int}.get(type_)
+    is_small = type(value) is not int or abs(value) < 1 << 63
+    return value if type(value) is python and is_small else None

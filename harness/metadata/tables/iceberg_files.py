@@ -157,11 +157,7 @@ class SnapshotFiles:
 
     @cached_property
     def partition(self) -> StructType | None:
-        """The type of partition tuples; None: no spec of the table has fields.
-
-        Raises:
-            UnsupportedError: a transform's result type is unknown.
-        """
+        """The type of partition tuples; None: no spec has fields. Raises UnsupportedError for unknown types."""
         return tuple_struct(all_partition_fields(self.source.metadata, self._schemas))
 
     def files_schema(self) -> pa.Schema:
