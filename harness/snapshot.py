@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from datetime import datetime
 from functools import partial
@@ -116,9 +116,11 @@ def reading(table: OpenedTable, point: Point | None) -> Iterator[None]:
             yield
     except MissingFileError as error:
         newest = None
-        if point is not None and error.cause != _TOLD:
-            with suppress(HarnessError):  # else the first error says all that is known
+        try:
+            if point is not None and error.cause != _TOLD:
                 newest = table.newest()
+        except HarnessError:  # then the first error says all that is known
+            pass
         if point is not None and newest not in (None, point.id):
             what = "version" if table.format == "delta" else "snapshot"
             error.cause = _TOLD
@@ -250,13 +252,7 @@ class Snapshot:
         """
         with self._reading():
             plan = self.source.plan(self.selection, column_names(columns, self.source.location), where)
-            used = (*plan.columns, *(plan.filter.columns if plan.filter is not None else ()))
-            if plan.format == "iceberg" and METADATA["_row_commit_version"] in used:
-                raise UnknownColumnError(
-                    "Cannot read _row_commit_version: only Delta tables have it; read _last_updated_sequence_number",
-                    table=plan.table,
-                    field="_row_commit_version",
-                )
+            _refuse_foreign_columns(plan)
             _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
             return plan
 
@@ -467,3 +463,14 @@ def _rows(batch_rows: int) -> int:
             f"Invalid batch_rows={batch_rows!r}: expected a number of rows above 0", options=("batch_rows",)
         )
     return batch_rows
+
+
+def _refuse_foreign_columns(plan: ScanPlan) -> None:
+    """Metadata columns that only the other format has."""
+    used = (*plan.columns, *(plan.filter.columns if plan.filter is not None else ()))
+    if plan.format == "iceberg" and METADATA["_row_commit_version"] in used:
+        raise UnknownColumnError(
+            "Cannot read _row_commit_version: only Delta tables have it; read _last_updated_sequence_number",
+            table=plan.table,
+            field="_row_commit_version",
+        )

@@ -26,7 +26,11 @@ _NEAR = 3
 
 
 def parse_name(text: str | Name) -> Name:
-    """The parts of a dotted name: `sales.orders`, and `sales."a.b"` where a part has a dot. Raises RequestError."""
+    """The parts of a dotted name: `sales.orders`, and `sales."a.b"` where a part has a dot itself; parts stay as given.
+
+    Raises:
+        RequestError: a part is empty, or a quote is not closed.
+    """
     if not isinstance(text, str):
         return tuple(text)
     parts: list[str] = []

@@ -10,7 +10,7 @@ is a namespace. `sales.db`, as Hive and Spark call the directory of a database, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +66,7 @@ class Warehouse:
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are no table."""
-        found = () if len(parent) >= _DEEPEST else self._inside(parent, are_tables=False)
+        found = [] if len(parent) >= _DEEPEST else self._inside(parent, are_tables=False)
         return tuple(sorted({(*parent, folder.removesuffix(_DATABASE) or folder) for folder in found}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
@@ -100,13 +100,11 @@ class Warehouse:
             within=self.location,
         )
 
-    def _inside(self, namespace: Name, *, are_tables: bool) -> Iterator[str]:
+    def _inside(self, namespace: Name, *, are_tables: bool) -> list[str]:
         """The directories in a namespace, neither hidden nor a partition's, that are tables, or are not."""
-        for path in self._directories(namespace):
-            for folder in self.storage.directories(path):
-                is_visible = not folder.startswith((".", "_")) and "=" not in folder
-                if is_visible and (self._format(join(path, folder)) is not None) is are_tables:
-                    yield folder
+        paths = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
+        visible = [(path, each) for path, each in paths if not each.startswith((".", "_")) and "=" not in each]
+        return [each for path, each in visible if (self._format(join(path, each)) is not None) is are_tables]
 
     def _directories(self, namespace: Name) -> list[str]:
         """The directories of a namespace; none: there is no such one."""

@@ -100,15 +100,19 @@ class CommitReader:
             return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
 
     def read_info(self, file: LogFile) -> CommitInfo | None:
-        """The commitInfo of `file`, or None. File actions do not become tables. Raises as `read_commit`."""
+        """The commitInfo of `file`; None: it has none. Its file actions are read, and not made into tables.
 
-        def forget(parsed: ParsedActions) -> None:
-            parsed.adds.clear()
-            parsed.removes.clear()
-
+        Raises:
+            CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
+        """
         data, limits = read_log_file(file, self.storage), self.storage.limits
         with contained(file=file.path):
-            return parse_actions(data, file=file.path, drain=forget, limits=limits).info
+            return parse_actions(data, file=file.path, drain=_forget, limits=limits).info
+
+
+def _forget(parsed: ParsedActions) -> None:
+    parsed.adds.clear()
+    parsed.removes.clear()
 
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:

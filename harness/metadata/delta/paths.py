@@ -161,9 +161,7 @@ def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
     """Refuses files in a store, not the table's own, that no file system serves (UnsupportedError, delta L41)."""
     own = _SCHEME.match(root.path)
-    colons = [chunk for chunk in keys.chunks if (text_bytes(chunk)[0] == _COLON).any()]
-    found = [chunk.filter(pc.match_substring_regex(chunk, _BEGINS_WITH_SCHEME)) for chunk in colons]
-    foreign = pa.chunked_array(found, pa.string())
+    foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
     if own is not None:
         foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own.group() + "://")))
     prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
@@ -180,6 +178,12 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
                 file=example,
                 rule="delta L41",
             )
+
+
+def _with_scheme(keys: pa.Array) -> pa.Array:
+    if not (text_bytes(keys)[0] == _COLON).any():
+        return keys.slice(0, 0)
+    return keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
 
 
 def _local_normal(path: str) -> str:

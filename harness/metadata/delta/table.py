@@ -131,8 +131,13 @@ class DeltaTable:
         return plan_changes(self.source, self._commit_history(), request, columns=columns)
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """The readable versions, ascending: id, parent_id, timestamp_ms, operation and the commit's own words."""
-        return [self._history_entry(version) for part in self.readable() for version in part]
+        """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
+
+        Raises:
+            CorruptFileError, InvalidTableError: a commit cannot be read.
+        """
+        versions = [version for part in self.readable() for version in part]
+        return [self._history_entry(version) for version in versions]
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags: Delta has none."""
