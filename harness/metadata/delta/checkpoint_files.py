@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,15 @@ from harness.metadata.delta.actions import ADDS, FILES_STATE
 from harness.metadata.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count
-from harness.metadata.model.arrow_values import children_of, from_numpy, plain, to_numpy, with_children, without_rows
+from harness.metadata.model.arrow_values import (
+    children_of,
+    field_at,
+    from_numpy,
+    plain,
+    to_numpy,
+    with_children,
+    without_rows,
+)
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 
@@ -90,17 +98,6 @@ def batches(
 def _held(actions: pa.StructArray) -> pa.StructArray:
     """The rows that are not null."""
     return actions.filter(pc.is_valid(actions)) if actions.null_count else actions
-
-
-def child(parent: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
-    """The field of a struct at a path; None: it has no such field."""
-    value: Any = parent
-    for name in place:
-        index = value.type.get_field_index(name) if pa.types.is_struct(value.type) else -1
-        if index < 0:
-            return None
-        value = pc.struct_field(value, index)
-    return value
 
 
 # Statistics as structs: checkpoints of different ages store different fields, one table of files holds them all.
@@ -297,7 +294,7 @@ class _Source:
             if not len(actions):
                 continue
             table = self._table(actions, ADDS)
-            parsed = child(actions, (STATS_STRUCT,)) if struct else None
+            parsed = field_at(actions, (STATS_STRUCT,)) if struct else None
             if parsed is not None:
                 table = table.append_column(STATS_STRUCT, parsed)
             if self.statistics == "later":
@@ -372,7 +369,7 @@ def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
 
 def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
     """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
-    values = child(actions, FIELDS[target.name])
+    values = field_at(actions, FIELDS[target.name])
     if values is None or (values.null_count == len(values) and values.type == target.type):
         return _nulls(target.type).slice(0, len(actions))
     return values.cast(target.type)

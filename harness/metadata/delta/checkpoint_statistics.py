@@ -23,7 +23,6 @@ from harness.metadata.delta.checkpoint_files import (
     Room,
     Rows,
     batches,
-    child,
     children,
 )
 from harness.metadata.delta.statistics import (
@@ -36,7 +35,7 @@ from harness.metadata.delta.statistics import (
 )
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
-from harness.metadata.model.arrow_values import from_numpy, plain, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import field_at, from_numpy, plain, scalar_of, to_numpy
 from harness.storage.decoded import DECODED, Cache, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
@@ -103,7 +102,7 @@ def _of_group(
         if first == last:
             continue
         own = from_numpy(rows[first:last] - start)
-        stats = child(actions.take(own), ("stats",)) if "stats" in fields else None
+        stats = field_at(actions.take(own), ("stats",)) if "stats" in fields else None
         texts = pa.nulls(last - first, pa.string()) if stats is None else stats.cast(pa.string())
         columns = {"stats": texts}
         if texts.null_count and structs and STATS_STRUCT in fields:
@@ -121,7 +120,9 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
     if any("." in name for path in structs for name in path):  # which pyarrow takes for a path
         structs = [()]
     read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
-    found = child(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
+    found = (
+        field_at(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
+    )
     return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
 
 

@@ -212,10 +212,7 @@ def _offset_us(zone: str | None) -> int:
 
 # The partition tuples of a snapshot's files: each distinct tuple typed once, and per file the number of its tuple.
 #
-# The log gives every file a map of texts. A table has few values and many files, so the maps are taken apart column by
-# column, and each distinct text is looked at once.
-#
-# Spec: Delta, "Partition Value Serialization".
+# A table has few values and many files, so maps are taken apart by column, and each distinct text is looked at once.
 
 
 _Codes = npt.NDArray[np.int64]

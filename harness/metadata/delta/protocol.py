@@ -25,9 +25,8 @@ from harness.metadata.plan.read_options import ReadOptions
 
 # Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
 #
-# Delta on Spark keeps the redirection in table properties and sets them without the features of the same names, so
-# it is the properties that count. Harness never follows a redirection: which of two tables is meant is the user's
-# to say.
+# Delta on Spark sets the properties without the features of the same names, so the properties count. Harness never
+# follows a redirection: the user says which of two tables is meant.
 
 
 _READER_WRITER = ("delta.redirectReaderWriter-preview", "delta.redirectReaderWriter")

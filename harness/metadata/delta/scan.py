@@ -185,7 +185,8 @@ class _Scan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
         chosen = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
-        used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
+        asked = (*chosen, *(condition.columns if condition is not None else ()))
+        used = {f.name for f in asked if f.name in METADATA and METADATA[f.name].id == f.id}
         self._check_metadata_columns(used)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
@@ -202,6 +203,8 @@ class _Scan:
         self._check_row_tracking(files, used)
         skipped = skipped_files(statistics, self.source.locator, verdicts)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
+        materialized = materialized_columns(state.metadata.configuration)
+        position_deletes, load_positions = self._positions(targets)
         return ScanPlan(
             table=self.source.location,
             format="delta",
@@ -216,8 +219,8 @@ class _Scan:
             ),
             equality_deletes=(),
             delete_sets=((),),
-            position_deletes=self._position_deletes(targets),
-            load_positions=self._loader(targets),
+            position_deletes=position_deletes,
+            load_positions=load_positions,
             name_mapping=None,
             skipped=skipped,
             counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
@@ -225,7 +228,7 @@ class _Scan:
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_of_files(skipped, condition),
             lookup=self.snapshot.columns.lookup,
-            materialized=self._materialized(used),
+            materialized={column: name for column, name in materialized.items() if column in used},
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
             kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
             bounds=partial(self._bounds, replace(statistics, strict=True), kept),
@@ -250,11 +253,11 @@ class _Scan:
             parts = list(statistics.read(wanted, kept)) if wanted else []
         except HarnessError:
             return {}
-        order = np.argsort(np.concatenate([found for found, _ in parts])) if parts else np.zeros(0, dtype=np.int64)
+        if not parts:
+            return {}
+        order = np.argsort(np.concatenate([found for found, _ in parts]))
         return {
-            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order)
-            for leaf in wanted
-            if parts
+            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order) for leaf in wanted
         }
 
     def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
@@ -301,10 +304,6 @@ class _Scan:
                     rule="delta W4",
                 )
 
-    def _materialized(self, used: set[str]) -> dict[str, str]:
-        known = materialized_columns(self.snapshot.state.metadata.configuration)
-        return {column: name for column, name in known.items() if column in used}
-
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the partition columns; null if there are none."""
         if column.id != METADATA["_partition"].id:
@@ -312,26 +311,15 @@ class _Scan:
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
         return replace(column, type=StructType(parts) if parts else UnknownType())
 
-    def _loader(self, targets: dict[int, DeletedFile]) -> PositionLoader:
+    def _positions(self, targets: dict[int, DeletedFile]) -> tuple[tuple[PositionDelete, ...], PositionLoader]:
         if not targets:
-            return lambda ordinals: {}
-        from harness.metadata.delta.deletion_vectors import make_loader
-
-        return make_loader(
-            targets, storage=self.source.storage, locator=self.source.locator, table=self.source.location
-        )
-
-    def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
-        if not targets:
-            return ()
-        from harness.metadata.delta.deletion_vectors import position_delete
+            return (), lambda ordinals: {}
+        from harness.metadata.delta.deletion_vectors import make_loader, position_delete
 
         locator = self.source.locator
-        return tuple(position_delete(i, target.vector, locator, is_whole=True) for i, target in targets.items())
-
-
-def _is_metadata(field: Field) -> bool:
-    return field.name in METADATA and METADATA[field.name].id == field.id
+        deletes = tuple(position_delete(i, target.vector, locator, is_whole=True) for i, target in targets.items())
+        load = make_loader(targets, storage=self.source.storage, locator=locator, table=self.source.location)
+        return deletes, load
 
 
 def _deleted_files(files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:

@@ -141,12 +141,15 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
             rule="delta L23",
             options=("allow_checkpoint_only",),
         )
+    # From other bases, too, a whole chain of commits must lead to the version.
+    chain = next((run.start for run in _runs(listing) if target in run), target + 1)
+    bases = [c for c in candidates[1:] if c.version >= chain - 1 and listing.may_begin(c)]
     return LogSegment(
         version=target,
         checkpoint=checkpoint,
         commits=_commits(listing, checkpoint, target),
         compactions=_pick(listing, checkpoint, target),
-        alternatives=_alternatives(listing, target, candidates),
+        alternatives=(*bases, None) if candidates and chain == 0 else tuple(bases),
         warnings=_hint_warnings(listing, target, checkpoint, newest=version is None),
         listing=listing,
     )
@@ -255,13 +258,6 @@ def _pick(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[Comp
             picked.append(compaction)
             free = compaction.last + 1
     return tuple(picked)
-
-
-def _alternatives(listing: LogListing, target: int, candidates: list[Checkpoint]) -> tuple[Checkpoint | None, ...]:
-    """The bases after the first of `candidates` from which a whole chain of commits leads to `target`."""
-    chain = next((run.start for run in _runs(listing) if target in run), target + 1)
-    bases = [c for c in candidates[1:] if c.version >= chain - 1 and listing.may_begin(c)]
-    return (*bases, None) if candidates and chain == 0 else tuple(bases)
 
 
 def _hint_warnings(listing: LogListing, target: int, checkpoint: Checkpoint | None, *, newest: bool) -> tuple[str, ...]:

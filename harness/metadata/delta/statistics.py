@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
-from harness.metadata.model.arrow_values import listed, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import field_at, listed, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
 from harness.metadata.model.schema import (
     DateType,
@@ -301,9 +301,9 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     for leaf in wanted:
         for bound in _BOUNDS:
             has_any = has_bounds(leaf.field.type)
-            values = from_json(_at(table.column(bound), leaf.path), leaf.field.type) if has_any else [None] * len(lines)
-            found.append(values)
-        found.append(_at(table.column(_NULLS), leaf.path).to_pylist())
+            stored = _below(_flat(table.column(bound)), leaf.path)
+            found.append(from_json(stored, leaf.field.type) if has_any else [None] * len(lines))
+        found.append(_below(_flat(table.column(_NULLS)), leaf.path).to_pylist())
     return found
 
 
@@ -326,14 +326,6 @@ def _json_type(type_: Type) -> pa.DataType:
             return pa.decimal128(38, scale)
         case _:
             return pa.string()
-
-
-def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.Array:
-    """The values at a path of struct fields."""
-    array = _flat(column)
-    for name in path:
-        array = pc.struct_field(array, [array.type.get_field_index(name)])
-    return array
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
@@ -391,9 +383,5 @@ def _read_structs(column: pa.ChunkedArray, wanted: Sequence[Leaf]) -> _Raw:
 
 def _below(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     """The values at a path; nulls where a struct on the way is null or has no such field."""
-    for name in path:
-        index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
-        if index < 0:
-            return pa.nulls(len(array))
-        array = pc.struct_field(array, [index])
-    return array
+    found = field_at(array, path)
+    return pa.nulls(len(array)) if found is None else found

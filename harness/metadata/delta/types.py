@@ -42,9 +42,7 @@ from harness.metadata.model.schema import (
 from harness.metadata.plan.projection import ColumnLookup, stored_name
 from harness.storage.records import dataclass
 
-# Recorded changes of a column's type, which a reader must know before it reads older files (delta T22, T23).
-#
-# Spec: Delta, "Type Widening", "Type Change Metadata".
+# Recorded changes of a column's type. Spec: Delta, "Type Widening", "Type Change Metadata".
 
 
 TYPE_CHANGES = "delta.typeChanges"
@@ -86,13 +84,8 @@ def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Ty
             )
 
 
-# Ids and physical names of a Delta table's columns, as column mapping records them or as harness gives them.
-#
-# With column mapping, a schema annotates every struct field with an id and a physical name (delta T10 to T13); elements
-# of arrays, keys and values of maps have neither, since files hold them by position. Harness needs an id for every
-# field all the same, so it numbers what the table does not.
-#
-# Spec: Delta, "Column Mapping", "Reader Requirements for Column Mapping".
+# Ids and physical names of columns. Column mapping annotates struct fields alone (delta T10 to T13), and harness numbers
+# all other fields. Spec: Delta, "Reader Requirements for Column Mapping".
 
 
 ID = "delta.columnMapping.id"

@@ -256,6 +256,16 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
     return pa.ListArray.from_arrays(offsets, *children, type=type_, mask=mask)
 
 
+def field_at(array: pa.Array, path: Sequence[str]) -> pa.Array | None:
+    """The field of structs at a path, null where a struct on the way is; None: there is no such field."""
+    for name in path:
+        index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
+        if index < 0:
+            return None
+        array = pc.struct_field(array, index)
+    return array
+
+
 def elements_of(array: pa.Array) -> pa.Array:
     """The elements of the lists that are not null, in order, whatever slice of a larger array they are."""
     if _has_offsets(array.type):

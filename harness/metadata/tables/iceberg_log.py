@@ -12,7 +12,7 @@ from harness.metadata.iceberg.model import TableMetadata
 from harness.metadata.iceberg.values import decode_bound, partition_types
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import BinaryType, FixedType, Schema, Type, UuidType
-from harness.metadata.tables.reading import TEXTS, TIME, table_of, texts, values_of
+from harness.metadata.tables.reading import TEXTS, TIME, table_of, values_of
 
 SNAPSHOTS = pa.schema(
     [
@@ -80,13 +80,11 @@ METADATA_LOG = pa.schema(
 
 def snapshots(metadata: TableMetadata) -> pa.Table:
     """All snapshots, in the order of the metadata."""
-    return table_of(
-        SNAPSHOTS,
-        [
-            (s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, texts(s.summary))
-            for s in metadata.snapshots.values()
-        ],
-    )
+    rows = []
+    for s in metadata.snapshots.values():
+        summary = [(str(key), str(value)) for key, value in s.summary.items()]
+        rows.append((s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, summary))
+    return table_of(SNAPSHOTS, rows)
 
 
 def history(metadata: TableMetadata) -> pa.Table:

@@ -163,11 +163,6 @@ def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def texts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A mapping as an item of a map of texts."""
-    return [(str(key), str(value)) for key, value in values.items()]
-
-
 def values_of(values: Sequence[Any], type_: Type) -> pa.Array:
     """Internal values (`harness.metadata.model.schema`) of a type that is not nested, as an Arrow column."""
     match type_:
