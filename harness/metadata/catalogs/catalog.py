@@ -115,28 +115,24 @@ class Located:
         found = {**given, **own}
         home = place(self.metadata_location or self.location).store
         for store, address in self.endpoints.items():
+            from harness.storage import object_client
+            from harness.storage.object_options import says_who_asks
+
             plain = {key: value for key, value in found.items() if "://" not in key}
-            self._check_credentials(store, address, found.get(store, plain if store == home else {}))
+            said = object_client.given_options(store, found.get(store, plain if store == home else {}))
+            if object_client.endpoint(store, said) != address or says_who_asks(said):
+                continue
+            # The user may name the address too, in a configuration file.
+            if object_client.endpoint(store, object_client.options_of(store, {})) != address:
+                raise RequestError(
+                    f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, "
+                    "without credentials, and those of this machine are not sent there; say some, or anonymous, for "
+                    "the catalog or in storage_options",
+                    cause="CatalogDenied",
+                    table=self.qualified,
+                    options=("storage_options",),
+                )
         return found
-
-    def _check_credentials(self, store: str, address: str, given: Mapping[str, Any]) -> None:
-        """Refuses to sign with this machine's credentials what goes to an address that the catalog's server names."""
-        from harness.storage import object_client
-        from harness.storage.object_options import says_who_asks
-
-        said = object_client.given_options(store, given)
-        if object_client.endpoint(store, said) != address or says_who_asks(said):
-            return
-        if object_client.endpoint(store, object_client.options_of(store, {})) == address:
-            return  # the user names it too, in a configuration file
-        raise RequestError(
-            f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, without "
-            "credentials, and those of this machine are not sent there; say some, or anonymous, for the catalog or "
-            "in storage_options",
-            cause="CatalogDenied",
-            table=self.qualified,
-            options=("storage_options",),
-        )
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
         """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""

@@ -28,6 +28,7 @@ from harness.storage.paths import is_local, local_path, place
 # out, such as a class to load.
 
 
+_ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
 _KNOWN = {
     "s3": {
         "endpoint": "endpoint_url",
@@ -40,18 +41,7 @@ _KNOWN = {
         "force-virtual-addressing": "config_kwargs.s3.addressing_style",
     },
     "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
-    "adls": {
-        "connection-string": "connection_string",
-        "account-name": "account_name",
-        "account-key": "account_key",
-        "account-host": "account_host",
-        "sas-token": "sas_token",
-        "tenant-id": "tenant_id",
-        "client-id": "client_id",
-        "client-secret": "client_secret",
-        "token": "token",
-        "anon": "anon",
-    },
+    "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
 }
 """PyIceberg's names behind the kind of store, and those of fsspec's file systems; dots lead into a mapping."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")

@@ -200,7 +200,7 @@ class Unity:
         """The table, its commits, and whether the newer calls know it."""
         if self._is_new(whole[0]):
             try:
-                answer = self.server.get(_path(whole))
+                answer = self.server.ask(_path(whole))
             except Refused as refused:
                 # The older calls may know it: views, and tables that are not Delta.
                 if refused.status != 404 and refused.kind != "UnsupportedTableFormatException":
@@ -213,7 +213,7 @@ class Unity:
         try:
             # Databricks leaves properties such as the table's features out unless it is asked for them.
             query = {"include_delta_metadata": "true"}
-            entry = listed_table(self.server.get(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query))
+            entry = listed_table(self.server.ask(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query))
         except Refused as refused:
             if refused.status == 404:
                 raise absent(self, name) from refused
@@ -224,7 +224,7 @@ class Unity:
         """True if the server has specification 1.0 (frontier F4.5)."""
         if catalog not in self.versions:
             try:
-                answer = self.server.get(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
+                answer = self.server.ask(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
             except Refused as refused:
                 if refused.kind == "NoSuchCatalogException":
                     return True  # it is, and the table's own call says what is missing
@@ -246,7 +246,7 @@ class Unity:
         for _ in range(_MOST_PAGES):
             body = {"table_id": entry.id, "table_uri": entry.location, "start_version": start}
             try:
-                answer = self.server.get(f"{_ROOT}/delta/preview/commits", body=body)
+                answer = self.server.ask(f"{_ROOT}/delta/preview/commits", body=body)
             except Refused as refused:
                 if refused.status not in _NO_CALL:
                     self._refused(refused)
@@ -309,10 +309,10 @@ class Unity:
             try:
                 if is_new:
                     path = f"{_path((*self.prefix, *located.name))}/credentials"
-                    answer = self.server.get(path, {"operation": "READ"})
+                    answer = self.server.ask(path, {"operation": "READ"})
                 else:
                     body = {"table_id": entry.id, "operation": "READ"}
-                    answer = self.server.ask("POST", f"{_ROOT}/temporary-table-credentials", {}, body)
+                    answer = self.server.ask(f"{_ROOT}/temporary-table-credentials", body=body, method="POST")
             except Refused as refused:
                 self._refused(refused)
             found = lent(answer, located.location)
@@ -336,7 +336,7 @@ class Unity:
         token, seen = "", {""}
         for _ in range(_MOST_PAGES):
             try:
-                answer = self.server.get(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
+                answer = self.server.ask(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
             except Refused as refused:
                 if refused.status == 404:
                     return []

@@ -75,24 +75,22 @@ class Server:
         own = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
         return self.token is not None and parts.scheme == "http" and not own
 
-    def get(self, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> dict[str, Any]:
+    def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
+        """Raises the StorageError about this server. problem: what it does, and what to set."""
+        raise StorageError(f"Catalog {self.name} at {self._shown()} {problem}", cause=cause) from error
+
+    def ask(
+        self, path: str, query: Mapping[str, str] | None = None, body: Any = None, *, method: str = "GET"
+    ) -> dict[str, Any]:
         """The object that the server answers.
 
         Raises:
             Refused: it answers 400, 404 or 501, with its own words.
             StorageError: it does not answer, not with JSON, or it does not let the caller in.
         """
-        return self.ask("GET", path, query or {}, body)
-
-    def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
-        """Raises the StorageError about this server. problem: what it does, and what to set."""
-        raise StorageError(f"Catalog {self.name} at {self._shown()} {problem}", cause=cause) from error
-
-    def ask(self, method: str, path: str, query: Mapping[str, str], body: Any) -> dict[str, Any]:
-        """The answer to a question, as for `get`."""
         for seconds in (*_WAITS, None):
             start = time.monotonic()
-            status, content, after = self._send(method, path, query, body)
+            status, content, after = self._send(method, path, query or {}, body)
             elapsed_ms = (time.monotonic() - start) * 1000
             LOG.debug(
                 "%s: %s %s: HTTP %d, %d bytes, %.0f ms", self.name, method, path, status, len(content), elapsed_ms

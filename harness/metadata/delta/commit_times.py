@@ -65,9 +65,8 @@ def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None 
     if version is None and time_ms is None:
         return InCommitTimestamps()
     if version is None or time_ms is None:
-        there, missing = ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP
-        if version is None:
-            there, missing = missing, there
+        both = (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP)
+        there, missing = both if time_ms is None else reversed(both)
         message = f"Invalid table properties: {there} is set and {missing} is not; they come together"
         raise InvalidTableError(message, table=table, field=missing, rule="delta L35")
     return InCommitTimestamps(version, time_ms)

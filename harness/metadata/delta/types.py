@@ -84,8 +84,8 @@ def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Ty
             )
 
 
-# Ids and physical names of columns. Column mapping annotates struct fields alone (delta T10 to T13), and harness numbers
-# all other fields. Spec: Delta, "Reader Requirements for Column Mapping".
+# Ids and physical names of columns. Column mapping annotates struct fields alone (delta T10 to T13); all other fields
+# are numbered here. Spec: Delta, "Reader Requirements for Column Mapping".
 
 
 ID = "delta.columnMapping.id"

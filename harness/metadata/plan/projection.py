@@ -36,7 +36,6 @@ from harness.metadata.model.schema import (
     OpaqueType,
     StructType,
     TimestampType,
-    Type,
     UnknownType,
     VariantType,
     children,
@@ -261,11 +260,19 @@ def is_identity(wanted: Field, source: ColumnSource) -> bool:
     The column's own name is not compared, nor are those of elements, keys and values. Never true for a variant or a
     geometry, which engines have to convert.
     """
-    match source:
-        case Stored(physical=physical, parts=parts):
-            return _is_unchanged(wanted.type, physical, parts)
-        case _:
+    if not isinstance(source, Stored):
+        return False
+    stored, parts = source.physical, source.parts
+    match wanted.type:
+        case StructType(fields=fields):
+            same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
+            return same_names and _are_unchanged(fields, stored.children, parts)
+        case ListType() | MapType():
+            return _are_unchanged(children(wanted.type), stored.children, parts)
+        case VariantType() | GeometryType() | GeographyType():
             return False
+        case _:
+            return stored.type == wanted.type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,19 +438,6 @@ class _Resolver:
 
 def _is_fully_stored(source: ColumnSource) -> bool:
     return isinstance(source, Stored) and all(_is_fully_stored(part) for part in source.parts)
-
-
-def _is_unchanged(wanted: Type, stored: PhysicalField, parts: tuple[ColumnSource, ...]) -> bool:
-    match wanted:
-        case StructType(fields=fields):
-            same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
-            return same_names and _are_unchanged(fields, stored.children, parts)
-        case ListType() | MapType():
-            return _are_unchanged(children(wanted), stored.children, parts)
-        case VariantType() | GeometryType() | GeographyType():
-            return False
-        case _:
-            return stored.type == wanted
 
 
 def _are_unchanged(fields: tuple[Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:
