@@ -66,7 +66,7 @@ def read_checkpoint(
     """The actions of `checkpoint`.
 
     Raises:
-        CorruptFileError, MissingFileError: it is damaged, incomplete or gone, or a sidecar is; another base may do.
+        CorruptFileError, MissingFileError: a file is damaged, incomplete or gone; another base may do.
         InvalidTableError: it can be read and contradicts itself. Rules: delta L14, L18.
         UnsupportedError: it names files that cannot be opened.
         LimitError: a file of it asks for more than the limits of the storage allow.

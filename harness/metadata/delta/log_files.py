@@ -150,7 +150,7 @@ class LogListing:
 def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = None) -> LogListing:
     """The log of the table at `root`, a physical path. listed: what was listed of its directory just now.
 
-    Raises TableNotFoundError without a directory, a log in it, or a commit or checkpoint in that (delta L4).
+    Raises TableNotFoundError without a directory, a log, or any commit or checkpoint in the log (delta L4).
     """
     directory = join(root, LOG_DIRECTORY)
     entries = storage.entries(directory) if listed is None else listed

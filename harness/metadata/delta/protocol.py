@@ -37,11 +37,10 @@ _NONE = "NO-REDIRECT"
 
 
 def _check_redirect(configuration: Mapping[str, str], *, table: str | None = None) -> None:
-    """Refuses a table whose rows are at another place, or perhaps are: a property cannot be understood.
+    """Refuses a table whose rows are at another place, and a redirection in no known form (frontier F5.3).
 
-    The log of a redirected table is copied with its property, so the table at the named place is read.
-
-    table: where this table is; None: not known, so another place is meant.
+    table: where this table is; None: unknown. The log of a redirected table is copied with its property, so the table
+        at the named place is read.
     """
     for name in _READER_WRITER:
         text = configuration.get(name)
