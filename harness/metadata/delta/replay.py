@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
-    """Warnings of fields in the version's checksum file that contradict the state, or of an unreadable file (delta L28).
+    """Warnings of fields in the version's checksum file that contradict the state, or of an unreadable file (L28).
 
     Fields that are absent, or of an unexpected type, say nothing.
     """
