@@ -264,10 +264,9 @@ class EngineError(HarnessError):
 
 # Text of a table such that whoever shows it obeys none of it.
 #
-# Names, paths and values are written by whoever wrote the table. A terminal, or the page of a CI job, acts on some
-# characters: it moves the cursor, changes a title, turns the direction of what follows (C0, C1 and DEL, the format
-# characters, line and paragraph separators). Whatever harness prints passes one of these two functions; formats that
-# carry data as it is (CSV, Parquet, Arrow) do so everywhere but on a terminal.
+# A terminal, or the page of a CI job, acts on some characters: it moves the cursor, changes a title, turns the text's
+# direction (C0, C1 and DEL, the format characters, line and paragraph separators). Whatever harness prints passes one
+# of these functions; formats that carry data as it is (CSV, Parquet, Arrow) do so everywhere but on a terminal.
 
 
 _NOT_ASCII_PRINTABLE = re.compile(r"[^\n -~]")
@@ -311,10 +310,7 @@ def json_lines(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text if text.isprintable() else _NOT_ASCII_PRINTABLE.sub(_json_escape, text)
-
-
-def _json_escape(found: re.Match[str]) -> str:
-    character = found[0]
+    if text.isprintable():
+        return text
     # A character beyond the first 2^16 becomes its two surrogates; a lone surrogate stays that.
-    return character if character.isprintable() else json.dumps(character)[1:-1]
+    return _NOT_ASCII_PRINTABLE.sub(lambda m: m[0] if m[0].isprintable() else json.dumps(m[0])[1:-1], text)

@@ -115,27 +115,23 @@ def reading(table: OpenedTable, point: Point | None) -> Iterator[None]:
         with contained(table=table.location):
             yield
     except MissingFileError as error:
-        if point is not None and error.cause != _TOLD:
-            _tell_newest(error, table, point)
+        newest = None
+        try:
+            if point is not None and error.cause != _TOLD:
+                newest = table.newest()
+        except HarnessError:  # then the first error says all that is known
+            pass
+        if point is not None and newest not in (None, point.id):
+            what = "version" if table.format == "delta" else "snapshot"
+            error.cause = _TOLD
+            error.message += (
+                f". The table has moved on: {what} {point.id} was read, the newest is {newest}, and files of the one "
+                "may have been removed since; open the table again"
+            )
         raise
 
 
 _TOLD = "TableMovedOn"
-
-
-def _tell_newest(error: MissingFileError, table: OpenedTable, point: Point) -> None:
-    try:
-        newest = table.newest()
-    except HarnessError:  # then the first error says all that is known
-        return
-    if newest is None or newest == point.id:
-        return
-    what = "version" if table.format == "delta" else "snapshot"
-    error.cause = _TOLD
-    error.message += (
-        f". The table has moved on: {what} {point.id} was read, the newest is {newest}, and files of the one may have "
-        "been removed since; open the table again"
-    )
 
 
 _LOG = logging.getLogger("harness.plan")
@@ -292,7 +288,7 @@ class Snapshot:
         """
         from harness.metadata.plan.file_index import FileIndex
 
-        return FileIndex.of(self.plan, self.source.location)
+        return FileIndex(self.plan, self.plan(), (self.source.location,))
 
     def to_duckdb(
         self,

@@ -7,12 +7,15 @@ assert len(same) == 1
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from harness.errors import InvalidTableError
+from harness.errors import InvalidTableError, SnapshotNotFoundError
 from harness.metadata.delta.actions import State
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.log_files import Checkpoint, list_log
+from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.replay import load_state
-from harness.metadata.delta.segment import Base, LogSegment, choose_segment
+from harness.metadata.delta.segment import LogSegment, choose_segment
 from harness.storage.stores import Storage
 
 _IDENTITY = (
@@ -36,8 +39,8 @@ def states_by_base(location: str, version: int | None = None) -> dict[str, State
     Raises:
         HarnessError: the table cannot be read from a base that its log offers.
     """
-    storage = Storage()
-    return {name: load_state(segment, storage, location) for name, segment in _segments(storage, location, version)}
+    storage, locator = Storage(), Locator(TableRoot.of(location))
+    return {name: load_state(segment, storage, locator) for name, segment in _segments(storage, location, version)}
 
 
 def content(state: State) -> tuple[object, ...]:
@@ -56,16 +59,16 @@ def content(state: State) -> tuple[object, ...]:
 def _segments(storage: Storage, location: str, version: int | None) -> Iterator[tuple[str, LogSegment]]:
     listing = list_log(storage, location)
     target = listing.latest if version is None else version
-    bases: list[Base] = [checkpoint for checkpoint in listing.checkpoints if checkpoint.version <= target]
+    bases: list[tuple[Checkpoint, ...]] = [(c,) for c in listing.checkpoints if c.version <= target]
     try:
-        choose_segment(listing, target, base="none")
-        bases.append("none")
-    except InvalidTableError:  # old commits were cleaned up
+        choose_segment(replace(listing, checkpoints=()), target)
+        bases.append(())
+    except (InvalidTableError, SnapshotNotFoundError):  # old commits were cleaned up
         if not bases:
             raise
     for base in bases:
-        name = base.files[0].name if isinstance(base, Checkpoint) else "commits"
-        for compactions in (False, True):
-            segment = choose_segment(listing, target, base=base, use_compactions=compactions)
-            if segment.compactions or not compactions:
-                yield f"{name} with compactions" if compactions else name, segment
+        name = base[0].files[0].name if base else "commits"
+        yield name, choose_segment(replace(listing, checkpoints=base, compactions=()), target)
+        segment = choose_segment(replace(listing, checkpoints=base), target)
+        if segment.compactions:
+            yield f"{name} with compactions", segment

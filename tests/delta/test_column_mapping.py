@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import InvalidTableError
 from harness.metadata.delta.protocol import MappingMode
-from harness.metadata.delta.types import lookup_of, materialized_columns, parse_schema
+from harness.metadata.delta.types import materialized_columns, parse_schema
 from harness.metadata.model.schema import walk
 from harness.metadata.plan.projection import ColumnLookup, stored_name
 
@@ -118,10 +118,9 @@ def test_physical_names_may_repeat_across_levels():
     ],
 )
 def test_lookup_of_a_mode(mode, lookup):
-    assert lookup_of(mode) is lookup
     assert parse(*NESTED, mode=mode).lookup is lookup
 
 
 def test_materialized_columns_come_from_properties():
-    names = materialized_columns({"delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1"})
-    assert (names.row_id, names.row_commit_version) == ("_row-id-col-1", None)
+    found = materialized_columns({"delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1"})
+    assert found == {"_row_id": "_row-id-col-1"}

@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError, UnsupportedError
 from harness.metadata.delta.commit_times import (
     CommitHistory,
-    CommitTime,
     InCommitTimestamps,
     check_retention,
     in_commit_timestamps,
     retention_ms,
 )
 from harness.metadata.delta.log_files import LogListing, arrange
+from harness.metadata.delta.segment import readable_ranges
 from harness.metadata.model.times import show_ms, timestamp_ms
 from harness.storage.stores import Entry
 
@@ -31,12 +31,13 @@ def unread(version: int) -> int | None:
     raise AssertionError(f"commit {version} was read")
 
 
-def by_file_times(listing: LogListing, **options: Any) -> CommitHistory:
-    return CommitHistory(listing=listing, in_commit=None, read_in_commit_timestamp=unread, **options)
+def by_file_times(listing: LogListing) -> CommitHistory:
+    return CommitHistory(listing=listing, in_commit=None, read_in_commit_timestamp=unread)
 
 
 def pairs(history: CommitHistory) -> list[tuple[int, int]]:
-    return [(entry.version, entry.time_ms) for entry in history.times()]
+    versions = [version for part in readable_ranges(history.listing) for version in part]
+    return list(history.times_of([v for v in versions if v in history.listing.commits]).items())
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_clamping_is_only_at_the_end() -> None:
 def test_checkpoints_without_commits_have_no_time() -> None:
     listing = log({4: 40, 5: 50}, classic=(3,))
     assert pairs(by_file_times(listing)) == []
-    assert pairs(by_file_times(listing, allow_checkpoint_only=True)) == [(4, 40), (5, 50)]
+    assert pairs(by_file_times(replace(listing, allow_checkpoint_only=True))) == [(4, 40), (5, 50)]
 
 
 def test_storage_without_times() -> None:
@@ -229,7 +230,7 @@ def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked
 def test_a_commit_without_its_timestamp() -> None:
     history = with_in_commit(COPIED, InCommitTimestamps(3, 1000), {**IN_COMMIT, 4: None})
     with pytest.raises(InvalidTableError) as raised:
-        history.times()
+        pairs(history)
     assert str(raised.value) == (
         "Cannot tell the time of version 4: its commit has no inCommitTimestamp in a first commitInfo "
         f"[LogCorrupt; table /t, snapshot 4, file /t/_delta_log/{4:020d}.json, rule delta L35]"
@@ -245,7 +246,7 @@ def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], asked
     with pytest.raises(InvalidTableError, match=r"in-commit timestamps must increase, but version \d is of") as raised:
         history.version_at(asked)
     assert raised.value.rule == "delta L35"
-    assert [time.time_ms for time in history.times()] == list(times)
+    assert [time_ms for _, time_ms in pairs(history)] == list(times)
 
 
 def test_few_commits_are_read_for_one_time() -> None:
@@ -354,12 +355,11 @@ def test_invalid_retention(text: str) -> None:
 )
 def test_retention_refuses_old_versions(version: int, age_ms: int, *, refused: bool) -> None:
     listing = log({0: 0, 1: 0})
-    time = CommitTime(version, 1_000)
     if not refused:
-        check_retention(time, listing, {}, now_ms=1_000 + age_ms)
+        check_retention(version, 1_000, listing, {}, now_ms=1_000 + age_ms)
         return
     with pytest.raises(SnapshotNotFoundError) as raised:
-        check_retention(time, listing, {}, now_ms=1_000 + age_ms)
+        check_retention(version, 1_000, listing, {}, now_ms=1_000 + age_ms)
     assert str(raised.value) == (
         "Cannot read version 0 of 1970-01-01T00:00:01.000Z: it is older than delta.deletedFileRetentionDuration "
         "(interval 1 week), so its files may have been deleted; to read it all the same, "

@@ -243,7 +243,7 @@ def test_read_commit(tmp_path):
     log.mkdir()
     path = log / f"{0:020d}.json"
     path.write_text(json.dumps(add("a")))
-    reader = CommitReader.of(Storage(), str(tmp_path))
+    reader = CommitReader(Storage(), Locator(TableRoot.of(str(tmp_path))))
     assert reader.read_commit(LogFile(str(path), 0, 1, None)).adds.column("key").to_pylist() == ["a"]
     path.write_bytes(b"")
     with pytest.raises(CorruptFileError, match="an empty file"):

@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, HarnessError, InvalidTableError, MissingFileError
 from harness.metadata.delta import deletion_vectors as z85
 from harness.metadata.delta.actions import DeletionVectorDescriptor
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.deletion_vectors import DeletedFile, decode_inline, decode_stored, make_loader, vector_path
 from harness.metadata.delta.paths import TableRoot
 from harness.storage.paths import PathMap
@@ -232,7 +233,7 @@ def loader(tmp_path: Path, *vectors: DeletionVectorDescriptor, rows: int | None 
         for i, vector in enumerate(vectors)
     }
     root = TableRoot.of(str(tmp_path))
-    return make_loader(targets, storage=storage or Storage(), root=root, path_map=PathMap(), table="t")
+    return make_loader(targets, storage=storage or Storage(), locator=Locator(root), table="t")
 
 
 def test_one_file_of_many_vectors_is_read_once(tmp_path):
@@ -337,8 +338,7 @@ def test_a_mapped_path(tmp_path):
     load = make_loader(
         {0: target},
         storage=Storage(),
-        root=TableRoot.of(str(tmp_path)),
-        path_map=PathMap((("/elsewhere", str(tmp_path)),)),
+        locator=Locator(TableRoot.of(str(tmp_path)), PathMap((("/elsewhere", str(tmp_path)),))),
         table="t",
     )
     assert load([0]) == {0: BitMap64([6])}

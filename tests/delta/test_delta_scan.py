@@ -21,8 +21,7 @@ from harness.errors import (
     SchemaMismatchError,
     UnknownColumnError,
 )
-from harness.metadata.delta.protocol import MappingMode
-from harness.metadata.delta.types import lookup_of
+from harness.metadata.plan.projection import ColumnLookup
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
@@ -57,7 +56,7 @@ def test_plan(table):
     plan = snapshot(table).plan()
     assert (plan.format, plan.snapshot, plan.filter, plan.name_mapping) == ("delta", 3, None, None)
     assert [f.name for f in plan.columns] == ["id", "region"]
-    assert plan.lookup is lookup_of(MappingMode.NONE)
+    assert plan.lookup is ColumnLookup.DELTA_NAME
     assert [p.constants for p in plan.partitions] == [{2: "eu"}, {2: "us"}, {2: None}]
     assert (plan.equality_deletes, plan.delete_sets, plan.position_deletes) == ((), ((),), ())
     listed = plan.files.to_pylist()

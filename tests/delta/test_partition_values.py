@@ -215,10 +215,10 @@ def test_what_is_no_value_is_refused(text, type_):
 
 def test_message_names_column_value_and_file():
     with pytest.raises(InvalidTableError) as error:
-        parse_partition_value("12.5", INT, column="n", file="n=12.5/a.parquet", table="file:/t")
+        parse_partition_value("12.5", INT, column="n", file="n=12.5/a.parquet")
     assert str(error.value) == (
         "Invalid partition value: got '12.5', expected an integer of type int "
-        "[PartitionValueError; table file:/t, file n=12.5/a.parquet, field n, rule delta V4]"
+        "[PartitionValueError; file n=12.5/a.parquet, field n, rule delta V4]"
     )
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.metadata.delta.paths import TableRoot, canonical_of, decode, file_ids, keys_of, require_readable
+from harness.metadata.delta.commits import ids_of
+from harness.metadata.delta.paths import TableRoot, canonical_of, decode, keys_of, require_readable
 from harness.storage.stores import Storage
 
 LOCAL = TableRoot.of("/data/my table%20#1")
@@ -134,13 +135,13 @@ def test_relative_root_becomes_absolute(tmp_path: Path, monkeypatch):
 
 
 def test_file_ids_hold_the_deletion_vector():
-    ids = file_ids(
-        pa.array(["/a", "/a", "/a", "/b"]),
-        pa.array(["u", "u", "i", None]),
-        pa.array(["x", "x", "x@4", None]),
-        pa.array([4, None, None, None], pa.int64()),
-    )
-    assert ids.to_pylist() == ["/a\x00ux@4", "/a\x00ux", "/a\x00ix@4", "/b"]
+    files = {
+        "key": ["/a", "/a", "/a", "/b"],
+        "dv_storage_type": ["u", "u", "i", None],
+        "dv_path_or_inline": ["x", "x", "x@4", None],
+        "dv_offset": pa.array([4, None, None, None], pa.int64()),
+    }
+    assert ids_of(pa.table(files)).to_pylist() == ["/a\x00ux@4", "/a\x00ux", "/a\x00ix@4", "/b"]
 
 
 @pytest.mark.parametrize("path", ["hdfs:/n/x", "nosuchscheme://h/x"])

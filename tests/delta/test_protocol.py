@@ -11,7 +11,6 @@ from harness.metadata.delta.protocol import (
     check_protocol,
     feature_warnings,
     features,
-    has_writer_feature,
     is_enabled,
     mapping_mode,
     protocol_warnings,
@@ -309,7 +308,6 @@ def test_other_text_is_no_boolean(text):
 
 def test_coordinated_commits_are_warned_of():
     given = protocol(1, writers=["CoordinatedCommits-preview"])
-    assert has_writer_feature(given, "coordinatedCommits-preview")
     (warning,) = protocol_warnings(given)
     assert "delta P6" in warning
     assert protocol_warnings(protocol(1, writers=["appendOnly"])) == ()

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.log_files import Hint, list_log
+from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
 from harness.storage.paths import PathMap
@@ -110,13 +112,14 @@ class Log:
     def checksum(self, version, text):
         (self.directory / f"{version:020d}.crc").write_text(text)
 
-    def state(self, version=None, *, statistics="any", path_map=None, **options):
+    def state(self, version=None, *, statistics="any", path_map=None, **without):
         storage = Storage()
-        segment = choose_segment(list_log(storage, str(self.root)), version, **options)
-        return load_state(segment, storage, str(self.root), statistics=statistics, path_map=path_map)
+        segment = choose_segment(dataclasses.replace(list_log(storage, str(self.root)), **without), version)
+        locator = Locator(TableRoot.of(str(self.root)), path_map or PathMap())
+        return load_state(segment, storage, locator, statistics=statistics)
 
-    def live(self, version=None, **options):
-        files = self.state(version, **options).files
+    def live(self, version=None, **without):
+        files = self.state(version, **without).files
         return dict(zip(files.column("key").to_pylist(), files.column("dv_path_or_inline").to_pylist(), strict=True))
 
 
@@ -289,7 +292,7 @@ CHECKPOINTED = ([*START, add("a"), add("b"), add("c")], [remove("a"), add("d", s
 
 def test_checkpoint_gives_the_same_state(log):
     log.commits(*CHECKPOINTED)
-    expected = log.state(base="none").files.sort_by("key").to_pylist()
+    expected = log.state(checkpoints=()).files.sort_by("key").to_pylist()
     log.checkpoint(1, *START, remove("a"), add("b"), add("c"), add("d", stats='{"numRecords":3}'))
     state = log.state()
     got = [{**row, "data_change": None} for row in state.files.sort_by("key").to_pylist()]
@@ -374,7 +377,7 @@ def test_compaction_gives_the_same_state(log):
     log.commits(
         [*START, add("a")], [remove("a"), add("b")], [add("c"), {"txn": {"appId": "x", "version": 1}}], [add("d")]
     )
-    expected = log.live(use_compactions=False)
+    expected = log.live(compactions=())
     log.compact(1, 2, remove("a"), add("b"), add("c"), {"txn": {"appId": "x", "version": 1}})
     assert log.live() == expected == {"b": None, "c": None, "d": None}
     assert list(log.state().transactions) == ["x"]
@@ -401,7 +404,7 @@ def test_every_base_gives_the_state_that_plain_replay_gives(tmp_path_factory, co
     log.checkpoint(at, *START, *(add(path) for path in sorted(expected[at])))
     for version, paths in enumerate(expected):
         assert set(log.live(version)) == paths
-        assert set(log.live(version, base="none")) == paths
+        assert set(log.live(version, checkpoints=())) == paths
 
 
 def test_checksum_that_disagrees_is_a_warning(log):
@@ -442,7 +445,7 @@ def test_damaged_compaction_is_passed_over_with_a_warning(log, actions, reason):
     (warning,) = state.warnings
     assert f"{1:020d}.{2:020d}.compacted.json" in warning
     assert reason in warning
-    assert log.state(use_compactions=False).warnings == ()
+    assert log.state(compactions=()).warnings == ()
 
 
 def test_a_damaged_commit_is_an_error_beside_a_compaction(log):
@@ -480,13 +483,13 @@ def test_sound_hint_with_other_counts_takes_the_next_base(log):
     log.checkpoint(1, *START, add("a"))
     storage = Storage()
     listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
-    state = load_state(choose_segment(listing), storage, str(log.root))
+    state = load_state(choose_segment(listing), storage, Locator(TableRoot.of(str(log.root))))
     assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c", "d"]
     assert len(state.warnings) == 1
     (log.directory / f"{0:020d}.json").unlink()
     listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
     with pytest.raises(CorruptFileError, match="it holds 1 live files, _last_checkpoint says 2"):
-        load_state(choose_segment(listing), storage, str(log.root))
+        load_state(choose_segment(listing), storage, Locator(TableRoot.of(str(log.root))))
 
 
 def in_parts(log, protocol):
@@ -540,5 +543,5 @@ def test_remote_log_is_read_as_local_ones_are(log):
     memory = fsspec.filesystem("memory")
     memory.put(str(log.directory), "/replay/_delta_log", recursive=True)
     segment = choose_segment(list_log(Storage(), "memory://replay"))
-    state = load_state(segment, Storage(), "memory://replay")
+    state = load_state(segment, Storage(), Locator(TableRoot.of("memory://replay")))
     assert sorted(state.files.column("key").to_pylist()) == list("abcd")

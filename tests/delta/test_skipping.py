@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -320,7 +321,7 @@ def test_no_row_is_lost_by_bounds_of_decimals_that_were_doubles(file, written, p
         table = files(None, structs=struct(*bounds, pa.decimal256(76, type_.scale)))
     else:
         table = files(text, *(['{"numRecords": 1, "minValues": {"c": tru'] if place == "lines" else []))
-    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0)
+    found = partial(read_statistics(table, leaves(Schema(fields=(column,)), [1])).of, 0)
     step = Decimal(1).scaleb(-type_.scale, EXACT)
     value = data.draw(st.sampled_from(values))
     for op, literal in [
@@ -394,7 +395,7 @@ def struct(low: Any, high: Any, type_: pa.DataType, *, nulls: int | None = 0, ro
 def known(structs: pa.Array, type_: Any, text: str | None = None) -> tuple[Any, Any]:
     column = Field(id=1, name="c", type=type_)
     table = files(text, structs=structs)
-    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0)(column)
+    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0, column)
     return (None, None) if found is None else (found.lower, found.upper)
 
 
@@ -462,7 +463,7 @@ def test_struct_statistics(structs, type_, bounds):
 def test_bounds_in_text(value, type_, bounds, neighbour):
     column = Field(id=1, name="c", type=type_)
     table = files(stats("c", value, value), neighbour)
-    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0)(column)
+    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0, column)
     assert found is not None
     assert (found.lower, found.upper) == bounds
 
@@ -654,7 +655,7 @@ PREDICATES = st.recursive(
 @given(file_stats(), PREDICATES)
 def test_many_files_at_once(statistics, predicate):
     places = np.arange(len(statistics.rows))
-    expected = [may_match(predicate, statistics.of(place)) for place in places]
+    expected = [may_match(predicate, partial(statistics.of, place)) for place in places]
     assert skipping_of(statistics).may_hold(predicate, places).tolist() == expected
     arrays = statistics.as_arrays([Leaf(I_, ("id",)), Leaf(S_, ("s",))])
     assert arrays is not None

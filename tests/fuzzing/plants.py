@@ -47,8 +47,8 @@ def end_or_never_end() -> None:
 def gaps_are_passed_over() -> None:
     """A commit that the listing lacks is left out of the table's history."""
     segment._check_chain = lambda *_: None
-    segment._commits = lambda listing, first, last: (
-        commit for version, commit in listing.commits.items() if first <= version <= last
+    segment._commits = lambda listing, base, last: tuple(
+        commit for version, commit in listing.commits.items() if segment._after(base) <= version <= last
     )
 
 

@@ -257,8 +257,8 @@ FAULTS = (
     Fault(
         "a checkpoint is preferred over newer commits",
         "metadata/delta/segment.py",
-        "commits=tuple(_commits(listing, first, target)),",
-        "commits=() if checkpoint is not None else tuple(_commits(listing, first, target)),",
+        "commits=_commits(listing, checkpoint, target),",
+        "commits=() if checkpoint is not None else _commits(listing, checkpoint, target),",
     ),
     Fault(
         "the first action on a file wins",
@@ -305,14 +305,14 @@ FAULTS = (
     Fault(
         "offsets of partition timestamps are dropped",
         "metadata/delta/partition_values.py",
-        "return micros - _offset_us(zone)",
-        "return micros",
+        "                return micros - _offset_us(zone)",
+        "                return micros",
     ),
     Fault(
         "commit times are file times, even where they go back",
         "metadata/delta/commit_times.py",
-        "times.append(CommitTime(version, max(least, file.modified_ms)))",
-        "times.append(CommitTime(version, file.modified_ms))",
+        "max(least, file.modified_ms) if times else file.modified_ms",
+        "file.modified_ms",
     ),
     # Commits that only a catalog knows.
     Fault(
@@ -378,14 +378,14 @@ FAULTS = (
     Fault(
         "a deletion vector without its keys is none",
         "metadata/delta/action_lines.py",
-        '    _check_vector(body.get("deletionVector"))\n',
-        "",
+        '    vector = body.get("deletionVector")\n    if vector is None:',
+        '    vector = body.get("deletionVector")\n    if True:',
     ),
     Fault(
         "a metaData without partition columns is of an unpartitioned table",
         "metadata/delta/action_lines.py",
-        '    if names is None:\n        raise _FieldError("has no partitionColumns")\n    return names\n',
-        "    return names or ()\n",
+        '    if columns is None:\n        raise _FieldError("has no partitionColumns")\n',
+        "    columns = columns or ()\n",
     ),
     Fault(
         "change feeds leave out files by what a deletion vector says of itself",
@@ -461,7 +461,7 @@ FAULTS = (
         "metadata/delta/scan.py",
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n",
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n"
-        "        verdicts[statistics.record_counts() == 0] = 2\n",
+        "        verdicts[statistics.record_counts(np.arange(len(verdicts))) == 0] = 2\n",
     ),
     Fault(
         "files that have as many deleted rows as they are said to have rows are dropped",
@@ -469,13 +469,13 @@ FAULTS = (
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n",
         "verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)\n"
         '        gone = pc.fill_null(state.files.column("dv_cardinality"), -2).to_numpy()\n'
-        "        verdicts[gone == statistics.record_counts()] = 2\n",
+        "        verdicts[gone == statistics.record_counts(np.arange(len(verdicts)))] = 2\n",
     ),
     Fault(
         "a change shows all rows beyond the recorded count",
         "metadata/delta/changes.py",
-        "everything.add_range(0, self._row_count(file))",
-        "everything.add_range(0, file.record_count or self._row_count(file))",
+        "everything.add_range(0, self.rows[file.physical])",
+        "everything.add_range(0, file.record_count or self.rows[file.physical])",
     ),
     Fault(
         "bounds of decimals are taken for exact",

@@ -64,7 +64,6 @@ def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
 class Located:
     """A catalog's answer about one table.
 
-    catalog: the catalog's name.
     name: the table's, in the catalog.
     location: the table's directory, a local path or a URI.
     metadata_location: the metadata file that is the current one, of an Iceberg table; None: `location` tells.
@@ -105,9 +104,7 @@ class Located:
     def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
         """The storage options for the table's store, and for those that the user allows to read.
 
-        Args:
-            own: the caller's, which go before the catalog's.
-            roots: those that the caller allows.
+        own: the caller's, which go before the catalog's. roots: those that the caller allows.
 
         Raises:
             RequestError: the address of a store is the server's, and neither it nor the caller says credentials for it;
@@ -118,28 +115,24 @@ class Located:
         found = {**given, **own}
         home = place(self.metadata_location or self.location).store
         for store, address in self.endpoints.items():
+            from harness.storage import object_client
+            from harness.storage.object_options import says_who_asks
+
             plain = {key: value for key, value in found.items() if "://" not in key}
-            self._check_credentials(store, address, found.get(store, plain if store == home else {}))
+            said = object_client.given_options(store, found.get(store, plain if store == home else {}))
+            if object_client.endpoint(store, said) != address or says_who_asks(said):
+                continue
+            # The user may name the address too, in a configuration file.
+            if object_client.endpoint(store, object_client.options_of(store, {})) != address:
+                raise RequestError(
+                    f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, "
+                    "without credentials, and those of this machine are not sent there; say some, or anonymous, for "
+                    "the catalog or in storage_options",
+                    cause="CatalogDenied",
+                    table=self.qualified,
+                    options=("storage_options",),
+                )
         return found
-
-    def _check_credentials(self, store: str, address: str, given: Mapping[str, Any]) -> None:
-        """Refuses to sign with this machine's credentials what goes to an address that the catalog's server names."""
-        from harness.storage import object_client
-        from harness.storage.object_options import says_who_asks
-
-        said = object_client.given_options(store, given)
-        if object_client.endpoint(store, said) != address or says_who_asks(said):
-            return
-        if object_client.endpoint(store, object_client.options_of(store, {})) == address:
-            return  # the user names it too, in a configuration file
-        raise RequestError(
-            f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, without "
-            "credentials, and those of this machine are not sent there; say some, or anonymous, for the catalog or "
-            "in storage_options",
-            cause="CatalogDenied",
-            table=self.qualified,
-            options=("storage_options",),
-        )
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
         """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""
@@ -204,15 +197,12 @@ def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | 
 
 def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
     """known: what the catalog has; None: it does not list it."""
+    hint = "it does not list what it has"
+    if known is not None:
+        near = nearest(name, known) or known[:3]
+        hint = f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"
     return TableNotFoundError(
-        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {_hint(name, known)}",
+        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {hint}",
         cause="NoSuchTable" if what == "table" else "NoSuchNamespace",
         table=written((catalog.name, *name)),
     )
-
-
-def _hint(name: Name, known: tuple[Name, ...] | None) -> str:
-    if known is None:
-        return "it does not list what it has"
-    near = nearest(name, known) or known[:3]
-    return f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"

@@ -1,6 +1,6 @@
-"""A catalog of PyIceberg as a catalog of harness.
+"""A catalog of PyIceberg as a catalog of harness. PyIceberg finds tables, and reading stays harness's.
 
-Answers of a kind of catalog are in `harness.metadata.catalogs.pyiceberg_answers`.
+`harness.metadata.catalogs.pyiceberg_answers` has the answers of each kind of catalog.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from harness.storage.paths import is_local, local_path, place
 
 # Properties of a catalog and of its answers, as storage options of the stores that a table is in.
 #
-# PyIceberg's names (`s3.endpoint`, `gcs.oauth2.token`) become those of fsspec's file systems. Properties that do not
-# help to reach a store are left out, such as a class to load or the time at which a token ends.
+# PyIceberg's names (`s3.endpoint`, `gcs.oauth2.token`) become those of fsspec's file systems. Other properties are left
+# out, such as a class to load.
 
 
+_ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
 _KNOWN = {
     "s3": {
         "endpoint": "endpoint_url",
@@ -40,18 +41,7 @@ _KNOWN = {
         "force-virtual-addressing": "config_kwargs.s3.addressing_style",
     },
     "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
-    "adls": {
-        "connection-string": "connection_string",
-        "account-name": "account_name",
-        "account-key": "account_key",
-        "account-host": "account_host",
-        "sas-token": "sas_token",
-        "tenant-id": "tenant_id",
-        "client-id": "client_id",
-        "client-secret": "client_secret",
-        "token": "token",
-        "anon": "anon",
-    },
+    "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
 }
 """PyIceberg's names behind the kind of store, and those of fsspec's file systems; dots lead into a mapping."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
@@ -71,10 +61,7 @@ Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
 def store_options(properties: Properties, location: str, places: Iterable[str] = ()) -> dict[str, Any]:
     """The options for the store of a table and, under their names, for those of other places.
 
-    Args:
-        properties: tells those of a path.
-        location: the table's.
-        places: elsewhere, where files of the table may be.
+    places: elsewhere, where files of the table may be.
     """
     options = options_of(properties(location), location)
     home = place(location).store
@@ -87,34 +74,17 @@ def store_options(properties: Properties, location: str, places: Iterable[str] =
 def vended_for(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """The properties of the longest prefix of a path. Text is a prefix in a bucket, and of no other bucket's name."""
     store = place(path).store
+    stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be a scheme alone, such as `s3://`
     fitting = [
         prefix
         for prefix in vended
-        if path.startswith(prefix) and ("://" not in prefix or place(prefix).store in (store, _bare(store)))
+        if path.startswith(prefix) and ("://" not in prefix or place(prefix).store in stores)
     ]
     return vended[max(fitting, key=len)] if fitting else {}
 
 
-def _bare(store: str) -> str:
-    """The store of a prefix that is a scheme alone, such as `s3://`."""
-    return f"{store.partition('://')[0]}://"
-
-
-def own_profiles(properties: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties without the profiles of this machine, but for those that the user said."""
-    return {
-        key: value for key, value in properties.items() if not key.endswith(".profile-name") or value == said.get(key)
-    }
-
-
-def named_endpoints(properties: Properties, said: Mapping[str, Any], paths: Iterable[str]) -> dict[str, str]:
-    """The address that a catalog's server names, by store.
-
-    Args:
-        properties: tells those of a path.
-        said: those of them that the user said.
-        paths: in the stores.
-    """
+def _named_endpoints(properties: Properties, said: Mapping[str, Any], paths: Iterable[str]) -> dict[str, str]:
+    """The address that a catalog's server names, by store. said: the properties that the user said."""
     found: dict[str, str] = {}
     for store, path in {place(path).store: path for path in paths}.items():
         if store.partition("://")[0] in _FAMILIES:
@@ -149,15 +119,12 @@ def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:
     for name, own in _KNOWN[family].items():
         value = given.get(f"{family}.{name}")
         if value is not None:
-            _put(options, own, _VALUES.get(f"{family}.{name}", str)(value))
+            inner = options
+            *outer, last = own.split(".")
+            for part in outer:
+                inner = inner.setdefault(part, {})
+            inner[last] = _VALUES.get(f"{family}.{name}", str)(value)
     return options
-
-
-def _put(options: dict[str, Any], path: str, value: Any) -> None:
-    *outer, last = path.split(".")
-    for part in outer:
-        options = options.setdefault(part, {})
-    options[last] = value
 
 
 def _is_true(value: Any) -> bool:
@@ -200,13 +167,9 @@ _LOG = logging.getLogger("harness.catalogs")
 
 @contextmanager
 def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
-    """A context for every question to a catalog.
+    """A context for every question to a catalog. what: the question, for the log.
 
-    catalog: its name. uri: where it is, as it is configured. what: it is asked for, in the log.
-
-    Raises:
-        RequestError: it is configured wrongly, or a package is missing.
-        StorageError: it is down, refuses the credentials, or fails.
+    Raises RequestError where the configuration is wrong or a package is missing, StorageError for all else.
     """
     start = time.monotonic()
     try:
@@ -269,9 +232,7 @@ _ABSENT = {"NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", 
 
 @dataclass(frozen=True, slots=True)
 class PyIcebergCatalog:
-    """Finds tables through a `pyiceberg.catalog.Catalog`, see `harness.metadata.catalogs.catalog.Catalog`.
-
-    Tables of Glue and Hive whose provider is Delta are among them.
+    """Finds tables through a `pyiceberg.catalog.Catalog`, Delta tables of Glue and Hive among them.
 
     said: the properties that the user configured; others are those that its server has the client take.
     """
@@ -368,7 +329,8 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
 
     def properties(path: str) -> Mapping[str, Any]:
         every = {**catalog.client.properties, **found.properties, **vended_for(path, found.vended)}
-        return own_profiles(every, catalog.said)
+        said = catalog.said  # profiles of this machine count where the user said them
+        return {key: v for key, v in every.items() if not key.endswith(".profile-name") or v == said.get(key)}
 
     own = {**found.properties, **vended_for(home, found.vended)}
     ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
@@ -379,7 +341,7 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         metadata_location=metadata,
         format=found.format,
         storage_options=store_options(properties, home, (location, *found.places)),
-        endpoints=named_endpoints(properties, catalog.said, (*found.places, location, home)),
+        endpoints=_named_endpoints(properties, catalog.said, (*found.places, location, home)),
         expires_ms=ends,
         renew=None if ends is None else lambda: catalog.locate(name),
     )
@@ -401,11 +363,7 @@ def is_installed() -> bool:
 
 
 def configured() -> dict[str, Mapping[str, Any]]:
-    """The properties of each catalog that is configured now, by its name.
-
-    Raises:
-        RequestError: PyIceberg is missing, or what is configured cannot be read.
-    """
+    """The properties of each catalog that is configured now, by its name. Raises RequestError."""
     if not is_installed():
         raise RequestError(f"Catalogs need PyIceberg: {ADVICE}", cause="CatalogClientMissing")
     from pyiceberg.utils.config import Config
@@ -432,7 +390,9 @@ def kind(properties: Mapping[str, Any]) -> str | None:
 
 
 def default_name() -> str | None:
-    """The catalog for names that say none, as configured; None: nothing is."""
+    """The catalog for names that say none, as configured; None: nothing is, or PyIceberg is missing."""
+    if not is_installed():
+        return None
     from pyiceberg.utils.config import Config
 
     name = Config().config.get("default-catalog")
@@ -440,34 +400,19 @@ def default_name() -> str | None:
 
 
 def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalog:
-    """The catalog of that name.
-
-    Raises:
-        RequestError: it is configured wrongly, or a package is missing.
-        StorageError: it does not answer.
-    """
+    """The catalog of that name. Raises as `asking`."""
     from pyiceberg.catalog import load_catalog
 
     uri = properties.get("uri")
     if isinstance(uri, str) and uri.startswith(_SQLITE):
-        _check_file(name, uri)
+        path = uri.removeprefix(_SQLITE).partition("?")[0]
+        # SQLite would make the file that is not there.
+        if path not in ("", ":memory:") and not path.startswith("file:") and not os.path.exists(path):
+            raise StorageError(
+                f"Cannot reach catalog {name}: there is no file {path}; is {setting(name, 'uri')} right?",
+                cause="CatalogDown",
+            )
     # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
     own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
     with asking(name, uri if isinstance(uri, str) else None, "opening"):
         return PyIcebergCatalog(name, load_catalog(name, **own), properties)
-
-
-def _check_file(name: str, uri: str) -> None:
-    """SQLite would make the file that is not there."""
-    path = uri.removeprefix(_SQLITE).partition("?")[0]
-    if path not in ("", ":memory:") and not path.startswith("file:") and not os.path.exists(path):
-        raise StorageError(
-            f"Cannot reach catalog {name}: there is no file {path}; is {setting(name, 'uri')} right?",
-            cause="CatalogDown",
-        )
-
-
-# Catalogs that PyIceberg speaks to, configured as PyIceberg is: they find tables, and reading stays harness's.
-#
-# `configured` makes one by its name, `adapter` asks it, `answers` is what each kind says of a table. The package is the
-# only home of PyIceberg in what users call.

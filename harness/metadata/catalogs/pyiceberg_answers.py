@@ -48,7 +48,10 @@ def answer(catalog: Any, name: Name) -> Answer:
         return _of_record(_glue_record(catalog, name), name)
     if "HiveCatalog" in kinds:
         return _of_record(_hive_record(catalog, name), name)
-    return _loaded(catalog, name)
+    try:
+        return of_table(catalog.load_table(name))
+    except Found as found:  # such a catalog knows no more than the metadata file's location
+        return Answer(format=_ICEBERG, metadata_location=found.location)
 
 
 def _rest(catalog: Any, name: Name) -> Answer:
@@ -95,12 +98,8 @@ def _refuse_view(catalog: Any, name: Name) -> None:
 
     path = catalog._split_identifier_for_path(name)
     try:
-        said = _get(
-            catalog,
-            catalog.url(Endpoints.view_exists, namespace=path["namespace"], view=path["table"]),
-            {},
-            NoSuchViewError,
-        )
+        url = catalog.url(Endpoints.view_exists, namespace=path["namespace"], view=path["table"])
+        said = _get(catalog, url, {}, NoSuchViewError)
     except Exception:  # no such view, or a server that has none: then there is no table, which is said
         return
     metadata = said.get("metadata") or {}
@@ -187,15 +186,6 @@ def _of_record(record: _Record, name: Name) -> Answer:
     )
 
 
-def _loaded(catalog: Any, name: Name) -> Answer:
-    """The answer of a catalog that knows no more than the metadata file's location."""
-    try:
-        table = catalog.load_table(name)
-    except Found as found:
-        return Answer(format=_ICEBERG, metadata_location=found.location)
-    return of_table(table)
-
-
 def of_table(table: Any) -> Answer:
     """The answer in a PyIceberg `Table`, at its own metadata."""
     return Answer(
@@ -212,11 +202,8 @@ def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefix
     return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))
 
 
-# A FileIO for catalogs that read a table's metadata when they are asked where it is: it tells the place and reads
-# nothing.
-#
-# PyIceberg's catalogs but the REST one parse a metadata file before they answer. That would read the file twice, need a
-# second client of the store, and refuse tables that harness reads and PyIceberg does not.
+# A FileIO that tells the place of a table's metadata and reads nothing. PyIceberg's catalogs but the REST one parse a
+# metadata file before they answer: that would need a second client of the store, and refuse tables that harness reads.
 
 
 class Found(Exception):  # an answer, no error
@@ -237,10 +224,8 @@ class Finding:
         """Tells the location."""
         raise Found(location)
 
-    def new_output(self, location: str) -> NoReturn:
+    def new_output(self, location: object) -> NoReturn:
         """Never: a catalog is only asked."""
         raise PermissionError(location)
 
-    def delete(self, location: object) -> NoReturn:
-        """Never: a catalog is only asked."""
-        raise PermissionError(location)
+    delete = new_output

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError, warn
 from harness.metadata.catalogs.catalog import Catalog, Located, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.warehouse import open_warehouse
-from harness.storage.configuration import ConfigurationFile, files
+from harness.storage.configuration import files
 from harness.storage.paths import SCHEME, is_local, local_path, shown
 from harness.storage.threads import cached_property
 
@@ -42,11 +42,9 @@ _NEEDED = {"unity": "uri", "warehouse": "location"}
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A catalog that has a name.
+    """A catalog that has a name. warehouse: where its tables are, if said. open: makes it.
 
     kind: such as unity, rest or sql; None: a class of the user's, or nobody can tell.
-    warehouse: where its tables are, if said.
-    open: makes it.
     """
 
     name: str
@@ -58,12 +56,12 @@ class Configured:
 def configured() -> dict[str, Configured]:
     """The catalogs that are configured now, by their names in lower case.
 
-    Raises:
-        RequestError: a configuration cannot be read, or two give a name to a catalog.
+    Raises RequestError where a configuration cannot be read, or two give a name to a catalog.
     """
     found: dict[str, Configured] = {}
     for file in files():
-        for name, catalog in _read(file).items():
+        for text, said in file.section("catalogs", cause=_CAUSE).items():
+            name, catalog = text.lower(), _catalog(text.lower(), said, file.path, is_own=file.is_own)
             if name in found and "unity" in (catalog.kind, found[name].kind):  # or a stranger's server gets the token
                 raise _twice(name, "your own configuration and the project's")
             found[name] = catalog
@@ -78,11 +76,6 @@ def configured() -> dict[str, Configured]:
     return found
 
 
-def _read(file: ConfigurationFile) -> dict[str, Configured]:
-    section = file.section("catalogs", cause=_CAUSE)
-    return {name.lower(): _catalog(name.lower(), said, file.path, is_own=file.is_own) for name, said in section.items()}
-
-
 def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
     where = f"tool.harness.catalogs.{name}"
     kind = said.get("type") if isinstance(said, dict) else None
@@ -93,7 +86,9 @@ def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
         if key == "token":
             raise _invalid(file, f"{where}.token", f"a token is no text for a file; set {_variable(name)}")
         if key != "type" and type(value) is not known.get(key):
-            raise _invalid(file, f"{where}.{key}", f"expected {_expected(known, key)}")
+            words = {str: "text", int: "a whole number", dict: "a table"}
+            expected = words[known[key]] if key in known else f"one of {', '.join(('type', *known))}"
+            raise _invalid(file, f"{where}.{key}", f"expected {expected}")
     if _NEEDED[kind] not in said:
         raise _invalid(file, where, f"{_NEEDED[kind]} is missing")
     if "token-variable" in said and not is_own:
@@ -111,8 +106,6 @@ def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
 def _open(name: str, kind: str, said: Mapping[str, Any]) -> Catalog:
     storage = said.get("storage-options")
     if kind == "warehouse":
-        from harness.metadata.catalogs.warehouse import open_warehouse
-
         return open_warehouse(said["location"], name=name, storage_options=storage)
     from harness.metadata.catalogs.unity import open_unity
 
@@ -123,11 +116,6 @@ def _open(name: str, kind: str, said: Mapping[str, Any]) -> Catalog:
 
 def _variable(name: str) -> str:
     return f"HARNESS_CATALOG__{name.upper().replace('-', '_')}__TOKEN"
-
-
-def _expected(known: Mapping[str, type], key: str) -> str:
-    words = {str: "text", int: "a whole number", dict: "a table"}
-    return words[known[key]] if key in known else f"one of {', '.join(('type', *known))}"
 
 
 def _twice(name: str, who: str) -> RequestError:
@@ -186,7 +174,7 @@ class Together:
         """The catalogs that a name may be of which says none: PyIceberg's default one, else all."""
         from harness.metadata.catalogs import pyiceberg as of
 
-        default = of.default_name() if of.is_installed() else None
+        default = of.default_name()
         return (default,) if default is not None and default in self.configured else tuple(sorted(self.configured))
 
     def reachable(self) -> Iterator[Name]:
@@ -222,37 +210,27 @@ def is_table(given: object) -> bool:
 def located(given: Any) -> Located:
     """The place of a table of another library, at the version that it is at.
 
-    Raises:
-        RequestError: it is none.
-        UnsupportedError: it does not say where it is.
+    Raises UnsupportedError where the table does not say, RequestError for other objects.
     """
     if is_of(given, "pyiceberg", "Table"):
-        return _of_pyiceberg(given)
+        from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
+        from harness.metadata.catalogs.pyiceberg import located as answered
+        from harness.metadata.catalogs.pyiceberg_answers import of_table
+
+        return answered(PyIcebergCatalog.of_client(given.catalog), tuple(given.name()), of_table(given))
     if is_of(given, _DELTALAKE, "DeltaTable"):
-        return _of_deltalake(given)
+        location = str(given.table_uri)
+        return Located(
+            catalog=_DELTALAKE,
+            name=(shown(location).rstrip("/").rpartition("/")[2],),
+            location=location.rstrip("/"),
+            format="delta",
+            version=given.version(),
+            storage_options=dict(getattr(given, "_storage_options", None) or {}),
+        )
     raise RequestError(
         f"Cannot open an object of type {type(given).__name__}: expected a location, a name, or a table of PyIceberg "
         "or deltalake"
-    )
-
-
-def _of_pyiceberg(table: Any) -> Located:
-    from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
-    from harness.metadata.catalogs.pyiceberg import located as answered
-    from harness.metadata.catalogs.pyiceberg_answers import of_table
-
-    return answered(PyIcebergCatalog.of_client(table.catalog), tuple(table.name()), of_table(table))
-
-
-def _of_deltalake(table: Any) -> Located:
-    location = str(table.table_uri)
-    return Located(
-        catalog=_DELTALAKE,
-        name=(shown(location).rstrip("/").rpartition("/")[2],),
-        location=location.rstrip("/"),
-        format="delta",
-        version=table.version(),
-        storage_options=dict(getattr(table, "_storage_options", None) or {}),
     )
 
 
@@ -264,9 +242,8 @@ def is_of(given: object, package: str, name: str) -> bool:
 def find(location: str, catalog: Catalog | str | None) -> Located:
     """The place of a table by its name.
 
-    Args:
-        location: its name, with the catalog's before it if `catalog` is None.
-        catalog: as for `open_catalog`; None: the name says, or only one configured catalog has it.
+    location: the name, with the catalog's before it if `catalog` is None.
+    catalog: as for `open_catalog`; None: the name says, or only one configured catalog has it.
 
     Raises:
         RequestError: the name is none, or there is no such catalog.
@@ -288,10 +265,9 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
             f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {of.ADVICE}",
             table=location,
         )
-    default = of.default_name() if of.is_installed() else None
-    return _held(
-        {default: known[default]} if default in known else known, name, f"{tried} no catalog {name[0]!r} is configured"
-    )
+    default = of.default_name()
+    found = {default: known[default]} if default is not None and default in known else known
+    return _held(found, name, f"{tried} no catalog {name[0]!r} is configured")
 
 
 def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located:
@@ -351,7 +327,10 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
     if isinstance(catalog, str):
         if SCHEME.match(catalog) or "/" in catalog or os.path.isdir(catalog):
             return open_warehouse(catalog, storage_options=storage_options)
-        return _configured(catalog)
+        known = configured()
+        if catalog.lower() not in known:
+            raise _unknown(catalog, tuple((each,) for each in known))
+        return known[catalog.lower()].open()
     if isinstance(catalog, Catalog):
         return catalog
     if is_of(catalog, "pyiceberg", "Catalog"):
@@ -365,23 +344,16 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
     )
 
 
-def _configured(name: str) -> Catalog:
-    known = configured()
-    if name.lower() not in known:
-        from harness.metadata.catalogs import pyiceberg as of
+def _unknown(name: str, known: tuple[Name, ...]) -> RequestError:
+    from harness.metadata.catalogs import pyiceberg as of
 
-        if not (known or of.is_installed()):
-            of.configured()  # says what is missing
-        _refuse_unknown(name, tuple((each,) for each in known))
-    return known[name.lower()].open()
-
-
-def _refuse_unknown(name: str, known: tuple[Name, ...]) -> NoReturn:
+    if not (known or of.is_installed()):
+        of.configured()  # says what is missing
     if near := nearest((name,), known):
         which = f"the nearest that are configured are {', '.join(map(written, near))}"
     else:
         which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
-    raise RequestError(
+    return RequestError(
         f"Cannot find catalog {name!r}: there is no such directory, and {which}",
         cause="UnknownCatalog",
         options=("catalog",),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
 
-from harness.errors import IsAViewError, TableNotFoundError, UnsupportedError, warn
+from harness.errors import IsAViewError, UnsupportedError, warn
 from harness.metadata.catalogs.catalog import Located, Name, absent, written
 from harness.metadata.catalogs.unity_rest import (
     Refused,
@@ -41,17 +41,14 @@ _CONFIG = {
 }
 """Keys of `storage-credentials`, and the options of the stores' file systems."""
 
+_OLDER_S3 = {
+    "access_key_id": "s3.access-key-id",
+    "secret_access_key": "s3.secret-access-key",
+    "session_token": "s3.session-token",
+}
 _OLDER = {
-    "aws_temp_credentials": {
-        "access_key_id": "s3.access-key-id",
-        "secret_access_key": "s3.secret-access-key",
-        "session_token": "s3.session-token",
-    },
-    "r2_temp_credentials": {
-        "access_key_id": "s3.access-key-id",
-        "secret_access_key": "s3.secret-access-key",
-        "session_token": "s3.session-token",
-    },
+    "aws_temp_credentials": _OLDER_S3,
+    "r2_temp_credentials": _OLDER_S3,
     "azure_user_delegation_sas": {"sas_token": "azure.sas-token"},
     "gcp_oauth_token": {"oauth_token": "gcs.oauth-token"},
 }
@@ -63,7 +60,16 @@ def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int 
 
     answer: of either call. None: nothing in it is for the location, or in a form that is known.
     """
-    config, expires = _newer(answer, location) if "storage-credentials" in answer else _older(answer)
+    if "storage-credentials" in answer:
+        config, expires = _newer(answer, location)
+    else:
+        config = {
+            key: inner.get(field)
+            for name, fields in _OLDER.items()
+            if isinstance(inner := answer.get(name), dict)
+            for field, key in fields.items()
+        }
+        expires = answer.get("expiration_time")
     options = {_CONFIG[key]: value for key, value in config.items() if key in _CONFIG and isinstance(value, str)}
     if not options:
         return None
@@ -84,16 +90,6 @@ def _newer(answer: Mapping[str, Any], location: str) -> tuple[Mapping[str, Any],
         if f"{location.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") and len(prefix) > found[0]:
             found = (len(prefix), config, each.get("expiration-time-ms"))
     return found[1], found[2]
-
-
-def _older(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-    config = {
-        key: inner.get(field)
-        for name, fields in _OLDER.items()
-        if isinstance(inner := answer.get(name), dict)
-        for field, key in fields.items()
-    }
-    return config, answer.get("expiration_time")
 
 
 TOKEN_VARIABLE = "UNITY_CATALOG_TOKEN"
@@ -143,8 +139,7 @@ def open_unity(
 class Unity:
     """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
 
-    prefix: the first parts of all names. versions: by catalog, whether the server has specification 1.0; as it was
-    found, since that is no answer about a table.
+    prefix: the first parts of all names. versions: by catalog, whether the server was found to have specification 1.0.
     """
 
     name: str
@@ -157,9 +152,9 @@ class Unity:
         """The catalogs of the server, or the schemas of one of them."""
         match (*self.prefix, *parent):
             case ():
-                found = self._pages("catalogs", "catalogs", {})
+                found = self._pages("catalogs", {})
             case (catalog,):
-                found = self._pages("schemas", "schemas", {"catalog_name": catalog})
+                found = self._pages("schemas", {"catalog_name": catalog})
             case _:
                 return ()
         return tuple(sorted((*parent, part) for part in found))
@@ -169,7 +164,7 @@ class Unity:
         whole = (*self.prefix, *namespace)
         if len(whole) != 2:
             return ()
-        found = self._pages("tables", "tables", {"catalog_name": whole[0], "schema_name": whole[1]})
+        found = self._pages("tables", {"catalog_name": whole[0], "schema_name": whole[1]})
         return tuple(sorted((*namespace, part) for part in found))
 
     def locate(self, name: Name) -> Located:
@@ -182,7 +177,7 @@ class Unity:
         """
         whole = (*self.prefix, *name)
         if len(whole) != len(_PARTS):
-            raise self._absent(name)
+            raise absent(self, name)
         entry, answer, is_new = self._table(whole, name)
         location = self._checked(entry, name)
         options: dict[str, Any] = {}
@@ -205,7 +200,7 @@ class Unity:
         """The table, its commits, and whether the newer calls know it."""
         if self._is_new(whole[0]):
             try:
-                answer = self.server.get(_path(whole))
+                answer = self.server.ask(_path(whole))
             except Refused as refused:
                 # The older calls may know it: views, and tables that are not Delta.
                 if refused.status != 404 and refused.kind != "UnsupportedTableFormatException":
@@ -218,10 +213,10 @@ class Unity:
         try:
             # Databricks leaves properties such as the table's features out unless it is asked for them.
             query = {"include_delta_metadata": "true"}
-            entry = listed_table(self.server.get(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query))
+            entry = listed_table(self.server.ask(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query))
         except Refused as refused:
             if refused.status == 404:
-                raise self._absent(name) from refused
+                raise absent(self, name) from refused
             self._refused(refused)
         return entry, self._older_commits(entry, name) if entry.managed else None, False
 
@@ -229,7 +224,7 @@ class Unity:
         """True if the server has specification 1.0 (frontier F4.5)."""
         if catalog not in self.versions:
             try:
-                answer = self.server.get(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
+                answer = self.server.ask(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
             except Refused as refused:
                 if refused.kind == "NoSuchCatalogException":
                     return True  # it is, and the table's own call says what is missing
@@ -251,7 +246,7 @@ class Unity:
         for _ in range(_MOST_PAGES):
             body = {"table_id": entry.id, "table_uri": entry.location, "start_version": start}
             try:
-                answer = self.server.get(f"{_ROOT}/delta/preview/commits", body=body)
+                answer = self.server.ask(f"{_ROOT}/delta/preview/commits", body=body)
             except Refused as refused:
                 if refused.status not in _NO_CALL:
                     self._refused(refused)
@@ -314,10 +309,10 @@ class Unity:
             try:
                 if is_new:
                     path = f"{_path((*self.prefix, *located.name))}/credentials"
-                    answer = self.server.get(path, {"operation": "READ"})
+                    answer = self.server.ask(path, {"operation": "READ"})
                 else:
                     body = {"table_id": entry.id, "operation": "READ"}
-                    answer = self.server.post(f"{_ROOT}/temporary-table-credentials", body)
+                    answer = self.server.ask(f"{_ROOT}/temporary-table-credentials", body=body, method="POST")
             except Refused as refused:
                 self._refused(refused)
             found = lent(answer, located.location)
@@ -335,13 +330,13 @@ class Unity:
 
         return ask()
 
-    def _pages(self, path: str, key: str, query: Mapping[str, str]) -> list[str]:
+    def _pages(self, key: str, query: Mapping[str, str]) -> list[str]:
         """The names in all pages of a list."""
         found: list[str] = []
         token, seen = "", {""}
         for _ in range(_MOST_PAGES):
             try:
-                answer = self.server.get(f"{_ROOT}/{path}", {**query, **({"page_token": token} if token else {})})
+                answer = self.server.ask(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
             except Refused as refused:
                 if refused.status == 404:
                     return []
@@ -357,9 +352,6 @@ class Unity:
                 break
             seen.add(token)
         self.server.failure(f"gave pages of {key} that do not end", "CatalogAnswer")
-
-    def _absent(self, name: Name) -> TableNotFoundError:
-        return absent(self, name)
 
     def _refused(self, refused: Refused) -> NoReturn:
         what = refused.said or refused.kind or "no words"

@@ -8,17 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
 from harness.errors import LimitError, RequestError, StorageError
 from harness.metadata.files.documents import check_document
 from harness.metadata.plan.read_options import CatalogAnswer, catalog_answer
 from harness.storage.limits import DEFAULT
-
-if TYPE_CHECKING:
-    from urllib.request import OpenerDirector
-
 
 LOG = logging.getLogger("harness.catalogs")
 _LARGEST = 64 << 20
@@ -48,7 +44,7 @@ class Server:
 
     uri: its root, to which paths are appended. name: what the user calls it, for messages.
     token: sent with each request, and to no other host; None: none is. timeout: seconds without a byte.
-    wait: sleeps for seconds; tests have a quicker one.
+    wait: sleeps for seconds.
     """
 
     uri: str
@@ -79,27 +75,22 @@ class Server:
         own = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
         return self.token is not None and parts.scheme == "http" and not own
 
-    def get(self, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> dict[str, Any]:
+    def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
+        """Raises the StorageError about this server. problem: what it does, and what to set."""
+        raise StorageError(f"Catalog {self.name} at {self._shown()} {problem}", cause=cause) from error
+
+    def ask(
+        self, path: str, query: Mapping[str, str] | None = None, body: Any = None, *, method: str = "GET"
+    ) -> dict[str, Any]:
         """The object that the server answers.
 
         Raises:
             Refused: it answers 400, 404 or 501, with its own words.
             StorageError: it does not answer, not with JSON, or it does not let the caller in.
         """
-        return self._ask("GET", path, query or {}, body)
-
-    def post(self, path: str, body: Any) -> dict[str, Any]:
-        """The answer to a question that is sent as an object. Raises as `get`."""
-        return self._ask("POST", path, {}, body)
-
-    def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
-        """Raises the StorageError about this server. problem: what it does, and what to set."""
-        raise StorageError(f"Catalog {self.name} at {self._shown()} {problem}", cause=cause) from error
-
-    def _ask(self, method: str, path: str, query: Mapping[str, str], body: Any) -> dict[str, Any]:
         for seconds in (*_WAITS, None):
             start = time.monotonic()
-            status, content, after = self._send(method, path, query, body)
+            status, content, after = self._send(method, path, query or {}, body)
             elapsed_ms = (time.monotonic() - start) * 1000
             LOG.debug(
                 "%s: %s %s: HTTP %d, %d bytes, %.0f ms", self.name, method, path, status, len(content), elapsed_ms
@@ -136,7 +127,13 @@ class Server:
     def _send(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, bytes, float]:
         """Status, content, and how many seconds the server asks to wait."""
         from urllib.error import HTTPError
-        from urllib.request import Request
+        from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+        class Stay(HTTPRedirectHandler):
+            """Follows no redirection, which would carry the token to another host."""
+
+            def redirect_request(self, *_: Any, **__: Any) -> None:
+                return None
 
         headers = {"Accept": "application/json", "User-Agent": "harness"}
         if self.token is not None:
@@ -147,7 +144,8 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         try:
             try:
-                response = _opener().open(Request(address, data, headers, method=method), timeout=self.timeout)
+                request = Request(address, data, headers, method=method)
+                response = build_opener(Stay()).open(request, timeout=self.timeout)
             except HTTPError as error:
                 response = error
             with response:
@@ -182,17 +180,6 @@ class Server:
         return text if self.token is None else text.replace(self.token, "…")
 
 
-def _opener() -> OpenerDirector:
-    """Opens addresses and follows no redirection, which would carry the token to another host."""
-    from urllib.request import HTTPRedirectHandler, build_opener
-
-    class Stay(HTTPRedirectHandler):
-        def redirect_request(self, *_: Any, **__: Any) -> None:
-            return None
-
-    return build_opener(Stay())
-
-
 def _error(content: bytes) -> tuple[str, str]:
     """The name of an error, and its words, in either of the forms that servers have; none of a very long one."""
     try:
@@ -210,7 +197,6 @@ def _error(content: bytes) -> tuple[str, str]:
 
 
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
-_SUPPORTED = "supported"
 
 
 class Unclear(Exception):
@@ -236,11 +222,7 @@ class TableEntry:
 
 
 def loaded_table(answer: Mapping[str, Any]) -> tuple[TableEntry, CatalogAnswer | None]:
-    """The table in an answer of `loadTable`, and its commits if the catalog manages it.
-
-    Raises:
-        Unclear: the answer cannot be one.
-    """
+    """The table in an answer of `loadTable`, and its commits if the catalog manages it. Raises Unclear."""
     metadata = _of(answer, "metadata", dict)
     managed = _is_managed(metadata.get("properties"))
     entry = TableEntry(
@@ -272,12 +254,12 @@ def listed_table(answer: Mapping[str, Any]) -> TableEntry:
 def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
     """The catalog's answer about commits; a latest version below 0 says that there are none beside version 0.
 
-    name: the key of a commit's file name.
-
-    Raises:
-        Unclear: the answer cannot be one.
+    name: the key of a commit's file name. Raises Unclear.
     """
-    named = [(_of(commit, "version", int), _of(commit, name, str)) for commit in map(_object, commits)]
+    for commit in commits:
+        if not isinstance(commit, dict):
+            raise Unclear(f"got {commit!r:.80}, expected an object")
+    named = [(_of(commit, "version", int), _of(commit, name, str)) for commit in commits]
     try:
         found = catalog_answer(max(latest, 0), named)
     except RequestError as error:
@@ -287,13 +269,7 @@ def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
 
 
 def _is_managed(properties: Any) -> bool:
-    return isinstance(properties, dict) and any(properties.get(key) == _SUPPORTED for key in _MANAGED)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise Unclear(f"got {value!r:.80}, expected an object")
-    return value
+    return isinstance(properties, dict) and any(properties.get(key) == "supported" for key in _MANAGED)
 
 
 def _of(answer: Mapping[str, Any], key: str, kind: type) -> Any:

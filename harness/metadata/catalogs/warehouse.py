@@ -66,25 +66,12 @@ class Warehouse:
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are no table."""
-        if len(parent) >= _DEEPEST:
-            return ()
-        found = (
-            _namespace(folder)
-            for path in self._directories(parent)
-            for folder in self.storage.directories(path)
-            if _is_visible(folder) and self._format(join(path, folder)) is None
-        )
-        return tuple(sorted({(*parent, part) for part in found}))
+        found = [] if len(parent) >= _DEEPEST else self._inside(parent, are_tables=False)
+        return tuple(sorted({(*parent, folder.removesuffix(_DATABASE) or folder) for folder in found}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are tables."""
-        found = (
-            folder
-            for path in self._directories(namespace)
-            for folder in self.storage.directories(path)
-            if _is_visible(folder) and self._format(join(path, folder)) is not None
-        )
-        return tuple(sorted({(*namespace, part) for part in found}))
+        return tuple(sorted({(*namespace, folder) for folder in self._inside(namespace, are_tables=True)}))
 
     def locate(self, name: Name) -> Located:
         """The place of a table.
@@ -113,11 +100,18 @@ class Warehouse:
             within=self.location,
         )
 
+    def _inside(self, namespace: Name, *, are_tables: bool) -> list[str]:
+        """The directories in a namespace, neither hidden nor a partition's, that are tables, or are not."""
+        paths = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
+        visible = [(path, each) for path, each in paths if not each.startswith((".", "_")) and "=" not in each]
+        return [each for path, each in visible if (self._format(join(path, each)) is not None) is are_tables]
+
     def _directories(self, namespace: Name) -> list[str]:
         """The directories of a namespace; none: there is no such one."""
         paths = [self.location]
         for part in namespace:
-            candidates = [join(path, folder) for path in paths for folder in _folders(part)]
+            folders = (part, part + _DATABASE) if _is_part(part) else ()
+            candidates = [join(path, folder) for path in paths for folder in folders]
             paths = [path for path in candidates if self.storage.is_directory(path)]
         return paths
 
@@ -131,19 +125,6 @@ class Warehouse:
         if is_delta and is_iceberg:
             return ""
         return "delta" if is_delta else "iceberg" if is_iceberg else None
-
-
-def _is_visible(folder: str) -> bool:
-    """True if a directory may be a table or a namespace: neither hidden nor a partition's."""
-    return not folder.startswith((".", "_")) and "=" not in folder
-
-
-def _namespace(folder: str) -> str:
-    return folder.removesuffix(_DATABASE) or folder
-
-
-def _folders(part: str) -> tuple[str, ...]:
-    return (part, part + _DATABASE) if _is_part(part) else ()
 
 
 def _is_part(part: str) -> bool:

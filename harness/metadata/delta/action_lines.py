@@ -1,7 +1,7 @@
 """Newline-delimited JSON actions: commits, compacted commits and the top files of some checkpoints.
 
 Parsing is strict, because a line left out is a file too many or too few: every line must be one JSON object with one
-action (delta L24). Numbers never pass through floating point, and what a reader of snapshots does not know is ignored.
+action (delta L24). Numbers never pass through floating point.
 """
 
 from __future__ import annotations
@@ -65,18 +65,13 @@ class ParsedActions:
 def parse_actions(
     data: bytes, *, file: str, drain: Callable[[ParsedActions], None] | None = None, limits: Limits = DEFAULT
 ) -> ParsedActions:
-    """The actions in a file of newline-delimited JSON.
+    """The actions in a file of newline-delimited JSON; unknown actions and fields are ignored (delta L24, R7).
 
-    Args:
-        data: the file.
-        file: its path, for errors.
-        drain: takes file actions away from what it is given; called before they grow too many to be held as JSON.
-
-    Blank lines and `\\r\\n` are allowed; unknown actions and fields are ignored (delta L24, R7).
+    file: its path, for errors. drain: takes file actions away before they grow too many to be held as JSON.
 
     Raises:
         CorruptFileError: bytes that are not UTF-8, a line that is not one JSON object, two actions on one line, an
-            action without a field that it must have, or with one of another type. Says which line.
+            action without a field that it must have, or with a field of another type. Says which line.
         LimitError: there are more actions, or a line is longer, than `limits` allow.
     """
     parsed = ParsedActions(file)
@@ -97,11 +92,7 @@ def parse_actions(
 
 
 def collect(parsed: ParsedActions, name: str, body: Body, *, place: str, first: bool = False) -> None:
-    """Adds the action `name` to `parsed`; `place` says in errors where in the file it is.
-
-    Raises:
-        CorruptFileError: a field is missing or has another type.
-    """
+    """Adds the action `name` to `parsed`, or raises CorruptFileError with its place in the file, `place`."""
     try:
         _collect(parsed, name, body, first=first)
     except _FieldError as error:
@@ -109,11 +100,7 @@ def collect(parsed: ParsedActions, name: str, body: Body, *, place: str, first: 
 
 
 def only(values: Sequence[T], name: str, file: str) -> T | None:
-    """The only one of `values`, or None.
-
-    Raises:
-        InvalidTableError: there are several. Rule: delta L25.
-    """
+    """The only value, or None. Raises InvalidTableError for several (delta L25)."""
     if len(values) > 1:
         raise InvalidTableError(
             f"One file of the log holds {len(values)} {name} actions, expected at most one. Which of them holds is "
@@ -144,11 +131,12 @@ def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[s
         yield number, value
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Refuses NaN and infinities (ValueError)."""
     raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> None:
@@ -168,9 +156,13 @@ def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> No
         case "metaData":
             parsed.metadata.append(_metadata(body))
         case "txn":
-            parsed.transactions.append(_transaction(body))
+            application, version = _required(body, "appId", str), _required(body, "version", int)
+            updated = _optional(body, "lastUpdated", int)
+            parsed.transactions.append(Transaction(app_id=application, version=version, last_updated_ms=updated))
         case "domainMetadata":
-            parsed.domains.append(_domain(body))
+            domain, text = _required(body, "domain", str), _optional(body, "configuration", str) or ""
+            removed = _optional(body, "removed", bool) or False
+            parsed.domains.append(DomainMetadata(domain=domain, configuration=text, removed=removed))
         case "commitInfo":
             parsed.info = parsed.info or _commit_info(body, first=first)
         case _:
@@ -187,19 +179,16 @@ def _file_action(body: Body, *required: str) -> Body:
     values = body.get("partitionValues")
     if values is not None:
         _text_map(values, "partitionValues")
-    _check_vector(body.get("deletionVector"))
-    return body
-
-
-def _check_vector(vector: Any) -> None:
-    """A descriptor that lacks a key must not be taken for none: its rows would come back (delta D1)."""
+    vector = body.get("deletionVector")
     if vector is None:
-        return
+        return body
     if not isinstance(vector, dict):
         raise _FieldError(f"has {vector!r} as deletionVector, expected an object or null")
+    # A descriptor that lacks a key must not be taken for none: its rows would come back (delta D1).
     for name in VECTOR_KEYS:
         if vector.get(name) is None:
             raise _FieldError(f"has a deletionVector without {name}; write null where there is none")
+    return body
 
 
 def _text_map(value: Any, name: str) -> Mapping[str, str | None]:
@@ -242,38 +231,18 @@ def _metadata(body: Body) -> Metadata:
     if body.get("configuration") is None:
         raise _FieldError("has no configuration")
     configuration = _text_map(body["configuration"], "configuration")
+    columns = _names(body, "partitionColumns")
+    if columns is None:
+        raise _FieldError("has no partitionColumns")
     return Metadata(
         id=_optional(body, "id", str) or "",
         schema_string=_optional(body, "schemaString", str) or "",
-        partition_columns=_partition_columns(body),
+        partition_columns=columns,
         configuration={key: value for key, value in configuration.items() if value is not None},
         provider=_optional(format_, "provider", str) or "parquet",
         name=_optional(body, "name", str),
         description=_optional(body, "description", str),
         created_time_ms=_optional(body, "createdTime", int),
-    )
-
-
-def _partition_columns(body: Body) -> tuple[str, ...]:
-    names = _names(body, "partitionColumns")
-    if names is None:
-        raise _FieldError("has no partitionColumns")
-    return names
-
-
-def _transaction(body: Body) -> Transaction:
-    return Transaction(
-        app_id=_required(body, "appId", str),
-        version=_required(body, "version", int),
-        last_updated_ms=_optional(body, "lastUpdated", int),
-    )
-
-
-def _domain(body: Body) -> DomainMetadata:
-    return DomainMetadata(
-        domain=_required(body, "domain", str),
-        configuration=_optional(body, "configuration", str) or "",
-        removed=_optional(body, "removed", bool) or False,
     )
 
 

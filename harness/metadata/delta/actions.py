@@ -33,9 +33,7 @@ DELETION_VECTOR = (
 
 _LOCATION = (
     pa.field("path", pa.string(), nullable=False),  # as recorded
-    pa.field(
-        "key", pa.string(), nullable=False
-    ),  # see `harness.metadata.delta.paths`: two spellings of a file have one key
+    pa.field("key", pa.string(), nullable=False),  # one for all spellings, see `harness.metadata.delta.paths`
 )
 _ROW_TRACKING = (pa.field("base_row_id", pa.int64()), pa.field("default_row_commit_version", pa.int64()))
 

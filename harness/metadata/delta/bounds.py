@@ -16,7 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from harness.metadata.filters.sqltext import parse_date, parse_instant, parse_timestamp
-from harness.metadata.model.schema import DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType, Type
+from harness.metadata.model.schema import (
+    DateType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    Type,
+    arrow_type,
+)
 
 PREFIX_LENGTH = 32
 """Writers cut strings to this many characters in bounds (delta F6)."""
@@ -49,9 +58,12 @@ def from_json(values: pa.Array | Sequence[Any], type_: Type) -> list[Any]:
     values: an Arrow array of texts or numbers, or any Python values as `json` gives them (decimals for fractions).
     """
     if isinstance(values, pa.Array):
-        fast = _parsed_texts(values, type_)
-        if fast is not None:
-            return fast
+        if pa.types.is_string(values.type) and isinstance(type_, DateType | TimestampType):
+            numbers = pa.int32() if isinstance(type_, DateType) else pa.int64()
+            try:
+                return list(values.cast(arrow_type(type_)).cast(numbers).to_pylist())
+            except pa.ArrowInvalid:  # a text is not of the usual form
+                pass
         listed: list[Any] = values.to_pylist()
         if type_ == IntegerType(64) and pa.types.is_int64(values.type):
             return listed
@@ -172,23 +184,6 @@ def _after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _parsed_texts(values: pa.Array, type_: Type) -> list[Any] | None:
-    """Dates and times in one go; None if a text is not of the usual form."""
-    match type_:
-        case DateType():
-            target, numbers = pa.date32(), pa.int32()
-        case TimestampType(utc=utc):
-            target, numbers = pa.timestamp("us", "UTC" if utc else None), pa.int64()
-        case _:
-            return None
-    if not pa.types.is_string(values.type):
-        return None
-    try:
-        return list(values.cast(target).cast(numbers).to_pylist())
-    except pa.ArrowInvalid:
-        return None
-
-
 def _json_reader(type_: Type) -> Callable[[Any], Any]:
     match type_:
         case IntegerType(bits=bits):
@@ -204,7 +199,7 @@ def _json_reader(type_: Type) -> Callable[[Any], Any]:
         case TimestampType():
             return _wall_clock
         case StringType():
-            return _text
+            return lambda value: value if isinstance(value, str) else None
         case _:
             return lambda value: None
 
@@ -236,10 +231,6 @@ def _decimal(value: Any) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Decimal(value)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _instant(value: Any) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -18,10 +18,9 @@ from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.protocol import is_enabled
 from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.types import DeltaSchema
-from harness.metadata.model.schema import CHANGES, Field, ListType, MapType, StructType, Type
+from harness.metadata.model.schema import CHANGES, Field, ListType, MapType, StructType
 from harness.metadata.plan.projection import stored_name
 
-ChangeType: TypeAlias = Literal["insert", "delete"]
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
@@ -39,7 +38,7 @@ class ChangedFile:
     """
 
     version: int
-    change: ChangeType | None
+    change: Literal["insert", "delete"] | None
     path: str
     physical: str
     partition_values: Mapping[str, str | None]
@@ -51,47 +50,21 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Action:
-    """An add or a remove. data_changed: False for rearrangements of the same rows."""
+    """An add or a remove. file: its rows but those that its vector deletes.
 
-    path: str
+    has_values: whether partition values are recorded. data_changed: False for rearrangements of the same rows.
+    """
+
     key: str
-    physical: str
-    partition_values: Mapping[str, str | None] | None
-    size: int | None
-    record_count: int | None
+    file: ChangedFile
+    has_values: bool
     data_changed: bool
-    vector: DeletionVectorDescriptor | None
-
-    def rows(
-        self,
-        commit: Commit,
-        change: ChangeType,
-        *,
-        hidden: DeletionVectorDescriptor | None,
-        shown: DeletionVectorDescriptor | None = None,
-    ) -> ChangedFile:
-        return ChangedFile(
-            version=commit.version,
-            change=change,
-            path=self.path,
-            physical=self.physical,
-            partition_values=self.partition_values or {},
-            size=self.size,
-            record_count=self.record_count,
-            hidden=hidden,
-            shown=shown,
-        )
 
 
 def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], State]) -> Iterator[ChangedFile]:
-    """The rows that a commit changed.
+    """The rows that a commit changed. Raises InvalidTableError where the commit contradicts itself or the table.
 
-    Args:
-        commit: the version's. locator: tells where files are.
-        state_before: the table at the version before; called only for removes that do not record what is needed.
-
-    Raises:
-        InvalidTableError: the commit contradicts itself, or removes a file that is not there.
+    state_before: the table at the version before; called only for removes that do not record what is needed.
     """
     if commit.cdc:
         for file in commit.cdc:
@@ -104,93 +77,81 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
                 size=file.size,
             )
         return
-    if _is_idle_merge(commit):
-        return
+    if commit.info is not None and commit.info.operation == "MERGE":
+        metrics = commit.info.values.get("operationMetrics")
+        if isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED):
+            return  # it rewrote files and changed no row (delta C9)
     adds = _by_key(commit.adds, locator, commit, "adds")
     removes = _by_key(commit.removes, locator, commit, "removes")
     for key, removed in removes.items():
         added = adds.get(key)
-        if added is not None:
-            yield from _rewritten(removed, added, commit)
-        elif removed.data_changed:
-            whole = _completed(removed, locator, commit, state_before)
-            yield whole.rows(commit, "delete", hidden=whole.vector)
+        if added is None and removed.data_changed:
+            yield replace(_completed(removed, locator, commit, state_before), change="delete")
+        if added is not None and (removed.data_changed or added.data_changed):
+            before, after = removed.file.hidden, added.file.hidden  # the file got another vector (delta C6)
+            if after is not None:
+                yield replace(added.file, change="delete", hidden=before, shown=after)
+            if before is not None:
+                yield replace(added.file, change="insert", hidden=after, shown=before)
     for key, added in adds.items():
         if key not in removes and added.data_changed:
-            yield added.rows(commit, "insert", hidden=added.vector)
+            yield replace(added.file, change="insert")
 
 
-def _rewritten(removed: _Action, added: _Action, commit: Commit) -> Iterator[ChangedFile]:
-    """A file that a commit gave another deletion vector (delta C6)."""
-    if not (removed.data_changed or added.data_changed):
-        return
-    before, after = removed.vector, added.vector
-    if after is not None:
-        yield added.rows(commit, "delete", hidden=before, shown=after)
-    if before is not None:
-        yield added.rows(commit, "insert", hidden=after, shown=before)
-
-
-def _is_idle_merge(commit: Commit) -> bool:
-    """A MERGE that rewrote files and changed no row (delta C9)."""
-    if commit.info is None or commit.info.operation != "MERGE":
-        return False
-    metrics = commit.info.values.get("operationMetrics")
-    return isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED)
-
-
-def _completed(removed: _Action, locator: Locator, commit: Commit, state_before: Callable[[], State]) -> _Action:
-    """A remove with its partition values, if need be those of the file that it removes (delta C8)."""
-    if removed.partition_values is not None:
-        return removed
-    vector = None if removed.vector is None else removed.vector.unique_id
-    files = state_before().files
-    for found in _actions(files.filter(pa.compute.equal(files.column("key"), removed.key)), locator):
-        if vector == (None if found.vector is None else found.vector.unique_id):
-            return replace(found, data_changed=True)
+def _completed(removed: _Action, locator: Locator, commit: Commit, state_before: Callable[[], State]) -> ChangedFile:
+    """A removed file with its partition values, if need be those of the version before (delta C8)."""
+    if removed.has_values:
+        return removed.file
+    vector, files = removed.file.hidden, state_before().files
+    for found in _actions(files.filter(pa.compute.equal(files.column("key"), removed.key)), locator, commit.version):
+        other = found.file.hidden
+        if (vector and vector.unique_id) == (other and other.unique_id):
+            return found.file
     raise InvalidTableError(
         f"Cannot read the changes of version {commit.version}: it removes a file without its partition values, and the "
         "version before does not have that file",
         cause="ChangeFeedError",
         snapshot=commit.version,
-        file=removed.path,
+        file=removed.file.path,
         rule="delta C8",
     )
 
 
 def _by_key(files: pa.Table, locator: Locator, commit: Commit, deed: str) -> dict[str, _Action]:
     found: dict[str, _Action] = {}
-    for action in _actions(files, locator):
+    for action in _actions(files, locator, commit.version):
         if action.key in found:
             raise InvalidTableError(
                 f"Cannot read the changes of version {commit.version}: it {deed} a file twice, with two deletion "
                 "vectors",
                 cause="LogCorrupt",
                 snapshot=commit.version,
-                file=action.path,
+                file=action.file.path,
                 rule="delta C6",
             )
         found[action.key] = action
     return found
 
 
-def _actions(files: pa.Table, locator: Locator) -> Iterator[_Action]:
+def _actions(files: pa.Table, locator: Locator, version: int) -> Iterator[_Action]:
     counts = record_counts(files).tolist()
     left_out = [name for name in ("stats", "stats_parsed") if name in files.column_names]
     rows: list[dict[str, Any]] = files.drop_columns(left_out).to_pylist()
     physical = locator.physical(files.column("key")).to_pylist()
     for row, where, count in zip(rows, physical, counts, strict=True):
         values = row["partition_values"]
-        yield _Action(
+        file = ChangedFile(
+            version=version,
+            change=None,
             path=row["path"],
-            key=row["key"],
             physical=where,
-            partition_values=None if values is None else dict(values),
+            partition_values=dict(values or ()),
             size=row["size"],
             record_count=None if count < 0 else count,
-            data_changed=row["data_change"] is not False,
-            vector=DeletionVectorDescriptor.of(row),
+            hidden=DeletionVectorDescriptor.of(row),
         )
+        changed = row["data_change"] is not False
+        yield _Action(key=row["key"], file=file, has_values=values is not None, data_changed=changed)
 
 
 # The check that the versions of a change data feed can be shown in one schema (delta C3, C10, C11).
@@ -200,11 +161,7 @@ _ENABLED = "delta.enableChangeDataFeed"
 
 
 def check_enabled(metadata: Metadata, *, version: int) -> None:
-    """Returns if the table keeps a change data feed as of `version`.
-
-    Raises:
-        RequestError: it does not. Rule: delta C3.
-    """
+    """Refuses a version as of which the table keeps no change data feed (RequestError, delta C3)."""
     if not is_enabled(metadata.configuration, _ENABLED):
         raise RequestError(
             f"Cannot read changes of version {version}: {_ENABLED} is not true as of that version; "
@@ -216,11 +173,7 @@ def check_enabled(metadata: Metadata, *, version: int) -> None:
 
 
 def check_names(columns: DeltaSchema, *, version: int) -> None:
-    """Returns if no column of the table is called like a column of the feed.
-
-    Raises:
-        InvalidTableError: one is. Rule: delta C10.
-    """
+    """Refuses a column of the table that is called like a column of the feed (InvalidTableError, delta C10)."""
     for field in columns.schema.fields:
         if field.name.lower() in CHANGES:
             raise InvalidTableError(
@@ -234,12 +187,11 @@ def check_names(columns: DeltaSchema, *, version: int) -> None:
 
 
 def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: int) -> None:
-    """Returns if rows of `version` can be shown in the schema of version `end`: it has the same columns, perhaps more.
-
-    Raises:
-        RequestError: a column was renamed, dropped or changed, or the partitioning was. Rule: delta C11.
-    """
-    reason = _difference(old, new)
+    """Refuses rows of `version` that the schema of version `end` cannot show (RequestError, delta C11)."""
+    before, after = (tuple(stored_name(f) for f in s.partition_columns) for s in (old, new))
+    reason = _fields_differ(old.schema.fields, new.schema.fields, "")
+    if before != after:
+        reason = f"the partition columns changed from {list(before)} to {list(after)}"
     if reason is not None:
         raise RequestError(
             f"Cannot show the changes of version {version} in the schema of version {end}: {reason}; "
@@ -248,13 +200,6 @@ def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: in
             snapshot=version,
             rule="delta C11",
         )
-
-
-def _difference(old: DeltaSchema, new: DeltaSchema) -> str | None:
-    before, after = (tuple(stored_name(f) for f in s.partition_columns) for s in (old, new))
-    if before != after:
-        return f"the partition columns changed from {list(before)} to {list(after)}"
-    return _fields_differ(old.schema.fields, new.schema.fields, "")
 
 
 def _fields_differ(old: Sequence[Field], new: Sequence[Field], parent: str) -> str | None:
@@ -275,11 +220,7 @@ def _fields_differ(old: Sequence[Field], new: Sequence[Field], parent: str) -> s
 def _field_differs(old: Field, new: Field, path: str) -> str | None:
     if new.required and not old.required:
         return f"column {path} became one that is never null"
-    return _types_differ(old.type, new.type, path)
-
-
-def _types_differ(old: Type, new: Type, path: str) -> str | None:
-    match old, new:
+    match old.type, new.type:
         case StructType(fields=before), StructType(fields=after):
             return _fields_differ(before, after, f"{path}.")
         case ListType(element=before_), ListType(element=after_):
@@ -287,7 +228,7 @@ def _types_differ(old: Type, new: Type, path: str) -> str | None:
         case MapType(key=key, value=value), MapType(key=new_key, value=new_value):
             reason = _field_differs(key, new_key, f"{path}.key")
             return reason or _field_differs(value, new_value, f"{path}.value")
-        case _ if old == new:
+        case _ if old.type == new.type:
             return None
         case _:
-            return f"column {path} changed from {old} to {new}"
+            return f"column {path} changed from {old.type} to {new.type}"

@@ -11,8 +11,6 @@ from harness.metadata.delta.log_files import LogListing
 from harness.metadata.delta.segment import show_ranges
 from harness.metadata.model.times import show_ms, timestamp_ms
 
-NO_VERSIONS = range(0)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
@@ -44,15 +42,23 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
     start, end = _start(request, history), _end(request, history)
     if start > listing.latest or end < 0:
         if request.allow_out_of_range:
-            return NO_VERSIONS
+            return range(0)
         if start > listing.latest:
             raise _refused(f"the range starts after the latest version, {listing.latest}", listing)
     if start > end:
         if request.from_timestamp is not None and request.to_timestamp is not None:
-            return NO_VERSIONS  # both times lie between two neighbouring commits
+            return range(0)  # both times lie between two neighbouring commits
         raise _refused(f"the range starts at version {start}, after its end at version {end}", listing)
     versions = range(start, end + 1)
-    _check_commits(versions, listing)
+    missing = [version for version in versions if version not in listing.commits]
+    if missing:  # checkpoints and compactions cannot stand in for a commit (delta C3)
+        shown = show_ranges(tuple(range(version, version + 1) for version in missing))
+        raise InvalidTableError(
+            f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {shown}",
+            cause="LogGap",
+            table=listing.root,
+            rule="delta C2",
+        )
     return versions
 
 
@@ -116,19 +122,6 @@ def _end(request: ChangeRequest, history: CommitHistory) -> int:
         if request.allow_out_of_range and 0 in history.listing.commits:
             return -1
         raise
-
-
-def _check_commits(versions: range, listing: LogListing) -> None:
-    """Checkpoints and compactions cannot stand in for a commit (delta C3)."""
-    missing = [version for version in versions if version not in listing.commits]
-    if missing:
-        shown = show_ranges(tuple(range(version, version + 1) for version in missing))
-        raise InvalidTableError(
-            f"Cannot read changes of versions {versions[0]} to {versions[-1]}: the log lacks the commits of {shown}",
-            cause="LogGap",
-            table=listing.root,
-            rule="delta C2",
-        )
 
 
 def _refused(reason: str, listing: LogListing) -> RequestError:

@@ -17,12 +17,11 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.errors import HarnessError, UnknownColumnError
-from harness.metadata.delta.actions import PARTITION_VALUES, Commit, DeletionVectorDescriptor, State
+from harness.metadata.delta.actions import PARTITION_VALUES, Commit, State
 from harness.metadata.delta.change_files import ChangedFile, changed_files, check_enabled, check_evolution, check_names
 from harness.metadata.delta.change_range import ChangeRequest, resolve_range
 from harness.metadata.delta.commit_times import CommitHistory
-from harness.metadata.delta.commits import CommitReader
-from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, make_loader, vector_path
+from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, make_loader, position_delete
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.protocol import check_protocol
 from harness.metadata.delta.replay import load_state
@@ -35,11 +34,11 @@ from harness.metadata.plan.scan_plan import (
     FILES,
     Counts,
     Partition,
-    PositionDelete,
     PositionLoader,
     ScanPlan,
     within_roots,
 )
+from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 
 _OFFERED = ("_file", "_pos")
@@ -50,12 +49,8 @@ def plan_changes(
 ) -> ScanPlan:
     """The plan of a read of changes.
 
-    Args:
-        source: the table.
-        history: its log and the times of its versions.
-        request: the range.
-        columns: names of columns of the table, `_change_type`, `_commit_version`, `_commit_timestamp`, `_file` and
-            `_pos`, in the order wanted; None: the table's columns, then the three of the feed.
+    columns: names of columns of the table, `_change_type`, `_commit_version`, `_commit_timestamp`, `_file` and `_pos`,
+        in the order wanted; None: the table's columns, then the three of the feed.
 
     Raises:
         RequestError: a bad range, no change data feed in the range, a schema that changed in it, an unknown column.
@@ -74,6 +69,7 @@ class _Feed:
     source: DeltaSource
     history: CommitHistory
     versions: range
+    earlier: dict[int, State] = field(default_factory=dict)
 
     def plan(self, columns: tuple[str, ...] | None) -> ScanPlan:
         shown = self._columns()
@@ -95,7 +91,12 @@ class _Feed:
             partitions=partitions,
             equality_deletes=(),
             delete_sets=((),),
-            position_deletes=tuple(self._position_deletes(files)),
+            position_deletes=tuple(
+                position_delete(ordinal, vector, locator, is_whole=False)
+                for ordinal, file in enumerate(files)
+                for vector in (file.hidden, file.shown)
+                if vector is not None
+            ),
             load_positions=_loader(files, self.source),
             name_mapping=None,
             skipped=(),
@@ -107,8 +108,7 @@ class _Feed:
     @cached_property
     def _commits(self) -> tuple[Commit, ...]:
         """The commits of the range; their other actions are not kept."""
-        reader = CommitReader.of(self.source.storage, self.source.root.path, path_map=self.source.path_map)
-        commits = self.history.listing.commits
+        reader, commits = self.source.commits, self.history.listing.commits
         return tuple(reader.read_commit(commits[version]) for version in self.versions)
 
     def _columns(self) -> DeltaSchema:
@@ -133,19 +133,13 @@ class _Feed:
         return last
 
     def _state(self, version: int) -> State:
-        allowed = self.source.options.allow_checkpoint_only
-        segment = choose_segment(self.history.listing, version, allow_checkpoint_only=allowed)
-        root, path_map = self.source.root.path, self.source.path_map
-        return load_state(segment, self.source.storage, root, statistics="none", path_map=path_map)
+        segment = choose_segment(self.history.listing, version)
+        return load_state(segment, self.source.storage, self.source.locator, statistics="none")
 
     def _before(self, commit: Commit) -> State:
-        if commit.version not in self._earlier:
-            self._earlier[commit.version] = self._state(commit.version - 1)
-        return self._earlier[commit.version]
-
-    @cached_property
-    def _earlier(self) -> dict[int, State]:
-        return {}
+        if commit.version not in self.earlier:
+            self.earlier[commit.version] = self._state(commit.version - 1)
+        return self.earlier[commit.version]
 
     def _partitions(
         self, files: Sequence[ChangedFile], columns: tuple[Field, ...]
@@ -163,24 +157,16 @@ class _Feed:
             place = found.setdefault((number, file.version, file.change), len(partitions))
             if place == len(partitions):
                 own = tuples.tuples[number]
-                partitions.append(Partition(spec_id=0, values=own, constants={**own, **_constants(file, times)}))
+                constants: dict[int, Any] = {
+                    **own,
+                    CHANGES["_commit_version"].id: file.version,
+                    CHANGES["_commit_timestamp"].id: times[file.version] * 1000,
+                }
+                if file.change is not None:
+                    constants[CHANGES["_change_type"].id] = file.change
+                partitions.append(Partition(spec_id=0, values=own, constants=constants))
             indexes.append(place)
         return tuple(partitions), indexes
-
-    def _position_deletes(self, files: Sequence[ChangedFile]) -> list[PositionDelete]:
-        return [
-            PositionDelete(
-                kind="deletion vector",
-                path=vector_path(vector, self.source.root) or "inline",
-                offset=vector.offset,
-                length=vector.size,
-                record_count=vector.cardinality,
-                files=(ordinal,),
-            )
-            for ordinal, file in enumerate(files)
-            for vector in (file.hidden, file.shown)
-            if vector is not None
-        ]
 
 
 def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
@@ -193,16 +179,6 @@ def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
                 rule="delta C12",
             )
     return fields
-
-
-def _constants(file: ChangedFile, times: Mapping[int, int]) -> dict[int, Any]:
-    constants: dict[int, Any] = {
-        CHANGES["_commit_version"].id: file.version,
-        CHANGES["_commit_timestamp"].id: times[file.version] * 1000,
-    }
-    if file.change is not None:
-        constants[CHANGES["_change_type"].id] = file.change
-    return constants
 
 
 def _planned(files: Sequence[ChangedFile], partitions: Sequence[int]) -> pa.Table:
@@ -231,21 +207,17 @@ def _loader(files: Sequence[ChangedFile], source: DeltaSource) -> PositionLoader
     for ordinal, file in enumerate(files):
         for offset, vector in enumerate((file.hidden, file.shown)):
             if vector is not None:
-                targets[2 * ordinal + offset] = _target(file, vector)
-    load = make_loader(
-        targets, storage=source.storage, root=source.root, path_map=source.path_map, table=source.location
-    )
-    return _Loader(files, source, load).load
-
-
-def _target(file: ChangedFile, vector: DeletionVectorDescriptor) -> DeletedFile:
-    return DeletedFile(path=file.path, physical=file.physical, record_count=file.record_count, vector=vector)
+                targets[2 * ordinal + offset] = DeletedFile(
+                    path=file.path, physical=file.physical, record_count=file.record_count, vector=vector
+                )
+    load = make_loader(targets, storage=source.storage, locator=source.locator, table=source.location)
+    return _Loader(files, source.storage, load).load
 
 
 @dataclass(frozen=True, slots=True)
 class _Loader:
     files: Sequence[ChangedFile]
-    source: DeltaSource
+    storage: Storage
     load_vectors: PositionLoader
     rows: dict[str, int] = field(default_factory=dict)
 
@@ -260,12 +232,9 @@ class _Loader:
         if file.shown is None:
             return hidden
         changed = vectors.get(2 * ordinal + 1, BitMap64()) - hidden
-        everything = BitMap64()
-        everything.add_range(0, self._row_count(file))
-        return everything - changed
-
-    def _row_count(self, file: ChangedFile) -> int:
-        """The rows that the footer counts. Rows beyond a recorded count that is too small would all seem changed."""
+        # The footer's count: rows beyond a recorded count that is too small would all seem changed.
         if file.physical not in self.rows:
-            self.rows[file.physical] = footer_rows(file.path, file.physical, self.source.storage)
-        return self.rows[file.physical]
+            self.rows[file.physical] = footer_rows(file.path, file.physical, self.storage)
+        everything = BitMap64()
+        everything.add_range(0, self.rows[file.physical])
+        return everything - changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,20 @@ from harness.metadata.delta.actions import ADDS, FILES_STATE
 from harness.metadata.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count
-from harness.metadata.model.arrow_values import children_of, from_numpy, plain, to_numpy, with_children, without_rows
+from harness.metadata.model.arrow_values import (
+    children_of,
+    field_at,
+    from_numpy,
+    plain,
+    to_numpy,
+    with_children,
+    without_rows,
+)
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
-
-
-# Columns of checkpoints in Parquet: parts of structs, batch by batch, and the memory that they may take.
 
 
 Rows = npt.NDArray[np.int64]
@@ -52,10 +57,6 @@ class Room:
         self.taken += size
         self.limits.check("spare_bytes", self.taken, "bytes of columns", file=self.file, allowed=self.most)
 
-    def empty(self) -> None:
-        """All of it is free again."""
-        self.taken = 0
-
 
 def children(schema: pa.Schema, name: str) -> frozenset[str]:
     """The names of the fields of the struct `name`; none if there is no such struct."""
@@ -65,7 +66,7 @@ def children(schema: pa.Schema, name: str) -> frozenset[str]:
     return frozenset(child.name for child in schema.field(index).type)
 
 
-def leaves_of(columns: Iterable[str]) -> list[str]:
+def _leaves_of(columns: Iterable[str]) -> list[str]:
     """The paths in an action of columns of `ADDS` or `REMOVES`."""
     return [".".join(FIELDS[name]) for name in columns if name in FIELDS]
 
@@ -78,9 +79,7 @@ def batches(
     groups: list[int] | None = None,
     size: int = BATCH_ROWS,
 ) -> Iterator[tuple[int, pa.StructArray]]:
-    """The structs of column `action` with only the fields at `leaves`, and the row that each batch starts with.
-
-    They are in plain layouts, whatever the file's writer had in memory.
+    """The structs of column `action`, in plain layouts, with the fields at `leaves`; and each batch's first row.
 
     groups: of rows, ascending; None: all. size: the most rows of a batch.
     """
@@ -96,30 +95,12 @@ def batches(
             start += batch.num_rows
 
 
-def held(actions: pa.StructArray) -> pa.StructArray:
+def _held(actions: pa.StructArray) -> pa.StructArray:
     """The rows that are not null."""
     return actions.filter(pc.is_valid(actions)) if actions.null_count else actions
 
 
-def rows_held(start: int, actions: pa.StructArray) -> Rows:
-    """The rows of those, if `actions` start with the row `start`."""
-    return start + np.flatnonzero(to_numpy(pc.is_valid(actions)))
-
-
-def child(parent: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
-    """The field of a struct at a path; None: it has no such field."""
-    value: Any = parent
-    for name in place:
-        index = value.type.get_field_index(name) if pa.types.is_struct(value.type) else -1
-        if index < 0:
-            return None
-        value = pc.struct_field(value, index)
-    return value
-
-
 # Statistics as structs: checkpoints of different ages store different fields, one table of files holds them all.
-#
-# A field that the files store in types that cannot be united without loss is left out: no statistics are always right.
 
 
 STATS_STRUCT = "stats_parsed"
@@ -131,7 +112,13 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables of `FILES_STATE`, some of them with `stats_parsed` or `stats_row`, as one; null where one has not."""
     if any(STATS_ROW in table.schema.names for table in tables):
         schema = FILES_STATE.append(pa.field(STATS_ROW, pa.int64()))
-        return pa.concat_tables([without_rows(schema), *(_with_row(table) for table in tables)])
+        whole = [
+            table
+            if STATS_ROW in table.schema.names
+            else table.append_column(STATS_ROW, pa.nulls(table.num_rows, pa.int64()))
+            for table in tables
+        ]
+        return pa.concat_tables([without_rows(schema), *whole])
     types = [table.schema.field(STATS_STRUCT).type for table in tables if STATS_STRUCT in table.schema.names]
     if not types:
         return pa.concat_tables([without_rows(FILES_STATE), *tables])
@@ -139,17 +126,19 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
     for type_ in types[1:]:
         united = united if type_ == united else _united(united, type_) or pa.struct([])
     schema = FILES_STATE.append(pa.field(STATS_STRUCT, united))
-    return pa.concat_tables([without_rows(schema), *(_with_struct(table, schema) for table in tables)])
-
-
-def _with_row(table: pa.Table) -> pa.Table:
-    if STATS_ROW in table.schema.names:
-        return table
-    return table.append_column(STATS_ROW, pa.nulls(table.num_rows, pa.int64()))
+    whole = []
+    for table in tables:
+        plain_table = table.select(FILES_STATE.names)
+        if STATS_STRUCT in table.schema.names:
+            chunks = [_conform(chunk, united) for chunk in table.column(STATS_STRUCT).chunks]
+            whole.append(plain_table.append_column(STATS_STRUCT, pa.chunked_array(chunks, united)))
+        else:
+            whole.append(plain_table.append_column(STATS_STRUCT, pa.nulls(table.num_rows, united)))
+    return pa.concat_tables([without_rows(schema), *whole])
 
 
 def _united(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """A type that holds the values of both; None: there is none."""
+    """A type that holds the values of both without loss; None: there is none, and no statistics are always right."""
     if left == right:
         return left
     if pa.types.is_struct(left) and pa.types.is_struct(right):
@@ -173,14 +162,6 @@ def _united_child(left: pa.StructType, right: pa.StructType, name: str) -> pa.Da
     return _united(left.field(at[0]).type, right.field(other[0]).type)
 
 
-def _with_struct(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    target = schema.field(STATS_STRUCT).type
-    if STATS_STRUCT not in table.schema.names:
-        return table.append_column(STATS_STRUCT, pa.nulls(table.num_rows, target))
-    chunks = [_conform(chunk, target) for chunk in table.column(STATS_STRUCT).chunks]
-    return table.set_column(table.schema.get_field_index(STATS_STRUCT), STATS_STRUCT, pa.chunked_array(chunks, target))
-
-
 def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
     """`values` with the fields of `target`, which is `_united` with their type."""
     if values.type == target:
@@ -194,13 +175,11 @@ def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
     return with_children(values, children, target)
 
 
-# The check that each row of a checkpoint in Parquet holds one action (delta L17).
-#
-# Rows are counted one by one and not in sum: else a row of two actions would hide one that lost its own.
-
-
 class ActionRows:
-    """The number of actions in each row of one file, counted as its columns are read."""
+    """The number of actions in each row of one file, counted as its columns are read (delta L17).
+
+    A sum would not do: a row of two actions would hide a row that lost its own.
+    """
 
     def __init__(self, rows: int) -> None:
         self._held = np.zeros(rows, dtype=np.uint8)
@@ -209,11 +188,10 @@ class ActionRows:
         """`values` are the rows from `start` of a column of actions; null where there is none."""
         self._held[start : start + len(values)] += _valid(values)
 
-    def check(self, parquet: pq.ParquetFile, file: str, *, others: list[str], batch_rows: int) -> None:
-        """Refuses rows of two actions, and rows of none, not even in the columns `others`, whose actions are unknown.
+    def check(self, parquet: pq.ParquetFile, file: str, *, others: list[str]) -> None:
+        """Refuses rows of two actions, and rows of none (CorruptFileError, delta L17).
 
-        Raises:
-            CorruptFileError: columns of the file are lost, or hold what belongs to other rows. Rule: delta L17.
+        others: columns of unknown actions, which count.
         """
         several = int((self._held > 1).sum())
         if several:
@@ -221,7 +199,7 @@ class ActionRows:
         held = self._held > 0
         if others and not held.all():
             start = 0
-            for batch in parquet.iter_batches(batch_size=batch_rows, columns=others):
+            for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=others):
                 for values in batch.columns:
                     held[start : start + len(values)] |= _valid(values)
                 start += batch.num_rows
@@ -234,7 +212,7 @@ def _valid(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return to_numpy(pc.is_valid(values))
 
 
-def _unreadable(reason: object, file: str, *, rule: str = "delta L17") -> CorruptFileError:
+def _unreadable(reason: object, file: str, rule: str = "delta L17") -> CorruptFileError:
     return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
@@ -274,17 +252,16 @@ def read_file(data: bytes, file: str, locator: Locator, statistics: Statistics, 
         with contained(file=file), open_parquet(pa.BufferReader(data)) as parquet:
             count = row_count(parquet.metadata, file=file, cause="LogCorrupt")
             limits.check("spare_records", count, "rows", file=file, allowed=len(data) + limits.spare_records)
-            _require_paths(parquet.schema_arrow, file)
-            _refuse_unknown_vectors(parquet, file)
+            _check_columns(parquet, file)
             rows = ActionRows(count)
             room = Room.of(limits, file, len(data))
-            few = tuple(_actions(parquet, _ONCE, rows, room))
-            room.empty()
+            few = tuple(_few_actions(parquet, rows, room))
+            room.taken = 0
             source = _Source(parquet, file, locator, statistics, room, rows)
             adds, removes = tuple(source.adds()), tuple(source.remove_ids())
             names = parquet.schema_arrow.names
             others = [name for name in names if name not in {"add", "remove", *_ONCE}]
-            rows.check(parquet, file, others=others, batch_rows=BATCH_ROWS)
+            rows.check(parquet, file, others=others)
             return FileActions(few, adds, removes, count, "add" in names)
     except (pa.ArrowException, OSError, *DAMAGE) as error:
         raise _unreadable(error, file, rule="delta L19") from error
@@ -305,30 +282,30 @@ class _Source:
         first = list(self._add_tables(self.rows, struct=with_struct and self.statistics == "all"))
         if not with_struct or self.statistics == "all" or not any(t.column("stats").null_count for t in first):
             return first
-        self.room.empty()
+        self.room.taken = 0
         return list(self._add_tables(None, struct=True))
 
     def _add_tables(self, rows: ActionRows | None, *, struct: bool) -> Iterator[pa.Table]:
-        leaves = leaves_of(name for name in ADDS.names if name != "stats" or self.statistics in ("any", "all"))
+        leaves = _leaves_of(name for name in ADDS.names if name != "stats" or self.statistics in ("any", "all"))
         for start, batch in batches(self.parquet, "add", [*leaves, STATS_STRUCT] if struct else leaves):
             if rows is not None:
                 rows.note(start, batch)
-            actions = held(batch)
+            actions = _held(batch)
             if not len(actions):
                 continue
             table = self._table(actions, ADDS)
-            parsed = child(actions, (STATS_STRUCT,)) if struct else None
+            parsed = field_at(actions, (STATS_STRUCT,)) if struct else None
             if parsed is not None:
                 table = table.append_column(STATS_STRUCT, parsed)
             if self.statistics == "later":
-                table = table.append_column(STATS_ROW, from_numpy(rows_held(start, batch)))
+                table = table.append_column(STATS_ROW, from_numpy(start + np.flatnonzero(_valid(batch))))
             self.room.take(table.nbytes)
             yield table
 
     def remove_ids(self) -> Iterator[pa.Array]:
-        for start, batch in batches(self.parquet, "remove", leaves_of(REMOVED.names)):
+        for start, batch in batches(self.parquet, "remove", _leaves_of(REMOVED.names)):
             self.rows.note(start, batch)
-            if len(actions := held(batch)):
+            if len(actions := _held(batch)):
                 ids = ids_of(self._table(actions, REMOVED))
                 self.room.take(ids.nbytes)
                 yield ids
@@ -337,9 +314,8 @@ class _Source:
         columns = {target.name: _column(actions, target) for target in schema if target.name != "key"}
         for name, values in columns.items():
             if values.null_count and not schema.field(name).nullable:
-                raise CorruptFileError(
-                    f"A file of the checkpoint has no {name}", cause="LogCorrupt", file=self.file, rule="delta L17"
-                )
+                message = f"A file of the checkpoint has no {name}"
+                raise CorruptFileError(message, cause="LogCorrupt", file=self.file, rule="delta L17")
         columns["key"] = self.locator.locate(columns["path"], file=self.file)
         table = pa.table([columns[name] for name in schema.names], schema=schema)
         table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
@@ -347,39 +323,34 @@ class _Source:
         return table
 
 
-def _actions(parquet: pq.ParquetFile, names: Sequence[str], rows: ActionRows, room: Room) -> Iterator[tuple[str, Body]]:
-    """The actions of the few kinds `names`."""
-    present = [name for name in names if name in parquet.schema_arrow.names]
+def _few_actions(parquet: pq.ParquetFile, rows: ActionRows, room: Room) -> Iterator[tuple[str, Body]]:
+    """The actions of the kinds that a table has few of."""
+    present = [name for name in _ONCE if name in parquet.schema_arrow.names]
     start = 0
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=present) if present else ():
         for name in present:
             column = batch.column(name)
             rows.note(start, column)
-            held = plain(column).filter(pc.is_valid(column))
-            room.take(held.nbytes)
-            for row in held.to_pylist():
-                yield name, _plain(row)
+            actions = plain(column).filter(pc.is_valid(column))
+            room.take(actions.nbytes)
+            for row in actions.to_pylist():
+                configuration = row.get("configuration")
+                # As in JSON, a map is an object.
+                is_map = isinstance(configuration, list)
+                yield name, {**row, "configuration": dict(configuration)} if is_map else row
         start += batch.num_rows
 
 
-def _plain(row: Body) -> Body:
-    """`row` as it would be in JSON: maps as objects."""
-    configuration = row.get("configuration")
-    return {**row, "configuration": dict(configuration)} if isinstance(configuration, list) else row
-
-
-def _require_paths(schema: pa.Schema, file: str) -> None:
+def _check_columns(parquet: pq.ParquetFile, file: str) -> None:
+    """Refuses file actions without paths, and vectors that lack a key: unread ones are not none (delta D1)."""
+    schema = parquet.schema_arrow
     for name in ("add", "remove"):
         if name in schema.names and "path" not in children(schema, name):
             raise _unreadable(f"its column {name} has no path", file)
-
-
-def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
-    """Descriptors without a column that they must have cannot be read, and are not none (delta D1)."""
     for name in ("add", "remove"):
-        if "deletionVector" not in children(parquet.schema_arrow, name):
+        if "deletionVector" not in children(schema, name):
             continue
-        type_ = parquet.schema_arrow.field(name).type.field("deletionVector").type
+        type_ = schema.field(name).type.field("deletionVector").type
         missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
         if missing and _holds_anything(parquet, f"{name}.deletionVector"):
             raise _unreadable(f"deletionVector of its column {name} has no {missing[0]}", file, rule="delta D1")
@@ -387,19 +358,18 @@ def _refuse_unknown_vectors(parquet: pq.ParquetFile, file: str) -> None:
 
 def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
     """True if a leaf of the struct's field `column` has a value."""
-    return any(_leaf_values(batch) for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]))
-
-
-def _leaf_values(batch: pa.RecordBatch) -> bool:
-    read = pa.table(batch).flatten()  # the struct's fields, of which one was read
-    while any(pa.types.is_struct(f.type) for f in read.schema):
-        read = read.flatten()
-    return any(values.null_count < len(values) for values in read.columns)
+    for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]):
+        read = pa.table(batch)
+        while any(pa.types.is_struct(f.type) for f in read.schema):
+            read = read.flatten()
+        if any(values.null_count < len(values) for values in read.columns):
+            return True
+    return False
 
 
 def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
     """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
-    values = child(actions, FIELDS[target.name])
+    values = field_at(actions, FIELDS[target.name])
     if values is None or (values.null_count == len(values) and values.type == target.type):
         return _nulls(target.type).slice(0, len(actions))
     return values.cast(target.type)

@@ -5,6 +5,7 @@ The checkpoint is held as it is stored, so that what is read later is of the fil
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,7 +23,6 @@ from harness.metadata.delta.checkpoint_files import (
     Room,
     Rows,
     batches,
-    child,
     children,
 )
 from harness.metadata.delta.statistics import (
@@ -35,7 +35,7 @@ from harness.metadata.delta.statistics import (
 )
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
-from harness.metadata.model.arrow_values import from_numpy, plain, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import field_at, from_numpy, plain, scalar_of, to_numpy
 from harness.storage.decoded import DECODED, Cache, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
@@ -71,8 +71,11 @@ class CheckpointPart:
         room = Room.of(self.limits, self.file, len(self.data))
         try:
             with contained(file=self.file), open_parquet(pa.BufferReader(self.data)) as parquet:
-                for group, bounds in _groups(parquet, rows):
-                    yield from _of_group(parquet, group, rows, bounds, structs, room)
+                sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
+                ends = np.searchsorted(rows, np.cumsum(sizes)).tolist()
+                for group, bounds in enumerate(itertools.pairwise([0, *ends])):
+                    if bounds[0] < bounds[1]:
+                        yield from _of_group(parquet, group, rows, bounds, structs, room)
         except (pa.ArrowException, OSError, *DAMAGE) as error:
             raise CorruptFileError(
                 f"Cannot read statistics in the checkpoint: {error}",
@@ -82,18 +85,10 @@ class CheckpointPart:
             ) from error
 
 
-def _groups(parquet: pq.ParquetFile, rows: Rows) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The row groups that hold any of the rows, and from where to where in `rows` these are."""
-    sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
-    ends = np.searchsorted(rows, np.cumsum(sizes)).tolist()
-    for group, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        if start < end:
-            yield group, (start, end)
-
-
 def _of_group(
     parquet: pq.ParquetFile, group: int, rows: Rows, bounds: tuple[int, int], structs: Sequence[StructPath], room: Room
 ) -> Iterator[tuple[Rows, pa.Table]]:
+    """Statistics of the rows of a row group. bounds: from where to where in `rows` these are."""
     fields = children(parquet.schema_arrow, "add")
     parsed: pa.StructArray | None = None
     begin: int | None = None
@@ -107,7 +102,7 @@ def _of_group(
         if first == last:
             continue
         own = from_numpy(rows[first:last] - start)
-        stats = child(actions.take(own), ("stats",)) if "stats" in fields else None
+        stats = field_at(actions.take(own), ("stats",)) if "stats" in fields else None
         texts = pa.nulls(last - first, pa.string()) if stats is None else stats.cast(pa.string())
         columns = {"stats": texts}
         if texts.null_count and structs and STATS_STRUCT in fields:
@@ -125,14 +120,13 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
     if any("." in name for path in structs for name in path):  # which pyarrow takes for a path
         structs = [()]
     read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
-    found = child(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
+    found = (
+        field_at(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
+    )
     return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
 
 
-# Statistics of checkpoints as columns, once they were read: row counts, and the bounds that filters asked for.
-#
-# Statistics in a checkpoint are mostly JSON, a text a file. To parse the texts takes two thirds of the time in which a
-# filter on a million files is planned.
+# Statistics as columns, once they were read: to parse their texts takes two thirds of the time of planning a filter.
 
 
 FEWEST = 10_000
@@ -273,9 +267,8 @@ class FilesStatistics:
         """
         yield from self._read(wanted, places, lambda table: read_statistics(table, wanted))
 
-    def record_counts(self, places: Rows | None = None) -> npt.NDArray[np.int64]:
-        """Physical rows of some files, None: of all; -1 is unknown. Raises as `read`."""
-        places = np.arange(self.files.num_rows) if places is None else places
+    def record_counts(self, places: Rows) -> npt.NDArray[np.int64]:
+        """Physical rows of some files; -1 is unknown. Raises as `read`."""
         counts = np.full(self.files.num_rows, -1, dtype=np.int64)
         for found, statistics in self._read((), places, _counted):
             counts[found] = to_numpy(pc.fill_null(statistics.rows, scalar_of(-1, pa.int64())))
@@ -319,8 +312,10 @@ class FilesStatistics:
     ) -> Iterator[tuple[Rows, pa.Table | None]]:
         """Places in `rows`, and what these have; None: it cannot be read."""
         missing = np.ones(len(rows), dtype=np.bool_)
+        kinds = ("minValues", "maxValues", "nullCount")
+        structs = [("numRecords",), *((kind, *leaf.path) for leaf in wanted for kind in kinds)]
         try:
-            for found, table in later.tables(rows, _paths(wanted)):
+            for found, table in later.tables(rows, structs):
                 missing[found] = False
                 yield found, table
         except CorruptFileError as error:
@@ -333,8 +328,3 @@ class FilesStatistics:
 def _counted(files: pa.Table) -> FileStats:
     counts = record_counts(files)
     return FileStats(from_numpy(counts, missing=counts < 0), {})
-
-
-def _paths(wanted: Sequence[Leaf]) -> list[StructPath]:
-    kinds = ("minValues", "maxValues", "nullCount")
-    return [("numRecords",), *((kind, *leaf.path) for leaf in wanted for kind in kinds)]

@@ -60,37 +60,22 @@ class CheckpointContent:
         return sum(int(table.get_total_buffer_size()) for table in self.adds) + sum(len(part.data) for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableCheckpoint:
-    """A checkpoint that cannot be read, while the log may still be sound: another base must do (delta L15, L19).
-
-    error: to raise if there is no other.
-    """
-
-    error: HarnessError
-
-
 def read_checkpoint(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, *, statistics: Statistics = "any"
-) -> CheckpointContent | UnreadableCheckpoint:
-    """The actions of `checkpoint`, or why it cannot be read: damaged, incomplete, gone, or with such sidecars.
+) -> CheckpointContent:
+    """The actions of `checkpoint`.
 
     Raises:
+        CorruptFileError, MissingFileError: a file is damaged, incomplete or gone; another base may do.
         InvalidTableError: it can be read and contradicts itself. Rules: delta L14, L18.
         UnsupportedError: it names files that cannot be opened.
         LimitError: a file of it asks for more than the limits of the storage allow.
     """
     reader = _Reader(storage, locator, statistics, ParsedActions(checkpoint.files[0].path))
-    try:
-        for file in checkpoint.files:
-            reader.read_top(file)
-        reader.read_sidecars(checkpoint)
-        content = reader.content(checkpoint)
-    except (CorruptFileError, MissingFileError) as error:
-        if error.cause == IRREGULAR:
-            raise
-        return UnreadableCheckpoint(error)
-    return content
+    for file in checkpoint.files:
+        reader.read_top(file)
+    reader.read_sidecars(checkpoint)
+    return reader.content(checkpoint.files[0].path)
 
 
 @dataclass(slots=True)
@@ -108,10 +93,16 @@ class _Reader:
     has_adds: bool = False
 
     def read_top(self, file: LogFile) -> None:
-        if file.name.endswith(".json"):
-            self._read_json(self.storage.read(file.path), file.path)
-        else:
-            self._read_parquet(self.storage.read(file.path), file.path)
+        data, path = self.storage.read(file.path), file.path
+        if not file.name.endswith(".json"):
+            self._read_parquet(data, path)
+            return
+        parsed = self.few = parse_actions(data, file=path, limits=self.storage.limits)
+        self.has_adds = True  # lines have no columns to lose
+        if parsed.adds:
+            self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=path))
+        if parsed.removes:
+            self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=path)))
 
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
         top = checkpoint.files[0].path
@@ -122,7 +113,13 @@ class _Reader:
             path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
             if type(path) is not str:
                 raise CorruptFileError("A sidecar of the checkpoint has no path", cause="LogCorrupt", file=top)
-            physical = self._sidecar_path(path, top)
+            try:
+                if path.startswith("/") or ":" in path.split("/", 1)[0]:
+                    physical = self.locator.path_map.physical(self.locator.root.canonical(path))
+                else:
+                    physical = join(self.locator.root.log, "_sidecars", decode(path))
+            except HarnessError as error:
+                raise error.within(file=top) from None
             data = self.storage.read(physical)
             if type(size) is int and len(data) < size:
                 raise CorruptFileError(
@@ -133,8 +130,8 @@ class _Reader:
                 )
             self._read_parquet(data, physical, is_sidecar=True)
 
-    def content(self, checkpoint: Checkpoint) -> CheckpointContent:
-        self._refuse_repeats(checkpoint.files[0].path)
+    def content(self, top: str) -> CheckpointContent:
+        self._refuse_repeats(top)
         content = CheckpointContent(
             protocol=self.few.protocol,
             metadata=self.few.only_metadata,
@@ -145,16 +142,15 @@ class _Reader:
             sidecars=len(self.few.sidecars),
             statistics=CheckpointStatistics(tuple(self.parts)) if self.parts else None,
         )
-        self._require_adds(checkpoint.files[0].path)
+        # Against delta L17: every writer makes the column, and without it the table would seem to have no rows.
+        if not self.has_adds:
+            raise CorruptFileError(
+                "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
+                cause="LogCorrupt",
+                file=top,
+                rule="delta L17",
+            )
         return content
-
-    def _read_json(self, data: bytes, file: str) -> None:
-        parsed = self.few = parse_actions(data, file=file, limits=self.storage.limits)
-        self.has_adds = True  # lines have no columns to lose
-        if parsed.adds:
-            self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=file))
-        if parsed.removes:
-            self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=file)))
 
     def _read_parquet(self, data: bytes, file: str, *, is_sidecar: bool = False) -> None:
         actions = read_file(data, file, self.locator, self.statistics, self.storage.limits)
@@ -162,18 +158,15 @@ class _Reader:
             collect(self.few, name, body, place="of the checkpoint")
         if self.statistics == "later" and actions.adds:
             self.parts.append(CheckpointPart(file, data, self.rows, self.storage.limits))
-        self.adds += [_counted_from(self.rows, table) for table in actions.adds]
+        for table in actions.adds:
+            place = table.schema.get_field_index(STATS_ROW)
+            if place >= 0 and self.rows:  # rows are counted over all files
+                rows = pc.add(table.column(place), scalar_of(self.rows, pa.int64()))
+                table = table.set_column(place, table.schema.field(place), rows)
+            self.adds.append(table)
         self.remove_ids += actions.remove_ids
         self.rows += actions.rows
         self.has_adds |= actions.has_adds
-
-    def _sidecar_path(self, recorded: str, top: str) -> str:
-        try:
-            if recorded.startswith("/") or ":" in recorded.split("/", 1)[0]:
-                return self.locator.path_map.physical(self.locator.root.canonical(recorded))
-            return join(self.locator.root.log, "_sidecars", decode(recorded))
-        except HarnessError as error:
-            raise error.within(file=top) from None
 
     def _check_layout(self, checkpoint: Checkpoint, top: str) -> None:
         """delta L14."""
@@ -187,20 +180,6 @@ class _Reader:
         if marks and marks[0].get("version") != checkpoint.version:
             version = marks[0].get("version")
             raise _malformed(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
-
-    def _require_adds(self, top: str) -> None:
-        """Against delta L17, the column `add` may not be missing from all files that could list live files.
-
-        Every writer makes it, and without it the table would have no rows, as if none were meant. Of several files
-        some may hold nothing but other actions.
-        """
-        if not self.has_adds:
-            raise CorruptFileError(
-                "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
-                cause="LogCorrupt",
-                file=top,
-                rule="delta L17",
-            )
 
     def _refuse_repeats(self, top: str) -> None:
         """delta L18."""
@@ -219,15 +198,6 @@ class _Reader:
                 raise _malformed(f"it holds the file {path} both as added and as removed", top, rule="delta L18")
 
 
-def _counted_from(first: int, table: pa.Table) -> pa.Table:
-    """The table with rows that are counted over all files."""
-    place = table.schema.get_field_index(STATS_ROW)
-    if place < 0 or not first:
-        return table
-    rows = pc.add(table.column(place), scalar_of(first, pa.int64()))
-    return table.set_column(place, table.schema.field(place), rows)
-
-
 def _malformed(reason: str, file: str, *, rule: str = "delta L14") -> InvalidTableError:
     return InvalidTableError(f"The checkpoint is malformed: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
@@ -239,39 +209,38 @@ def read_base(
     segment: LogSegment, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
 ) -> tuple[LogSegment, CheckpointContent | None]:
     """The checkpoint of the segment, or of the next one that can be read (delta L9, L15, L19)."""
-    first: UnreadableCheckpoint | None = None
+    first: HarnessError | None = None
     while segment.checkpoint is not None:
-        read = _read(segment.checkpoint, storage, locator, statistics, cache)
-        if isinstance(read, CheckpointContent) and segment.checkpoint.kind is CheckpointKind.MULTI_PART:
-            read = _refuse_parts_of_v2(read, segment.checkpoint.files[0])
-        if isinstance(read, CheckpointContent):
-            read = _refuse_other_counts(read, segment.hint, segment.checkpoint.files[0])
-        if isinstance(read, CheckpointContent):
-            return segment, read
-        first = first or read
-        following = segment.fallback(read.error.message)
+        try:
+            content = _read(segment.checkpoint, storage, locator, statistics, cache)
+            _refuse_parts_of_v2(content, segment.checkpoint)
+            _refuse_other_counts(content, segment.hint, segment.checkpoint.files[0])
+            return segment, content
+        except (CorruptFileError, MissingFileError) as error:
+            if error.cause == IRREGULAR:
+                raise
+            first, reason = first or error, error.message
+        following = segment.fallback(reason)
         if following is None:
-            raise first.error
+            raise first
         segment = following
     return segment, None
 
 
 def _read(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
-) -> CheckpointContent | UnreadableCheckpoint:
+) -> CheckpointContent:
     """The content of the checkpoint, decoded now or held from before: all snapshots that begin with it share it.
 
     A checkpoint with sidecars is read each time, as its own version does not tell theirs.
     """
     key = None if cache is None or statistics != "later" else _key(checkpoint, storage, locator, cache)
-    found: CheckpointContent | UnreadableCheckpoint | None
     found = None if key is None else DECODED.get(key, CheckpointContent)
     if found is None:
         found = read_checkpoint(checkpoint, storage, locator, statistics=statistics)
-        if cache is None or key is None or isinstance(found, UnreadableCheckpoint) or found.sidecars:
+        if key is None or found.sidecars:
             return found
         DECODED.put(key, found)
-    assert isinstance(found, CheckpointContent)
     if cache is None or key is None or found.statistics is None:
         return found
     # Not held with them: another table may have another directory, or none.
@@ -287,32 +256,28 @@ def _key(checkpoint: Checkpoint, storage: Storage, locator: Locator, cache: Cach
     return Key("checkpoint", "\n".join(file.path for file in checkpoint.files), len(versions), told)
 
 
-def _refuse_parts_of_v2(content: CheckpointContent, part: LogFile) -> CheckpointContent | UnreadableCheckpoint:
+def _refuse_parts_of_v2(content: CheckpointContent, checkpoint: Checkpoint) -> None:
     """delta L13."""
     features = () if content.protocol is None else (content.protocol.reader_features or ())
-    if "v2checkpoint" not in {name.lower() for name in features}:
-        return content
-    message = "Cannot use a checkpoint in parts: the table has the feature v2Checkpoint, which forbids them"
-    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=part.path, rule="delta L13"))
+    if checkpoint.kind is CheckpointKind.MULTI_PART and "v2checkpoint" in {name.lower() for name in features}:
+        message = "Cannot use a checkpoint in parts: the table has the feature v2Checkpoint, which forbids them"
+        raise CorruptFileError(message, cause="LogCorrupt", file=checkpoint.files[0].path, rule="delta L13")
 
 
-def _refuse_other_counts(
-    content: CheckpointContent, hint: Hint | None, file: LogFile
-) -> CheckpointContent | UnreadableCheckpoint:
+def _refuse_other_counts(content: CheckpointContent, hint: Hint | None, file: LogFile) -> None:
     """A checkpoint that lost actions still reads well, and only the counts in the hint tell.
 
-    delta L6 and L10 do not trust them either. So they refuse nothing where another base gives the version; where there
-    is none, one of the two is wrong, and which one only the user can say.
+    Delta L6 and L10 do not trust the counts either: they refuse nothing where another base gives the version.
     """
     if hint is None:
-        return content
+        return
     said, found, what = (
         (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
     )
     if said is None or found is None or said == found:
-        return content
+        return
     message = (
         f"Cannot use the checkpoint: it holds {found} {what}, _last_checkpoint says {said}. If the checkpoint is "
         "right, delete _last_checkpoint"
     )
-    return UnreadableCheckpoint(CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10"))
+    raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10")

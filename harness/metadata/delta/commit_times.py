@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
@@ -35,14 +35,6 @@ _UNIT_US = {
 }
 _TERM = rf"\s*([+-]?[0-9]{{1,18}})\s+({'|'.join(_UNIT_US)})s?\b"
 _INTERVAL = re.compile(rf"\s*(?:interval\b)?(?:{_TERM})+\s*", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class CommitTime:
-    """The time at which a version was committed, in milliseconds since 1970-01-01 UTC."""
-
-    version: int
-    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +65,8 @@ def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None 
     if version is None and time_ms is None:
         return InCommitTimestamps()
     if version is None or time_ms is None:
-        there, missing = ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP
-        if version is None:
-            there, missing = missing, there
+        both = (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP)
+        there, missing = both if time_ms is None else reversed(both)
         message = f"Invalid table properties: {there} is set and {missing} is not; they come together"
         raise InvalidTableError(message, table=table, field=missing, rule="delta L35")
     return InCommitTimestamps(version, time_ms)
@@ -89,43 +80,23 @@ class CommitHistory:
     in_commit: since when commits carry their own timestamps; None if they do not.
     read_in_commit_timestamp: the timestamp in the commit of a version, None if its commitInfo has none or is not the
         commit's first action. Called only where `in_commit` says that there is one, and as seldom as a search can.
-    allow_checkpoint_only: as for `choose_segment`.
     """
 
     listing: LogListing
     in_commit: InCommitTimestamps | None
     read_in_commit_timestamp: Callable[[int], int | None]
-    allow_checkpoint_only: bool = False
-
-    def times(self) -> tuple[CommitTime, ...]:
-        """The readable versions that still have a commit file, ascending, with their times.
-
-        Raises:
-            InvalidTableError: a commit lacks its in-commit timestamp.
-            UnsupportedError: the storage gives no modification times.
-        """
-        older, recent = self._eras()
-        times = _adjusted(self.listing, older)
-        return (*times, *(CommitTime(version, self._in_commit_time(version)) for version in recent))
 
     def times_of(self, versions: Collection[int]) -> dict[int, int]:
-        """The times of some readable versions that still have a commit file, in milliseconds, by version.
-
-        Raises:
-            InvalidTableError: one of these commits lacks its in-commit timestamp.
-            UnsupportedError: the storage gives no modification times.
-        """
+        """The times of readable versions that still have a commit file, in milliseconds. Raises as `version_at`."""
         older, recent = self._eras()
         known = set(recent)
-        times = {} if known.issuperset(versions) else {t.version: t.time_ms for t in _adjusted(self.listing, older)}
+        times = {} if known.issuperset(versions) else _adjusted(self.listing, older)
         return {v: self._in_commit_time(v) if v in known else times[v] for v in versions}
 
     def version_at(self, time_ms: int, *, after_latest: Literal["error", "clamp"] = "error") -> int:
         """The latest version that was there at a time, in milliseconds since 1970-01-01 UTC, inclusive.
 
-        Args:
-            time_ms: the time.
-            after_latest: `clamp` takes a time after the latest commit for the latest version (delta L34).
+        after_latest: `clamp` takes a time after the latest commit for the latest version (delta L34).
 
         Raises:
             SnapshotNotFoundError: the time is before the first readable version, after the latest, or at versions that
@@ -136,7 +107,7 @@ class CommitHistory:
         older, recent = self._eras()
         if self.in_commit is not None and (self.in_commit.time_ms is None or time_ms >= self.in_commit.time_ms):
             return self._latest_at(time_ms, recent, self._increasing(), after_latest)
-        times = {entry.version: entry.time_ms for entry in _adjusted(self.listing, older)}
+        times = _adjusted(self.listing, older)
         if self.in_commit is None:
             return self._latest_at(time_ms, older, times.__getitem__, after_latest)
         if not older:  # fails, too, and can say how far back the log goes
@@ -145,7 +116,7 @@ class CommitHistory:
 
     def _eras(self) -> tuple[list[int], list[int]]:
         """The readable versions before in-commit timestamps, and those with them; both ascending."""
-        versions = list(_timed_versions(self.listing, allow_checkpoint_only=self.allow_checkpoint_only))
+        versions = [v for part in readable_ranges(self.listing) for v in part if v in self.listing.commits]
         if self.in_commit is None:
             return versions, []
         if self.in_commit.version > self.listing.latest:
@@ -193,23 +164,21 @@ class CommitHistory:
             if version not in seen:
                 time_ms = self._in_commit_time(version)
                 for other in seen.items():
-                    self._check_increasing(*sorted((other, (version, time_ms))))
+                    (before, before_ms), (after, after_ms) = sorted((other, (version, time_ms)))
+                    if before_ms >= after_ms:
+                        raise InvalidTableError(
+                            "Cannot tell which version was there at a time: in-commit timestamps must increase, but "
+                            f"version {before} is of {show_ms(before_ms)} and version {after} of {show_ms(after_ms)}; "
+                            "read by version",
+                            cause="LogCorrupt",
+                            table=self.listing.root,
+                            file=self.listing.commits[after].path,
+                            rule="delta L35",
+                        )
                 seen[version] = time_ms
             return seen[version]
 
         return time_of
-
-    def _check_increasing(self, earlier: tuple[int, int], later: tuple[int, int]) -> None:
-        (before, before_ms), (after, after_ms) = earlier, later
-        if before_ms >= after_ms:
-            raise InvalidTableError(
-                f"Cannot tell which version was there at a time: in-commit timestamps must increase, but version "
-                f"{before} is of {show_ms(before_ms)} and version {after} of {show_ms(after_ms)}; read by version",
-                cause="LogCorrupt",
-                table=self.listing.root,
-                file=self.listing.commits[after].path,
-                rule="delta L35",
-            )
 
     def _in_commit_time(self, version: int) -> int:
         time_ms = self.read_in_commit_timestamp(version)
@@ -229,26 +198,20 @@ class CommitHistory:
         return SnapshotNotFoundError(message, cause="TimestampOutOfRange", table=self.listing.root, rule="delta L34")
 
 
-def check_retention(time: CommitTime, listing: LogListing, configuration: Mapping[str, str], *, now_ms: int) -> None:
-    """Refuse a version that is not the latest and older than the table keeps deleted files (delta L37).
+def check_retention(
+    version: int, time_ms: int, listing: LogListing, configuration: Mapping[str, str], *, now_ms: int
+) -> None:
+    """Refuses a version that is not the latest and older than the table keeps deleted files (delta L37).
 
-    Only for those who ask for it (`enforce_retention`): such a version can be read as long as its files are there.
-
-    Args:
-        time: the version, and when it was committed.
-        listing: the log.
-        configuration: of the latest version.
-        now_ms: milliseconds since 1970-01-01 UTC.
+    time_ms: of its commit, milliseconds since 1970-01-01 UTC, as now_ms. configuration: of the latest version.
 
     Raises:
         SnapshotNotFoundError: the version is too old.
         InvalidTableError: the retention is no interval of fixed length.
     """
-    if time.version == listing.latest:
-        return
-    if time.time_ms < now_ms - retention_ms(configuration, table=listing.root):
+    if version != listing.latest and time_ms < now_ms - retention_ms(configuration, table=listing.root):
         message = (
-            f"Cannot read version {time.version} of {show_ms(time.time_ms)}: it is older than "
+            f"Cannot read version {version} of {show_ms(time_ms)}: it is older than "
             f"{RETENTION} ({configuration.get(RETENTION, 'interval 1 week')}), so its files may have been deleted; "
             "to read it all the same, leave enforce_retention out"
         )
@@ -258,11 +221,7 @@ def check_retention(time: CommitTime, listing: LogListing, configuration: Mappin
 
 
 def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) -> int:
-    """The time for which a table keeps deleted files, in milliseconds; a week if it does not say.
-
-    Raises:
-        InvalidTableError: not an interval of weeks, days, hours, minutes, seconds, milliseconds and microseconds.
-    """
+    """The time for which a table keeps deleted files, in milliseconds: a week by default. Raises InvalidTableError."""
     text = configuration.get(RETENTION)
     if text is None:
         return _WEEK_MS
@@ -272,22 +231,18 @@ def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) 
     return int(sum(int(number) * _UNIT_US[unit.lower()] for number, unit in terms)) // 1000
 
 
-def _timed_versions(listing: LogListing, *, allow_checkpoint_only: bool) -> Iterator[int]:
-    for part in readable_ranges(listing, allow_checkpoint_only=allow_checkpoint_only):
-        yield from (version for version in part if version in listing.commits)
-
-
-def _adjusted(listing: LogListing, versions: Sequence[int]) -> tuple[CommitTime, ...]:
+def _adjusted(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
     """Modification times, made to increase with the version by a millisecond where they do not (delta L33)."""
-    times: list[CommitTime] = []
+    times: dict[int, int] = {}
+    least = 0
     for version in versions:
         file = listing.commits[version]
         if file.modified_ms is None:
             message = "Cannot read at a time: the storage gives no modification times of commits; give a version"
             raise UnsupportedError(message, table=listing.root, file=file.path, rule="delta L33")
-        least = times[-1].time_ms + 1 if times else file.modified_ms
-        times.append(CommitTime(version, max(least, file.modified_ms)))
-    return tuple(times)
+        times[version] = max(least, file.modified_ms) if times else file.modified_ms
+        least = times[version] + 1
+    return times
 
 
 def _whole_number(configuration: Mapping[str, str], key: str, table: str | None) -> int | None:

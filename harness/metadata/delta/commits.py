@@ -16,8 +16,8 @@ from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.metadata.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.metadata.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit, CommitInfo
 from harness.metadata.delta.log_files import LogFile
-from harness.metadata.delta.paths import TableRoot, canonical_of, file_ids, keys_of
-from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
+from harness.metadata.model.arrow_values import array_of, scalar_of, to_numpy
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
@@ -86,11 +86,6 @@ class CommitReader:
     storage: Storage
     locator: Locator
 
-    @staticmethod
-    def of(storage: Storage, root: str, *, path_map: PathMap | None = None) -> CommitReader:
-        """The reader of the table at `root`, a physical path."""
-        return CommitReader(storage, Locator(TableRoot.of(root), path_map or PathMap()))
-
     def read_commit(self, file: LogFile) -> Commit:
         """All that `file` says.
 
@@ -121,12 +116,7 @@ def _forget(parsed: ParsedActions) -> None:
 
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:
-    """The bytes of a commit or a compacted commit.
-
-    Raises:
-        CorruptFileError: there are none: a write was torn. Rule: delta L3.
-        MissingFileError: it is gone.
-    """
+    """The bytes of a commit or a compacted commit. Raises CorruptFileError for an empty file (delta L3)."""
     data = storage.read(file.path) if file.content is None else file.content
     if not data:
         raise CorruptFileError(
@@ -139,11 +129,7 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
 
 
 def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limits: Limits = DEFAULT) -> Commit:
-    """The commit in `data`.
-
-    Raises:
-        CorruptFileError, InvalidTableError, LimitError: as for `CommitReader.read_commit`.
-    """
+    """The commit in `data`. Raises as `CommitReader.read_commit`."""
     parsed = parse_actions(data, file=file, limits=limits)
     adds = file_actions(parsed.adds, ADDS, locator=locator, file=file)
     removes = file_actions(parsed.removes, REMOVES, locator=locator, file=file)
@@ -166,11 +152,8 @@ def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limi
 def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator, file: str | None) -> pa.Table:
     """Parsed add or remove actions as a table.
 
-    Args:
-        bodies: the actions, checked by `parse_actions`.
-        schema: `ADDS`, `REMOVES`, or some columns of these, among them those of location and deletion vector.
-        locator: tells where the files are.
-        file: the log file, for errors.
+    schema: `ADDS`, `REMOVES`, or some columns of these, among them those of location and deletion vector.
+    file: the log file, for errors.
 
     Raises:
         CorruptFileError: a field has another type than it must have, or a deletion vector is incomplete.
@@ -188,22 +171,21 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
 
 
 def ids_of(files: pa.Table) -> pa.Array:
-    """The identity of each row of `ADDS` or `REMOVES` in replay, see `harness.metadata.delta.paths.file_ids`."""
-    columns = ("key", "dv_storage_type", "dv_path_or_inline", "dv_offset")
-    return file_ids(*(_flat(files.column(name)) for name in columns))
+    """The identity of each logical file of `ADDS` or `REMOVES` in replay: its key and deletion vector (delta R1)."""
+    columns = (files.column(name) for name in ("key", "dv_storage_type", "dv_path_or_inline", "dv_offset"))
+    keys, kind, path, offset = (c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in columns)
+    if kind.null_count == len(kind):
+        return keys
+    at_sign, nothing, end = (scalar_of(text, pa.string()) for text in ("@", "", "\x00"))
+    at = pc.binary_join_element_wise(at_sign, pc.cast(offset, pa.string()), nothing)
+    vector = pc.binary_join_element_wise(kind, path, pc.fill_null(at, nothing), nothing)
+    return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
 
 
 def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, files: Sequence[str]) -> None:
-    """Refuses commits that add a file twice, or both add and remove it.
+    """Refuses commits that add a file twice, or both add and remove it (InvalidTableError, delta L25).
 
-    Args:
-        ids: of all adds, then of all removes.
-        ranks: per id, the index into `files` of the commit that it is from.
-        adds: how many of `ids` are adds.
-        files: the commits.
-
-    Raises:
-        InvalidTableError: names the file and the commit. Rule: delta L25.
+    ids: of all adds, then of all removes. adds: how many are adds. ranks: per id, the index of its commit in `files`.
     """
     codes = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
     place = codes * len(files) + ranks
@@ -223,11 +205,7 @@ def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, fi
 
 
 def check_vectors(files: pa.Table, *, file: str | None) -> None:
-    """Refuses deletion vectors that lack a field (delta D1).
-
-    Raises:
-        CorruptFileError: names `file`.
-    """
+    """Refuses deletion vectors that lack a field (CorruptFileError, delta D1)."""
     is_absent = pc.is_null(files.column("dv_storage_type"))
     for name in ("dv_path_or_inline", "dv_size", "dv_cardinality", "dv_offset"):
         given = pc.is_valid(files.column(name))
@@ -258,32 +236,16 @@ def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -
         values = [None if value is None else list(value.items()) for value in values]
     elif not {type(value) for value in values} <= {_PYTHON[type_], NoneType}:
         value = next(value for value in values if value is not None and type(value) is not _PYTHON[type_])
-        raise _mistyped(value, type_, name, file)
+        message = f"Cannot read the log: a field {name} is {value!r}, expected {type_}"
+        raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta L24")
     try:
         return array_of(values, type_)
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
-        raise CorruptFileError(
-            f"Cannot read the log: a field {name} holds what is no {type_}: {error}",
-            cause="LogCorrupt",
-            file=file,
-            rule="delta L24",
-        ) from error
+        message = f"Cannot read the log: a field {name} holds what is no {type_}: {error}"
+        raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta L24") from error
 
 
 _PYTHON = {pa.int64(): int, pa.string(): str, pa.bool_(): bool}
-
-
-def _mistyped(value: Any, type_: pa.DataType, name: str, file: str | None) -> CorruptFileError:
-    return CorruptFileError(
-        f"Cannot read the log: a field {name} is {value!r}, expected {type_}",
-        cause="LogCorrupt",
-        file=file,
-        rule="delta L24",
-    )
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _cdc(parsed: ParsedActions, locator: Locator) -> tuple[AddCdc, ...]:

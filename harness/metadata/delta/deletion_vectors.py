@@ -22,12 +22,13 @@ from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.metadata.delta.actions import DeletionVectorDescriptor
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.files import roaring
 from harness.metadata.files.parquet import row_count
-from harness.metadata.plan.scan_plan import PositionLoader
+from harness.metadata.plan.scan_plan import PositionDelete, PositionLoader
 from harness.storage.limits import DEFAULT, Limits
-from harness.storage.paths import PathMap, join
+from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
@@ -42,11 +43,7 @@ _LIMIT = 1 << 32
 
 
 def decode(text: str) -> bytes:
-    """The bytes that `text` stands for.
-
-    Raises:
-        ValueError: the length is no multiple of five, a character is not of the alphabet, or a group is too large.
-    """
+    """The bytes that `text` stands for. Raises ValueError, with what is wrong."""
     if len(text) % 5:
         raise ValueError(f"{len(text)} characters, expected a multiple of 5")
     unknown = next((c for c in text if c not in _VALUES), None)
@@ -88,15 +85,11 @@ class DeletedFile:
 
 
 def make_loader(
-    targets: Mapping[int, DeletedFile], *, storage: Storage, root: TableRoot, path_map: PathMap, table: str
+    targets: Mapping[int, DeletedFile], *, storage: Storage, locator: Locator, table: str
 ) -> PositionLoader:
     """A `PositionLoader`: from ordinals of data files to their deleted positions, reading vectors when called.
 
-    Args:
-        targets: by ordinal, every planned file that has a vector.
-        storage, path_map: where recorded paths are.
-        root: the table's directory.
-        table: the table's location, for messages.
+    targets: by ordinal, every planned file that has a vector. table: its location, for messages.
 
     The loader returns no entry for a file without deleted positions, and ignores ordinals that are not in `targets`. It
     reads each file of vectors once in a call, and each vector once in its life. Not thread-safe.
@@ -105,7 +98,7 @@ def make_loader(
         MissingFileError: a file of vectors, or a data file whose footer is needed, is not there (D14).
         CorruptDeleteError: a vector is damaged, or contradicts its descriptor or the data file (D1 to D9).
     """
-    return _Loader(dict(targets), storage, root, path_map, table).load
+    return _Loader(dict(targets), storage, locator, table).load
 
 
 def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> str | None:
@@ -120,7 +113,14 @@ def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> str | None
         case "i":
             return None
         case "u":
-            return join(root.path, *_relative_parts(text))
+            if len(text) < _UUID_CHARACTERS:
+                raise _broken(f"its path {text!r} is shorter than {_UUID_CHARACTERS} characters", "delta D2")
+            prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]  # the prefix is a random folder
+            try:
+                name = f"deletion_vector_{uuid.UUID(bytes=decode(encoded))}.bin"
+            except ValueError as error:
+                raise _broken(f"its path {text!r} has {error}", "delta D2") from None
+            return join(root.path, prefix, name) if prefix else join(root.path, name)
         case "p":
             if not text.startswith("/") and ":" not in text.split("/", 1)[0]:
                 raise _broken(f"its path {text!r} is relative, expected an absolute URI", "delta D3")
@@ -129,12 +129,24 @@ def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> str | None
             raise _broken(f"its storage type is {other!r}, expected u, p or i", "delta D1")
 
 
-def decode_inline(vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions of an inline vector (delta D4).
+def position_delete(
+    ordinal: int, vector: DeletionVectorDescriptor, locator: Locator, *, is_whole: bool
+) -> PositionDelete:
+    """The source of deleted positions of a file. is_whole: the vector alone says which rows of the file are read."""
+    path = vector_path(vector, locator.root)
+    return PositionDelete(
+        kind="deletion vector",
+        path="inline" if path is None else path,
+        offset=vector.offset,
+        length=vector.size,
+        record_count=vector.cardinality,
+        files=(ordinal,),
+        physical=None if path is None or not is_whole else locator.path_map.physical(path),
+    )
 
-    Raises:
-        CorruptDeleteError: it is not Z85, shorter than it says, or no bitmap of as many positions as it says.
-    """
+
+def decode_inline(vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:
+    """The positions of an inline vector (delta D4). Raises CorruptDeleteError."""
     if not vector.path_or_inline and vector.size == 0:
         return _counted(BitMap64(), vector)  # how Delta on Spark spells a vector of no rows
     try:
@@ -147,11 +159,7 @@ def decode_inline(vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT)
 
 
 def decode_stored(frame: bytes, vector: DeletionVectorDescriptor, *, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions of a vector in a file, from the bytes at its offset: length, bitmap, checksum (delta D5).
-
-    Raises:
-        CorruptDeleteError: the bytes end early, or contradict themselves or the descriptor.
-    """
+    """The positions of a stored vector, from its length, bitmap and checksum (delta D5). Raises CorruptDeleteError."""
     if len(frame) < vector.size + _FRAME:
         raise _broken(f"{len(frame)} bytes are left at its offset, expected {vector.size + _FRAME}", "delta D14")
     (length,) = struct.unpack_from(">i", frame)
@@ -165,17 +173,7 @@ def decode_stored(frame: bytes, vector: DeletionVectorDescriptor, *, limits: Lim
 
 
 def footer_rows(path: str, physical: str, storage: Storage) -> int:
-    """The physical rows of a Parquet file, as its footer says.
-
-    Args:
-        path: as recorded, for messages.
-        physical: where the file is.
-        storage: reads it.
-
-    Raises:
-        CorruptFileError: it has no footer that can be read.
-        MissingFileError: it is not there.
-    """
+    """The rows of a Parquet file by its footer; path: as recorded. Raises CorruptFileError, MissingFileError."""
     try:
         size = storage.size(physical)
         tail = storage.read(physical, offset=max(0, size - _PARQUET_TAIL), length=_PARQUET_TAIL)
@@ -191,18 +189,6 @@ def _broken(reason: str, rule: str) -> CorruptDeleteError:
     return CorruptDeleteError(
         f"Cannot read deletion vector: {reason}. Restore the table", cause="DeletionVectorError", rule=rule
     )
-
-
-def _relative_parts(text: str) -> tuple[str, ...]:
-    """Path components below the table root: a random folder prefix, if there is one, and the file's name."""
-    if len(text) < _UUID_CHARACTERS:
-        raise _broken(f"its path {text!r} is shorter than {_UUID_CHARACTERS} characters", "delta D2")
-    prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
-    try:
-        name = f"deletion_vector_{uuid.UUID(bytes=decode(encoded))}.bin"
-    except ValueError as error:
-        raise _broken(f"its path {text!r} has {error}", "delta D2") from None
-    return (prefix, name) if prefix else (name,)
 
 
 def _decode(data: bytes, limits: Limits) -> BitMap64:
@@ -234,11 +220,6 @@ def _little_endian(data: bytes) -> bytes:
     return b"".join((*parts, data[at:]))
 
 
-def _check_place(vector: DeletionVectorDescriptor) -> None:
-    if vector.size < 0 or (vector.offset or 0) < 0:
-        raise _broken(f"it is said to be {vector.size} bytes at {vector.offset}, expected none below 0", "delta D5")
-
-
 def _counted(positions: BitMap64, vector: DeletionVectorDescriptor) -> BitMap64:
     if len(positions) != vector.cardinality:
         raise _broken(f"it holds {len(positions)} positions, its descriptor says {vector.cardinality}", "delta D9")
@@ -251,8 +232,7 @@ class _Loader:
 
     targets: Mapping[int, DeletedFile]
     storage: Storage
-    root: TableRoot
-    path_map: PathMap
+    locator: Locator
     table: str
     loaded: dict[int, BitMap64] = field(default_factory=dict)
 
@@ -269,13 +249,16 @@ class _Loader:
         stored: dict[str, list[int]] = defaultdict(list)
         for ordinal in ordinals:
             target = self.targets[ordinal]
+            vector = target.vector
             try:
-                path = vector_path(target.vector, self.root)
+                path = vector_path(vector, self.locator.root)
                 if path is None:
-                    self._keep(ordinal, decode_inline(target.vector, limits=self.storage.limits))
-                else:
-                    _check_place(target.vector)
-                    stored[self.path_map.physical(path)].append(ordinal)
+                    self._keep(ordinal, decode_inline(vector, limits=self.storage.limits))
+                    continue
+                if vector.size < 0 or (vector.offset or 0) < 0:
+                    place = f"{vector.size} bytes at {vector.offset}"
+                    raise _broken(f"it is said to be {place}, expected none below 0", "delta D5")
+                stored[self.locator.path_map.physical(path)].append(ordinal)
             except HarnessError as error:
                 raise error.within(file=target.path) from error.__cause__
         for path, members in stored.items():
@@ -286,7 +269,10 @@ class _Loader:
         offsets = [self.targets[ordinal].vector.offset or _FIRST_OFFSET for ordinal in ordinals]  # delta D6
         ends = [o + self.targets[i].vector.size + _FRAME for o, i in zip(offsets, ordinals, strict=True)]
         try:
-            self._check_version(self.storage.read(path, length=1))
+            head = self.storage.read(path, length=1)
+            if head != bytes([_FORMAT_VERSION]):
+                found = head[0] if head else "no byte"
+                raise _broken(f"its file has format version {found}, expected {_FORMAT_VERSION}", "delta D5")
             start = min(offsets)
             data = self.storage.read(path, offset=start, length=max(ends) - start)
         except HarnessError as error:
@@ -299,11 +285,6 @@ class _Loader:
                 self._keep(ordinal, decode_stored(frame, target.vector, limits=self.storage.limits))
             except HarnessError as error:
                 raise error.within(file=f"{path} at {offset}, of {target.path}") from error.__cause__
-
-    def _check_version(self, head: bytes) -> None:
-        if head != bytes([_FORMAT_VERSION]):
-            found = head[0] if head else "no byte"
-            raise _broken(f"its file has format version {found}, expected {_FORMAT_VERSION}", "delta D5")
 
     def _keep(self, ordinal: int, positions: BitMap64) -> None:
         target = self.targets[ordinal]

@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote
 
 from harness.errors import LimitError, MissingFileError, TableNotFoundError
+from harness.metadata.delta.action_lines import refuse_constant
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.storage.gate import IRREGULAR
 from harness.storage.limits import DEFAULT, Limits
@@ -78,11 +79,6 @@ class Checkpoint:
     kind: CheckpointKind
     files: tuple[LogFile, ...]
 
-    @property
-    def preference(self) -> tuple[int, CheckpointKind, int, str]:
-        """Sorts checkpoints, best last (delta L11)."""
-        return self.version, self.kind, len(self.files), self.files[-1].name
-
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
@@ -118,6 +114,7 @@ class LogListing:
     hint: what `_last_checkpoint` said at that moment; None: nothing sound.
     ceiling: the latest version where the files do not tell it, because a catalog does; None: they do.
     notes: what a user should know about the ceiling, one sentence each.
+    allow_checkpoint_only: whether a checkpoint may be read whose version has no commit (delta L23).
     """
 
     root: str
@@ -129,11 +126,16 @@ class LogListing:
     hint: Hint | None = None
     ceiling: int | None = None
     notes: tuple[str, ...] = ()
+    allow_checkpoint_only: bool = False
 
     @property
     def directory(self) -> str:
         """The log's directory, physical."""
         return join(self.root, LOG_DIRECTORY)
+
+    def may_begin(self, base: Checkpoint) -> bool:
+        """True if a base may be read. Without a commit of its version the log may be a partial copy (delta L23)."""
+        return self.allow_checkpoint_only or base.version in self.commits
 
     @property
     def latest(self) -> int:
@@ -148,8 +150,7 @@ class LogListing:
 def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = None) -> LogListing:
     """The log of the table at `root`, a physical path. listed: what was listed of its directory just now.
 
-    Raises:
-        TableNotFoundError: no directory, no log in it, or a log without commits and checkpoints (delta L4).
+    Raises TableNotFoundError without a directory, a log, or any commit or checkpoint in the log (delta L4).
     """
     directory = join(root, LOG_DIRECTORY)
     entries = storage.entries(directory) if listed is None else listed
@@ -159,9 +160,6 @@ def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = Non
     return listing
 
 
-_Parts: TypeAlias = dict[tuple[int, int], dict[int, LogFile]]
-
-
 def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
     """The log files among `entries`, which may come in any order; other names are ignored (delta L1, L2)."""
     directory = join(root, LOG_DIRECTORY)
@@ -169,13 +167,14 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
     checksums: dict[int, LogFile] = {}
     checkpoints: list[Checkpoint] = []
     compactions: list[Compaction] = []
-    parts: _Parts = {}
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     hinted = False
     for entry in entries:
         hinted = hinted or entry.name == HINT
-        version = _version(entry.name)
-        if version is None:
+        digits, dot, _ = entry.name.partition(".")
+        if not dot or re.fullmatch(_VERSION, digits) is None:
             continue
+        version = int(digits)
         file = LogFile(join(directory, entry.name), version, entry.size, entry.modified_ms)
         if _COMMIT.fullmatch(entry.name):
             commits[version] = file
@@ -191,29 +190,19 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
             parts.setdefault((version, int(match["parts"])), {})[int(match["part"])] = file
         elif (match := _COMPACTION.fullmatch(entry.name)) and int(match["last"]) > version:
             compactions.append(Compaction(version, int(match["last"]), file))
-    checkpoints += _complete(parts)
+    for (version, count), files in parts.items():  # complete with all parts 1..n of the same n (delta L12)
+        found = {number: file for number, file in files.items() if 1 <= number <= count}
+        if count >= 1 and len(found) == count:
+            members = tuple(found[number] for number in sorted(found))
+            checkpoints.append(Checkpoint(version, CheckpointKind.MULTI_PART, members))
     return LogListing(
         root,
         dict(sorted(commits.items())),
-        tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.preference)),
+        tuple(sorted(checkpoints, key=lambda c: (c.version, c.kind, len(c.files), c.files[-1].name))),
         tuple(sorted(compactions, key=lambda compaction: (compaction.first, compaction.last))),
         dict(sorted(checksums.items())),
         hinted,
     )
-
-
-def _version(name: str) -> int | None:
-    """The number that a name of the log starts with; None if it starts otherwise."""
-    digits, dot, _ = name.partition(".")
-    return int(digits) if dot and re.fullmatch(_VERSION, digits) else None
-
-
-def _complete(parts: _Parts) -> Iterable[Checkpoint]:
-    """The multi-part checkpoints of which all parts 1..n of the same n are there (delta L12)."""
-    for (version, count), files in parts.items():
-        found = {number: file for number, file in files.items() if 1 <= number <= count}
-        if count >= 1 and len(found) == count:
-            yield Checkpoint(version, CheckpointKind.MULTI_PART, tuple(found[number] for number in sorted(found)))
 
 
 def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry, ...]) -> TableNotFoundError:
@@ -233,9 +222,8 @@ def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry
 
 # The hint `_last_checkpoint`: where a checkpoint may be, if the hint is sound (delta L6 to L10).
 #
-# It chooses nothing: everything that it says can be read from the checkpoint itself. Its counts are held against the
-# checkpoint, which is not believed where the two differ; its other fields (`parts`, `checkpointSchema`, …), which were
-# wrong in real tables, are not looked at.
+# The hint chooses nothing. Its counts are held against the checkpoint, which is not believed where the two differ; its
+# other fields (`parts`, `checkpointSchema`, …) were wrong in real tables, and are not looked at.
 
 
 _CHECKSUM_KEY = "checksum"
@@ -243,11 +231,7 @@ _TRIES = 3  # the file is overwritten in place, so one reading can meet half of 
 
 
 def read_hint(storage: Storage, root: str) -> Hint | None:
-    """The hint of the table at `root`; None if there is none, or nothing sound in it (delta L6).
-
-    Raises:
-        MissingFileError: something that is no regular file is in its place.
-    """
+    """The hint of the table at `root`; None if there is none, or nothing sound in it (delta L6)."""
     path = join(root, LOG_DIRECTORY, HINT)
     for _ in range(_TRIES):
         try:
@@ -264,17 +248,22 @@ def read_hint(storage: Storage, root: str) -> Hint | None:
 def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
     """The hint in a file; None if it is not JSON, has a key twice, wrong types, or a wrong checksum (delta L6, L7).
 
-    One beyond `limits` is none either.
+    A hint beyond `limits` is none either.
     """
     try:
         check_document(data, file=HINT, limits=limits)
-        document = _parse(data)
+        document = json.loads(
+            data.decode("utf-8"),
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=refuse_constant,
+            object_pairs_hook=_unique,
+        )
         version = document.get("version") if isinstance(document, dict) else None
         if not isinstance(version, _Number) or not version.text.isdigit():
             return None
         recorded = document.get(_CHECKSUM_KEY)
-        sound = recorded is None or recorded == _digest(document)
-        if not sound:
+        if recorded is not None and recorded != _digest(document):
             return None
         return Hint(int(version.text), _count(document.get("numOfAddFiles")), _count(document.get("size")))
     except (ValueError, RecursionError, LimitError):  # as are a lone surrogate, and 5,000 digits
@@ -292,17 +281,6 @@ class _Number:
     text: str
 
 
-def _parse(data: bytes) -> Any:
-    text = data.decode("utf-8")
-    return json.loads(
-        text, parse_int=_Number, parse_float=_Number, parse_constant=_reject_constant, object_pairs_hook=_unique
-    )
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -310,15 +288,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _digest(document: Any) -> str:
-    return hashlib.md5(_canonical(document).encode(), usedforsecurity=False).hexdigest()
-
-
-def _canonical(document: Any) -> str:
-    if isinstance(document, dict):
-        document = {key: value for key, value in document.items() if key != _CHECKSUM_KEY}
-    leaves = sorted(("+".join(path), value) for path, value in _leaves(document, ()))
-    return ",".join(f"{path}={value}" for path, value in leaves)
+def _digest(document: dict[str, Any]) -> str:
+    summed = {key: value for key, value in document.items() if key != _CHECKSUM_KEY}
+    leaves = sorted(("+".join(path), value) for path, value in _leaves(summed, ()))
+    canonical = ",".join(f"{path}={value}" for path, value in leaves)
+    return hashlib.md5(canonical.encode(), usedforsecurity=False).hexdigest()
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

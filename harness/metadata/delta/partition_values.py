@@ -52,6 +52,7 @@ _TIME = re.compile(
     r" ?(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2}){0,2})?",
     re.ASCII,
 )
+_MIDNIGHT = _TIME.fullmatch("00:00")
 _EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _DAYS_IN_400_YEARS = 146_097
@@ -59,18 +60,13 @@ _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 
 
-def parse_partition_value(
-    text: str | None, type_: Type, *, column: str | None = None, file: str | None = None, table: str | None = None
-) -> Any:
+def parse_partition_value(text: str | None, type_: Type, *, column: str | None = None, file: str | None = None) -> Any:
     """The value as internal values (see `harness.metadata.model.schema`); None for null.
 
-    Null is what the log says is null, and the empty text for every type but string and binary (delta V2). Equal texts
-    are parsed once.
+    Null is what the log says is null, and the empty text for every type but string and binary (delta V2).
 
-    Args:
-        text: as in the log; None: null, or the key is missing.
-        type_: the column's type in the version that is read, which may be wider than when the text was written (T24).
-        column, file, table: for messages, where the caller does not fill them in.
+    text: as in the log; None: null, or the key is missing. column, file: for messages.
+    type_: the column's type in the version that is read, which may be wider than when the text was written (T24).
 
     Raises:
         InvalidTableError: the text is no value of the type (`PartitionValueError`).
@@ -81,17 +77,17 @@ def parse_partition_value(
     try:
         return _parse(text, type_)
     except _NoValueError as error:
+        shown = repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
         raise InvalidTableError(
-            f"Invalid partition value: got {_show(text)}, expected {error}",
+            f"Invalid partition value: got {shown}, expected {error}",
             cause="PartitionValueError",
-            table=table,
             file=file,
             field=column,
             rule=error.rule,
         ) from None
     except UnsupportedError as error:
         error.field = column
-        raise error.within(table=table, file=file) from None
+        raise error.within(file=file) from None
 
 
 class _NoValueError(Exception):
@@ -114,9 +110,14 @@ def _parse(text: str, type_: Type) -> Any:
         case _ if text == "":
             return None
         case BooleanType():
-            return _boolean(text)
+            if text.lower() not in ("true", "false"):
+                raise _NoValueError("true or false")
+            return text.lower() == "true"
         case IntegerType(bits=bits):
-            return _integer(text, type_, bits)
+            value = int(text) if _INTEGER.fullmatch(text) else None
+            if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
+                raise _NoValueError(f"an integer of type {type_}")
+            return value
         case FloatType(bits=bits):
             return _float(text, type_, bits)
         case DecimalType():
@@ -124,28 +125,16 @@ def _parse(text: str, type_: Type) -> Any:
         case DateType():
             return _date(text)
         case TimestampType(utc=utc):
-            return _instant(text) if utc else _wall_clock(text)
+            micros, zone = _timestamp(text)
+            if utc:
+                return micros - _offset_us(zone)
+            if zone not in (None, "Z"):
+                raise _NoValueError("a timestamp without an offset", "delta V6")
+            return micros
         case _:
             raise UnsupportedError(
                 f"Cannot read partition values of type {type_}", cause="UnsupportedType", rule="delta V7"
             )
-
-
-def _boolean(text: str) -> bool:
-    match text.lower():
-        case "true":
-            return True
-        case "false":
-            return False
-        case _:
-            raise _NoValueError("true or false")
-
-
-def _integer(text: str, type_: Type, bits: int) -> int:
-    value = int(text) if _INTEGER.fullmatch(text) else None
-    if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise _NoValueError(f"an integer of type {type_}")
-    return value
 
 
 def _float(text: str, type_: Type, bits: int) -> float:
@@ -181,40 +170,21 @@ def _date(text: str) -> int:
     match = _DATE.fullmatch(text)
     if match is None:
         raise _NoValueError("a date such as 2024-12-31")
-    days = _days(int(match[1]), int(match[2]), int(match[3]))
+    cycles, in_cycle = divmod(int(match[1]), 400)  # the years of the proleptic Gregorian calendar repeat every 400
+    try:
+        ordinal = datetime.date(400 + in_cycle, int(match[2]), int(match[3])).toordinal()
+    except ValueError:
+        raise _NoValueError("a day that exists") from None
+    days = ordinal - _EPOCH_DAY + (cycles - 1) * _DAYS_IN_400_YEARS
     if not -(1 << 31) <= days < 1 << 31:
         raise _NoValueError("a date in the range of 32 bits of days")
     return days
 
 
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar, whose years repeat every 400."""
-    cycles, in_cycle = divmod(year, 400)
-    try:
-        ordinal = datetime.date(400 + in_cycle, month, day).toordinal()
-    except ValueError:
-        raise _NoValueError("a day that exists") from None
-    return ordinal - _EPOCH_DAY + (cycles - 1) * _DAYS_IN_400_YEARS
-
-
-def _instant(text: str) -> int:
-    micros, zone = _timestamp(text)
-    return micros - _offset_us(zone)
-
-
-def _wall_clock(text: str) -> int:
-    micros, zone = _timestamp(text)
-    if zone not in (None, "Z"):
-        raise _NoValueError("a timestamp without an offset", "delta V6")
-    return micros
-
-
 def _timestamp(text: str) -> tuple[int, str | None]:
     """Micros of the clock that the text shows, and its zone; a date alone is midnight (a widened column, T24)."""
     day, separator, time = text.partition("T" if "T" in text else " ")
-    if not separator:
-        return _in_range(_date(day) * _DAY), None
-    match = _TIME.fullmatch(time)
+    match = _TIME.fullmatch(time) if separator else _MIDNIGHT
     if match is None:
         raise _NoValueError("a timestamp such as 2024-12-31 23:59:59.123456 or 2024-12-31T23:59:59Z", "delta V5")
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
@@ -223,8 +193,10 @@ def _timestamp(text: str) -> tuple[int, str | None]:
         raise _NoValueError("a time of day that exists", "delta V5")
     if fraction[6:].strip("0"):
         raise _NoValueError("at most 6 digits after the second", "delta V5")
-    micros = ((hour * 60 + minute) * 60 + second) * _SECOND + int(fraction[:6])
-    return _in_range(_date(day) * _DAY + micros), match["zone"]
+    micros = _date(day) * _DAY + ((hour * 60 + minute) * 60 + second) * _SECOND + int(fraction[:6])
+    if not -(1 << 63) <= micros < 1 << 63:
+        raise _NoValueError("a timestamp in the range of 64 bits of microseconds", "delta V5")
+    return micros, match["zone"]
 
 
 def _offset_us(zone: str | None) -> int:
@@ -238,22 +210,9 @@ def _offset_us(zone: str | None) -> int:
     return (-offset if zone[0] == "-" else offset) * _SECOND
 
 
-def _in_range(micros: int) -> int:
-    if not -(1 << 63) <= micros < 1 << 63:
-        raise _NoValueError("a timestamp in the range of 64 bits of microseconds", "delta V5")
-    return micros
-
-
-def _show(text: str) -> str:
-    return repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
-
-
 # The partition tuples of a snapshot's files: each distinct tuple typed once, and per file the number of its tuple.
 #
-# The log gives every file a map of texts. A table has few values and many files, so the maps are taken apart column by
-# column, and each distinct text is looked at once.
-#
-# Spec: Delta, "Partition Value Serialization".
+# A table has few values and many files, so maps are taken apart by column, and each distinct text is looked at once.
 
 
 _Codes = npt.NDArray[np.int64]
@@ -273,33 +232,30 @@ class PartitionTuples:
 
 
 def partition_tuples(files: pa.Table, columns: Sequence[Field]) -> PartitionTuples:
-    """The tuples of a `FILES_STATE` table. A value that a file does not record is null (delta V2).
+    """The tuples of files, of columns `path` and `partition_values`; a value that is not recorded is null (delta V2).
 
-    Args:
-        files: with columns `path` and `partition_values`.
-        columns: the partition columns; a key in another letter case counts where the exact one is missing (V8).
+    columns: the partition columns; a key in another letter case counts where the exact one is missing (V8).
 
     Raises:
         InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
     """
-    size = files.num_rows
-    encoded = _encoded(files.column("partition_values"), columns)
+    encoded = [_Encoded() for _ in columns]
+    start = 0
+    for maps in files.column("partition_values").chunks:  # arrays of all files cost more to make room for than to fill
+        for own, texts in zip(encoded, _texts(maps, columns), strict=True):
+            own.append(texts, start)
+        start += len(maps)
     typed = [_typed(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
-    combined: _Codes = np.zeros(size, dtype=np.int64)
-    for codes, distinct in typed:
-        combined = _numbered(combined * len(distinct) + codes)
+    combined: _Codes = np.zeros(files.num_rows, dtype=np.int64)
+    for codes, distinct in typed:  # numbers for distinct codes, in the order in which these come
+        both = from_numpy(combined * len(distinct) + codes)
+        combined = to_numpy(pc.dictionary_encode(both).indices).astype(np.int64)
     firsts = _firsts(combined, int(combined.max(initial=-1)) + 1)
     tuples = tuple(
         {column.id: distinct[int(codes[file])] for column, (codes, distinct) in zip(columns, typed, strict=True)}
         for file in firsts.tolist()
     )
     return PartitionTuples(tuples=tuples, indexes=combined.astype(np.int32))
-
-
-def _numbered(codes: _Codes) -> _Codes:
-    """Numbers for distinct codes, in the order in which these come."""
-    found: _Codes = to_numpy(pc.dictionary_encode(from_numpy(codes)).indices).astype(np.int64)
-    return found
 
 
 def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
@@ -331,17 +287,6 @@ class _Encoded:
                 self.firsts.append(int(firsts[place]))
             renumbered[place] = self.texts[text]
         self.codes.append(renumbered[own])
-
-
-def _encoded(values: pa.ChunkedArray, columns: Sequence[Field]) -> list[_Encoded]:
-    """Per column. Chunk by chunk, as arrays of all files cost more to make room for than to fill."""
-    found = [_Encoded() for _ in columns]
-    start = 0
-    for maps in values.chunks:
-        for encoded, texts in zip(found, _texts(maps, columns), strict=True):
-            encoded.append(texts, start)
-        start += len(maps)
-    return found
 
 
 def _texts(maps: pa.MapArray, columns: Sequence[Field]) -> Iterator[pa.Array]:

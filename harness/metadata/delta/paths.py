@@ -95,11 +95,7 @@ class TableRoot:
 
 
 def decode(recorded: str) -> str:
-    """`recorded` with its percent-escapes decoded, once, as UTF-8; a plus stays a plus (delta L38).
-
-    Raises:
-        InvalidTableError: an escape without two hexadecimal digits, or bytes that are not UTF-8.
-    """
+    """`recorded` with its percent-escapes decoded, once, as UTF-8 (delta L38), or InvalidTableError."""
     if "\x00" in recorded or "%00" in recorded:
         raise _bad_path(recorded, "it holds a NUL character")
     if "%" not in recorded:
@@ -113,21 +109,27 @@ def decode(recorded: str) -> str:
 
 
 def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
-    """The key of every path of a string array without nulls, see the module: equal for paths of one canonical form.
-
-    Plain relative names are their own keys; of the others, each folder is resolved once.
-
-    Raises:
-        InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
-    """
+    """The key of every path of a string array without nulls, see the module. Raises as `TableRoot.canonical`."""
     if _all_plain(recorded):
         return recorded
     intricate = pc.match_substring_regex(recorded, _INTRICATE)
     if not pc.any(intricate).as_py():
         return recorded
-    folders = _Folders(root, {})
-    resolved = array_of([folders.canonical(path) for path in recorded.filter(intricate).to_pylist()], pa.string())
-    return pc.replace_with_mask(recorded, intricate, _shortened(resolved, root))
+    folders: dict[str, str] = {}
+
+    def canonical(path: str) -> str:
+        folder, slash, name = path.rpartition("/")
+        if slash == "" or "%" in name or "\x00" in name or name in ("", ".", ".."):
+            return root.canonical(path)
+        if folder not in folders:
+            folders[folder] = root.canonical(folder + "/x")[:-1]
+        return folders[folder] + name
+
+    resolved = array_of([canonical(path) for path in recorded.filter(intricate).to_pylist()], pa.string())
+    within = pc.starts_with(resolved, root.prefix)
+    rest = pc.utf8_slice_codeunits(resolved, len(root.prefix))
+    short = pc.and_(within, pc.invert(pc.match_substring_regex(rest, _INTRICATE)))
+    return pc.replace_with_mask(recorded, intricate, pc.if_else(short, rest, resolved))
 
 
 def canonical_of(keys: pa.Array, root: TableRoot) -> pa.Array:
@@ -136,13 +138,6 @@ def canonical_of(keys: pa.Array, root: TableRoot) -> pa.Array:
     if _all_plain(keys):
         return paths
     return pc.if_else(pc.match_substring_regex(keys, _ABSOLUTE), keys, paths)
-
-
-def _shortened(canonical: pa.Array, root: TableRoot) -> pa.Array:
-    """The keys of canonical paths."""
-    within = pc.starts_with(canonical, root.prefix)
-    rest = pc.utf8_slice_codeunits(canonical, len(root.prefix))
-    return pc.if_else(pc.and_(within, pc.invert(pc.match_substring_regex(rest, _INTRICATE))), rest, canonical)
 
 
 def _all_plain(paths: pa.Array) -> bool:
@@ -163,26 +158,8 @@ def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def file_ids(keys: pa.Array, storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:
-    """Identities of logical files in replay: canonical path and deletion vector (delta R1).
-
-    The arrays are columns `key`, `dv_storage_type`, `dv_path_or_inline` and `dv_offset` of one table. Files without a
-    deletion vector are identified by their key alone.
-    """
-    if storage_type.null_count == len(storage_type):
-        return keys
-    at_sign, nothing, end = (scalar_of(text, pa.string()) for text in ("@", "", "\x00"))
-    at = pc.binary_join_element_wise(at_sign, pc.cast(offset, pa.string()), nothing)
-    vector = pc.binary_join_element_wise(storage_type, path_or_inline, pc.fill_null(at, nothing), nothing)
-    return pc.fill_null(pc.binary_join_element_wise(keys, vector, end), keys)
-
-
 def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
-    """Refuses files in a store that no installed file system serves; the table's own store is taken to be served.
-
-    Raises:
-        UnsupportedError: names the scheme. Rule: delta L41.
-    """
+    """Refuses files in a store, not the table's own, that no file system serves (UnsupportedError, delta L41)."""
     own = _SCHEME.match(root.path)
     foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
     if own is not None:
@@ -190,7 +167,12 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
     prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
     for scheme in pc.unique(prefixes).to_pylist():
         example = foreign.filter(pc.starts_with(foreign, scheme))[0].as_py()
-        if not _is_served(scheme, example, storage):
+        served = scheme.endswith("://")  # without, `storage` would take it for a local path
+        try:
+            storage.client(example)
+        except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
+            served = False
+        if not served:
             raise UnsupportedError(
                 f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
                 file=example,
@@ -202,31 +184,6 @@ def _with_scheme(keys: pa.Array) -> pa.Array:
     if not (text_bytes(keys)[0] == _COLON).any():
         return keys.slice(0, 0)
     return keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
-
-
-def _is_served(prefix: str, example: str, storage: Storage) -> bool:
-    try:
-        storage.client(example)
-    except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
-        return False
-    return prefix.endswith("://")  # without, `storage` would take it for a local path
-
-
-@dataclass(frozen=True, slots=True)
-class _Folders:
-    """Resolves paths, folders only once."""
-
-    root: TableRoot
-    known: dict[str, str]
-
-    def canonical(self, recorded: str) -> str:
-        folder, slash, name = recorded.rpartition("/")
-        if slash == "" or "%" in name or "\x00" in name or name in ("", ".", ".."):
-            return self.root.canonical(recorded)
-        found = self.known.get(folder)
-        if found is None:
-            found = self.known[folder] = self.root.canonical(folder + "/x")[:-1]
-        return found + name
 
 
 def _local_normal(path: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnsupportedError
@@ -25,9 +25,8 @@ from harness.metadata.plan.read_options import ReadOptions
 
 # Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
 #
-# Delta on Spark keeps the redirection in table properties and sets them without the features of the same names, so
-# it is the properties that count. Harness never follows a redirection: which of two tables is meant is the user's
-# to say.
+# Delta on Spark sets the properties without the features of the same names, so the properties count. Harness never
+# follows a redirection: the user says which of two tables is meant.
 
 
 _READER_WRITER = ("delta.redirectReaderWriter-preview", "delta.redirectReaderWriter")
@@ -37,15 +36,11 @@ _IN_PROGRESS = ("ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS")
 _NONE = "NO-REDIRECT"
 
 
-def check_redirect(configuration: Mapping[str, str], *, table: str | None = None) -> None:
-    """Returns if the rows of the table are its own, whatever features its protocol has.
+def _check_redirect(configuration: Mapping[str, str], *, table: str | None = None) -> None:
+    """Refuses a table whose rows are at another place, and a redirection in no known form (frontier F5.3).
 
-    The log of a redirected table is copied with its property, so the table at the place that the property names is the
-    one to read. table: where this one is; None: not known, so another place is meant.
-
-    Raises:
-        UnsupportedError: reads of the table belong to another place; says which.
-        InvalidTableError: the property cannot be understood, so whose the rows are is not known.
+    table: where this table is; None: unknown. The log of a redirected table is copied with its property, so the table
+        at the named place is read.
     """
     for name in _READER_WRITER:
         text = configuration.get(name)
@@ -71,7 +66,7 @@ def check_redirect(configuration: Mapping[str, str], *, table: str | None = None
 
 
 def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[str, ...]:
-    """Warnings about a table that is moving, one sentence each; `check_redirect` lets it be read.
+    """Warnings about a table that is moving, one sentence each; `check_protocol` lets it be read.
 
     A redirection of writers alone leaves the table to readers that do not follow it, which may then see an old version.
     """
@@ -104,8 +99,7 @@ def _is_at(table: str | None, document: Mapping[str, Any]) -> bool:
 
 
 def _place(document: Mapping[str, Any]) -> str:
-    place = _destination(document)
-    return "a place that its property does not name" if place is None else place
+    return _destination(document) or "a place that its property does not name"
 
 
 def _destination(document: Mapping[str, Any]) -> str | None:
@@ -180,8 +174,13 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
     try:
         _check_version(protocol)
         _check_features(protocol)
-        _check_provider(metadata)
-        check_redirect(metadata.configuration, table=table)
+        if metadata.provider.lower() != "parquet":
+            raise UnsupportedError(
+                f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet",
+                cause="UnsupportedFeature",
+                rule="delta R12",
+            )
+        _check_redirect(metadata.configuration, table=table)
         mapping_mode(metadata, protocol)
     except HarnessError as error:
         raise error.within(table=table) from None
@@ -193,7 +192,7 @@ def is_catalog_managed(protocol: Protocol) -> bool:
 
 
 def check_catalog(protocol: Protocol, options: ReadOptions) -> None:
-    """Returns if what is known of the table's catalog is enough to read the latest version (frontier F4.3, F4.4).
+    """Returns if the catalog's answer is enough to read the latest version (frontier F4.3, F4.4).
 
     Raises:
         UnsupportedError: a catalog manages the table, and nobody asked it.
@@ -236,11 +235,6 @@ def features(protocol: Protocol) -> frozenset[str]:
             return frozenset(known | {_canonical(name) for name in protocol.reader_features or ()})
 
 
-def has_writer_feature(protocol: Protocol, name: str) -> bool:
-    """True if the list of writer features has `name`, in any letter case (delta P7)."""
-    return name.lower() in _lowered(protocol.writer_features or ())
-
-
 def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
     """The mode of column mapping in force: NONE unless the protocol has column mapping, whatever properties say (P4).
 
@@ -262,11 +256,7 @@ def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
 
 
 def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
-    """The boolean table property `key` (exact spelling); false where it is not set (delta R12).
-
-    Raises:
-        InvalidTableError: it is set to something else than true or false, in any letter case.
-    """
+    """The boolean table property `key`; false where it is not set. Raises InvalidTableError (delta R12)."""
     text = configuration.get(key)
     match None if text is None else text.lower():
         case None | "false":
@@ -283,7 +273,7 @@ def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
 
 def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
     """Warnings for a reader of the log alone, one sentence each (delta P6)."""
-    if not has_writer_feature(protocol, "coordinatedCommits-preview"):
+    if "coordinatedcommits-preview" not in {name.lower() for name in protocol.writer_features or ()}:
         return ()
     return (
         "The table's commits are coordinated by a service: the newest of them may not be in its log yet, so this may "
@@ -296,10 +286,17 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
 
     has_vectors: whether a live file has a deletion vector, which is applied in any case (delta P3).
     """
+    lists = {"readerFeatures": protocol.reader_features or (), "writerFeatures": protocol.writer_features or ()}
+    names = {label: {_canonical(name) for name in listed} for label, listed in lists.items()}
+    if protocol.min_reader_version < _NEWEST_READER_VERSION:  # which means column mapping, or that it is not used
+        names["readerFeatures"].add(COLUMN_MAPPING)
+        names["writerFeatures"].add(COLUMN_MAPPING)
     found = [
         f"The protocol has feature {name!r} among {has} only, expected it among {lacks} too; the table is read with it "
         "(delta P1)"
-        for name, has, lacks in _one_sided(protocol)
+        for has, lacks in itertools.permutations(lists)
+        for name in lists[has]
+        if _canonical(name) in _READ and _canonical(name) not in names[lacks]
     ]
     if has_vectors and DELETION_VECTORS not in features(protocol):
         found.append(
@@ -309,23 +306,11 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
     return tuple(found)
 
 
-def _one_sided(protocol: Protocol) -> Iterator[tuple[str, str, str]]:
-    """Features of readers and writers that only one list has: name, that list, the other one."""
-    lists = {"readerFeatures": protocol.reader_features or (), "writerFeatures": protocol.writer_features or ()}
-    names = {label: {_canonical(name) for name in listed} for label, listed in lists.items()}
-    if protocol.min_reader_version < _NEWEST_READER_VERSION:  # which means column mapping, or that it is not used
-        names["readerFeatures"].add(COLUMN_MAPPING)
-        names["writerFeatures"].add(COLUMN_MAPPING)
-    for has, lacks in itertools.permutations(lists):
-        for name in lists[has]:
-            if _canonical(name) in _READ and _canonical(name) not in names[lacks]:
-                yield name, has, lacks
-
-
 def _check_version(protocol: Protocol) -> None:
     version = protocol.min_reader_version
     if version > _NEWEST_READER_VERSION:
-        named = f" and has the reader features {_listed(protocol.reader_features)}" if protocol.reader_features else ""
+        listed_names = ", ".join(map(repr, protocol.reader_features or ()))
+        named = f" and has the reader features {listed_names}" if listed_names else ""
         raise UnsupportedError(
             f"Cannot read a table that needs reader version {version}{named}; harness reads versions 1 to "
             f"{_NEWEST_READER_VERSION}",
@@ -352,26 +337,9 @@ def _check_features(protocol: Protocol) -> None:
         )
 
 
-def _check_provider(metadata: Metadata) -> None:
-    if metadata.provider.lower() != "parquet":
-        raise UnsupportedError(
-            f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet",
-            cause="UnsupportedFeature",
-            rule="delta R12",
-        )
-
-
 def _malformed(reason: str) -> InvalidTableError:
     return InvalidTableError(f"Invalid protocol: {reason}", cause="LogCorrupt", rule="delta P1")
 
 
 def _canonical(name: str) -> str:
     return _CANONICAL.get(name.lower(), name)
-
-
-def _lowered(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name.lower() for name in names)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in names)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from functools import partial
@@ -41,8 +40,7 @@ from harness.metadata.files.documents import check_document
 from harness.metadata.model.arrow_values import array_of, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.storage.decoded import Cache
 from harness.storage.gate import IRREGULAR
-from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import PathMap
+from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
@@ -58,38 +56,43 @@ if TYPE_CHECKING:
 # the state, its reader is told.
 
 
-def cross_check(state: State, data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[str, ...]:
-    """A warning per field of the checksum in `data` that contradicts `state`, or a single one for an unreadable
-    checksum.
+def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
+    """Warnings of fields in the version's checksum file that contradict the state, or of an unreadable file (L28).
 
-    `file` is the checksum's, for the text. Fields that are absent, or of an unexpected type, say nothing.
+    Fields that are absent, or of an unexpected type, say nothing.
     """
+    if segment.checksum is None:
+        return ()
+    file, name = segment.checksum.path, segment.checksum.name
     try:
-        check_document(data, file=file, limits=limits)
+        data = storage.read(file)
+    except MissingFileError as error:
+        if error.cause == IRREGULAR:
+            raise
+        return ()
+    try:
+        check_document(data, file=file, limits=storage.limits)
         said = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError, LimitError):
         said = None
-    name = file.rsplit("/", 1)[-1]
     if not isinstance(said, dict):
         return (f"The checksum file {name} is malformed and was not used",)
     said = {key: len(value) if key == "allFiles" and isinstance(value, list) else value for key, value in said.items()}
+    files, vectors = state.files, state.files.column("dv_cardinality")
+    facts = {
+        "numFiles": files.num_rows,
+        "tableSizeBytes": pc.sum(files.column("size"), min_count=0).as_py(),
+        "numProtocol": 1,
+        "numMetadata": 1,
+        "numDeletionVectorsOpt": len(vectors) - vectors.null_count,
+        "numDeletedRecordsOpt": pc.sum(vectors, min_count=0).as_py(),
+        "allFiles": files.num_rows,
+    }
     return tuple(
         f"The checksum file {name} says {key} {said[key]}, the log says {value}"
-        for key, value in _facts(state)
+        for key, value in facts.items()
         if type(said.get(key)) is int and said[key] != value
     )
-
-
-def _facts(state: State) -> Iterator[tuple[str, int]]:
-    files = state.files
-    yield "numFiles", files.num_rows
-    yield "tableSizeBytes", pc.sum(files.column("size"), min_count=0).as_py()
-    yield "numProtocol", 1
-    yield "numMetadata", 1
-    vectors = files.column("dv_cardinality")
-    yield "numDeletionVectorsOpt", len(vectors) - vectors.null_count
-    yield "numDeletedRecordsOpt", pc.sum(vectors, min_count=0).as_py()
-    yield "allFiles", files.num_rows
 
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
@@ -101,33 +104,28 @@ _PARALLEL_READS = 32
 def load_state(
     segment: LogSegment,
     storage: Storage,
-    root: str,
+    locator: Locator,
     *,
     statistics: Statistics = "any",
-    path_map: PathMap | None = None,
     cache: Cache | None = None,
 ) -> State:
     """The table at the version of `segment`.
 
-    Args:
-        segment: what to read. A checkpoint that cannot be read is replaced by the segment's next base.
-        storage: reads the log.
-        root: the table's folder, a physical path.
-        statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
-            `stats_parsed` only where a checkpoint holds files without JSON statistics.
-        path_map: where files with absolute paths are, for tables that were copied.
-        cache: of what was decoded of checkpoints before.
+    An unreadable checkpoint is replaced by the segment's next base. A compacted file that cannot be read, or that the
+    checksum file contradicts, is passed over with a warning.
+
+    statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
+        `stats_parsed` only where a checkpoint holds files without JSON statistics.
+    cache: of what was decoded of checkpoints before.
 
     Raises:
-        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24. A
-            compacted file that cannot is passed over with a warning, as is one that the checksum file gives the lie.
+        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24.
         InvalidTableError: the log contradicts itself, or has no protocol or metadata; or, of an untrusted table, its
-            checksum file. Rules: delta L14, L18, L20, L25,
-            R3, R13.
+            checksum file. Rules: delta L14, L18, L20, L25, R3, R13.
         MissingFileError: a file of the log is gone.
         UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
     """
-    load = partial(_load, storage=storage, root=root, statistics=statistics, path_map=path_map, cache=cache)
+    load = partial(_load, storage=storage, locator=locator, statistics=statistics, cache=cache)
     while True:
         try:
             state = load(segment)
@@ -144,20 +142,13 @@ def load_state(
         settled = _doubts(certain, plain, storage)
         state, doubts = (state, doubts) if settled == doubts else (certain, settled)
     if doubts and storage.untrusted:
-        raise distrusted(doubts[0], root)
+        raise distrusted(doubts[0], locator.root.path)
     return replace(state, warnings=(*state.warnings, *doubts))
 
 
 def _load(
-    segment: LogSegment,
-    *,
-    storage: Storage,
-    root: str,
-    statistics: Statistics,
-    path_map: PathMap | None,
-    cache: Cache | None,
+    segment: LogSegment, *, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
 ) -> State:
-    locator = Locator(TableRoot.of(root), path_map or PathMap())
     base: CheckpointContent | None = None
     if segment.checkpoint is not None:
         from harness.metadata.delta.checkpoints import read_base
@@ -165,15 +156,17 @@ def _load(
         segment, base = read_base(segment, storage, locator, statistics, cache)
     replay = _Replay(
         limits=storage.limits,
-        adds=_Pending(ADDS, locator, frozenset({"stats"} if statistics == "none" else ())),
+        adds=_Pending(ADDS, locator, with_stats=statistics != "none"),
         removes=_Pending(REMOVED, locator),
     )
     if base is not None:
-        replay.start(base)
+        replay.protocol, replay.metadata = base.protocol, base.metadata
+        replay.base, replay.statistics = base.adds, base.statistics
+        replay.latest(base.transactions, base.domains)
     for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
         with contained(file=file):
             replay.step(data, file=file, version=version, number=number)
-    state = replay.state(segment.version, segment.warnings, root)
+    state = replay.state(segment.version, segment.warnings, locator.root.path)
     require_readable(state.files.column("key"), locator.root, storage)
     return state
 
@@ -206,11 +199,6 @@ class _Replay:
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
 
-    def start(self, base: CheckpointContent) -> None:
-        self.protocol, self.metadata, self.base = base.protocol, base.metadata, base.adds
-        self.statistics = base.statistics
-        self._latest(base.transactions, base.domains)
-
     def step(self, data: bytes, *, file: str, version: int, number: int) -> None:
         def drain(parsed: ParsedActions) -> None:
             self.adds.extend(parsed.adds, number, self.files)
@@ -224,7 +212,7 @@ class _Replay:
         protocol, metadata = parsed.protocol, parsed.only_metadata
         self.protocol = self.protocol if protocol is None else protocol
         self.metadata = self.metadata if metadata is None else metadata
-        self._latest(parsed.transactions, parsed.domains)
+        self.latest(parsed.transactions, parsed.domains)
 
     def state(self, version: int, warnings: tuple[str, ...], table: str) -> State:
         if self.protocol is None or self.metadata is None:
@@ -237,7 +225,17 @@ class _Replay:
                 rule="delta L20",
             )
         files = self._live_files()
-        _refuse_two_vectors(files)
+        vectors = files.column("dv_storage_type")
+        # Without vectors, keys are what replay told files apart by.
+        repeated = None if vectors.null_count == len(vectors) else first_repeated(files.column("key"))
+        if repeated is not None:  # it would be read twice
+            raise InvalidTableError(
+                f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing "
+                "the file as it was. Which rows are deleted is not defined",
+                cause="LogCorrupt",
+                file=repeated,
+                rule="delta R3",
+            )
         return State(
             version=version,
             protocol=self.protocol,
@@ -249,7 +247,7 @@ class _Replay:
             warnings=warnings,
         )
 
-    def _latest(self, transactions: Iterable[Transaction], domains: Iterable[DomainMetadata]) -> None:
+    def latest(self, transactions: Iterable[Transaction], domains: Iterable[DomainMetadata]) -> None:
         self.transactions.update((transaction.app_id, transaction) for transaction in transactions)
         self.domains.update((domain.domain, domain) for domain in domains)
 
@@ -273,7 +271,7 @@ class _Pending:
 
     schema: pa.Schema
     locator: Locator
-    unwanted: AbstractSet[str] = frozenset()
+    with_stats: bool = True
     bodies: list[Body] = field(default_factory=list)
     body_ranks: list[int] = field(default_factory=list)
     tables: list[pa.Table] = field(default_factory=list)
@@ -298,11 +296,9 @@ class _Pending:
             table = file_actions(self.bodies, self.schema, locator=self.locator, file=None)
         except HarnessError as error:
             raise self._placed(error, files) from error.__cause__
-        for name in self.unwanted:
-            index = self.schema.get_field_index(name)
-            table = table.set_column(
-                index, self.schema.field(index), pa.nulls(table.num_rows, self.schema.types[index])
-            )
+        if not self.with_stats:
+            index = self.schema.get_field_index("stats")
+            table = table.set_column(index, self.schema.field(index), pa.nulls(table.num_rows, pa.string()))
         self.tables.append(table)
         self.ranks.append(np.array(self.body_ranks, dtype=np.int64))
         self.bodies, self.body_ranks = [], []
@@ -336,23 +332,6 @@ def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
         yield table if pc.all(kept).as_py() else table.filter(kept)
 
 
-def _refuse_two_vectors(files: pa.Table) -> None:
-    """A file that is live twice would be read twice (delta R3)."""
-    vectors = files.column("dv_storage_type")
-    if vectors.null_count == len(vectors):
-        return  # then keys are what replay told files apart by
-    repeated = first_repeated(files.column("key"))
-    if repeated is None:
-        return
-    raise InvalidTableError(
-        f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing the file "
-        "as it was. Which rows are deleted is not defined",
-        cause="LogCorrupt",
-        file=repeated,
-        rule="delta R3",
-    )
-
-
 def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
     """`files`, all with partition values; refuses what cannot be (delta R13)."""
     negative = files.filter(pc.less(files.column("size"), scalar_of(0, pa.int64())))
@@ -372,16 +351,3 @@ def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
     empty = array_of([()] * files.num_rows, PARTITION_VALUES)
     index = files.schema.get_field_index("partition_values")
     return files.set_column(index, FILES_STATE.field("partition_values"), empty)
-
-
-def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
-    """Contradictions between the state and the checksum file of its version (delta L28)."""
-    if segment.checksum is None:
-        return ()
-    try:
-        data = storage.read(segment.checksum.path)
-    except MissingFileError as error:
-        if error.cause == IRREGULAR:
-            raise
-        return ()
-    return cross_check(state, data, file=segment.checksum.path, limits=storage.limits)

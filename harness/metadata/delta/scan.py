@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.metadata.delta.actions import DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
-from harness.metadata.delta.commits import Locator
+from harness.metadata.delta.commits import CommitReader, Locator
 from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import feature_warnings, is_enabled
@@ -46,8 +46,6 @@ from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
-    from pyroaring import BitMap64
-
     from harness.metadata.delta.deletion_vectors import DeletedFile
 
 
@@ -70,6 +68,11 @@ class DeltaSource:
     def locator(self) -> Locator:
         """Tells where the table's files are."""
         return Locator(self.root, self.path_map)
+
+    @property
+    def commits(self) -> CommitReader:
+        """The reader of single commits of the table."""
+        return CommitReader(self.storage, self.locator)
 
     @property
     def path_map(self) -> PathMap:
@@ -101,11 +104,7 @@ class DeltaSnapshot:
 
     @cached_property
     def partitions(self) -> PartitionTuples:
-        """The partition tuples of the live files.
-
-        Raises:
-            InvalidTableError: a partition value is none of its column's type.
-        """
+        """The partition tuples of the live files. Raises InvalidTableError."""
         return partition_tuples(self.state.files, self.columns.partition_columns)
 
 
@@ -117,10 +116,7 @@ def planned_files(
 ) -> pa.Table:
     """`FILES` rows for a `FILES_STATE` table.
 
-    Args:
-        files: the files to read. locator: tells where they are.
-        counts: their physical rows, -1 is unknown.
-        partitions: the index of each file's partition tuple.
+    counts: physical rows of each file, -1 is unknown. partitions: the index of each file's partition tuple.
     """
     size = files.num_rows
     zeros = from_numpy(np.zeros(size, dtype=np.int32))
@@ -164,11 +160,8 @@ def plan_scan(
 ) -> ScanPlan:
     """The plan of a read.
 
-    Args:
-        source: the table.
-        snapshot: its version.
-        columns: names in the order wanted; None: all columns of the schema.
-        where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
+    columns: names in the order wanted; None: all columns of the schema.
+    where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
 
     Raises:
         RequestError: a column is unknown or not to be had, or `where` cannot be parsed or is for another schema.
@@ -192,7 +185,8 @@ class _Scan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
         chosen = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
-        used = {f.name for f in (*chosen, *(condition.columns if condition is not None else ())) if _is_metadata(f)}
+        asked = (*chosen, *(condition.columns if condition is not None else ()))
+        used = {f.name for f in asked if f.name in METADATA and METADATA[f.name].id == f.id}
         self._check_metadata_columns(used)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
@@ -209,6 +203,8 @@ class _Scan:
         self._check_row_tracking(files, used)
         skipped = skipped_files(statistics, self.source.locator, verdicts)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
+        materialized = materialized_columns(state.metadata.configuration)
+        position_deletes, load_positions = self._positions(targets)
         return ScanPlan(
             table=self.source.location,
             format="delta",
@@ -223,8 +219,8 @@ class _Scan:
             ),
             equality_deletes=(),
             delete_sets=((),),
-            position_deletes=self._position_deletes(targets),
-            load_positions=self._loader(targets),
+            position_deletes=position_deletes,
+            load_positions=load_positions,
             name_mapping=None,
             skipped=skipped,
             counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
@@ -232,7 +228,7 @@ class _Scan:
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_of_files(skipped, condition),
             lookup=self.snapshot.columns.lookup,
-            materialized=self._materialized(used),
+            materialized={column: name for column, name in materialized.items() if column in used},
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
             kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
             bounds=partial(self._bounds, replace(statistics, strict=True), kept),
@@ -257,11 +253,11 @@ class _Scan:
             parts = list(statistics.read(wanted, kept)) if wanted else []
         except HarnessError:
             return {}
-        order = np.argsort(np.concatenate([found for found, _ in parts])) if parts else np.zeros(0, dtype=np.int64)
+        if not parts:
+            return {}
+        order = np.argsort(np.concatenate([found for found, _ in parts]))
         return {
-            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order)
-            for leaf in wanted
-            if parts
+            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order) for leaf in wanted
         }
 
     def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
@@ -308,11 +304,6 @@ class _Scan:
                     rule="delta W4",
                 )
 
-    def _materialized(self, used: set[str]) -> dict[str, str]:
-        names = materialized_columns(self.snapshot.state.metadata.configuration)
-        known = {_ROW_ID: names.row_id, _ROW_COMMIT_VERSION: names.row_commit_version}
-        return {column: name for column, name in known.items() if name is not None and column in used}
-
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the partition columns; null if there are none."""
         if column.id != METADATA["_partition"].id:
@@ -320,43 +311,15 @@ class _Scan:
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
         return replace(column, type=StructType(parts) if parts else UnknownType())
 
-    def _loader(self, targets: dict[int, DeletedFile]) -> PositionLoader:
+    def _positions(self, targets: dict[int, DeletedFile]) -> tuple[tuple[PositionDelete, ...], PositionLoader]:
         if not targets:
-            return _no_positions
-        from harness.metadata.delta.deletion_vectors import make_loader
+            return (), lambda ordinals: {}
+        from harness.metadata.delta.deletion_vectors import make_loader, position_delete
 
-        return make_loader(
-            targets,
-            storage=self.source.storage,
-            root=self.source.root,
-            path_map=self.source.path_map,
-            table=self.source.location,
-        )
-
-    def _position_deletes(self, targets: dict[int, DeletedFile]) -> tuple[PositionDelete, ...]:
-        return tuple(self._position_delete(ordinal, target.vector) for ordinal, target in targets.items())
-
-    def _position_delete(self, ordinal: int, vector: DeletionVectorDescriptor) -> PositionDelete:
-        from harness.metadata.delta.deletion_vectors import vector_path
-
-        path = vector_path(vector, self.source.root)
-        return PositionDelete(
-            kind="deletion vector",
-            path="inline" if path is None else path,
-            offset=vector.offset,
-            length=vector.size,
-            record_count=vector.cardinality,
-            files=(ordinal,),
-            physical=None if path is None else self.source.path_map.physical(path),
-        )
-
-
-def _no_positions(ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-    return {}
-
-
-def _is_metadata(field: Field) -> bool:
-    return field.name in METADATA and METADATA[field.name].id == field.id
+        locator = self.source.locator
+        deletes = tuple(position_delete(i, target.vector, locator, is_whole=True) for i, target in targets.items())
+        load = make_loader(targets, storage=self.source.storage, locator=locator, table=self.source.location)
+        return deletes, load
 
 
 def _deleted_files(files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:

@@ -9,16 +9,15 @@ The listing already holds a catalog's answer, where there is one (delta L30, L31
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 from harness.errors import (
     CorruptFileError,
-    HarnessError,
     InvalidTableError,
     MissingFileError,
-    RequestError,
     SnapshotNotFoundError,
     without_secrets,
 )
@@ -28,7 +27,6 @@ from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 
-Base: TypeAlias = Literal["newest", "none"] | Checkpoint
 T = TypeVar("T")
 _SHOWN = 10
 
@@ -53,11 +51,6 @@ class LogSegment:
     alternatives: tuple[Checkpoint | None, ...] = ()
     warnings: tuple[str, ...] = ()
     listing: LogListing = field(repr=False)
-
-    @property
-    def root(self) -> str:
-        """The table's directory, physical."""
-        return self.listing.root
 
     @property
     def steps(self) -> tuple[LogFile | Compaction, ...]:
@@ -86,92 +79,78 @@ class LogSegment:
         return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
 
     def fallback(self, reason: str) -> LogSegment | None:
-        """The same version on the next base; None if none is left (delta L9, L15, L19). Forced bases have none.
+        """The same version on the next base; None if none is left (delta L9, L15, L19).
 
-        reason: what is wrong with this one, for a warning.
+        reason: what is wrong with this base, for a warning.
         """
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
-        first = _after(base)
-        commits = tuple(_commits(self.listing, first, self.version))
-        compactions = _pick(self.listing, first, self.version) if self.compactions else ()
         note = f"Cannot use {_show(self.checkpoint)}: {reason}. Version {self.version} is read from {_show(base)}"
         return replace(
             self,
             checkpoint=base,
-            commits=commits,
-            compactions=compactions,
+            commits=_commits(self.listing, base, self.version),
+            compactions=_pick(self.listing, base, self.version),
             alternatives=tuple(rest),
             warnings=(*self.warnings, note),
         )
 
     def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
-        """The same version with the commits, or other compactions, in place of these, which no one must have (L27).
+        """The same version with the commits, or other compactions, in place of these (delta L27).
 
-        reason: what is wrong with them, for a warning.
+        reason: what is wrong with these, for a warning.
         """
         dropped = tuple(compactions)
-        left = tuple(c for c in self.listing.compactions if c not in dropped)
-        listing = replace(self.listing, compactions=left)
+        listing = replace(self.listing, compactions=tuple(c for c in self.listing.compactions if c not in dropped))
         names = ", ".join(compaction.file.name for compaction in dropped)
         note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
         return replace(
             self,
             listing=listing,
-            compactions=_pick(listing, _after(self.checkpoint), self.version),
+            compactions=_pick(listing, self.checkpoint, self.version),
             warnings=(*self.warnings, note),
         )
 
 
-def choose_segment(
-    listing: LogListing,
-    version: int | None = None,
-    *,
-    base: Base = "newest",
-    use_compactions: bool = True,
-    allow_checkpoint_only: bool = False,
-) -> LogSegment:
-    """The files that make `version`, or the latest version if that is None.
-
-    Args:
-        listing: the log.
-        version: of the table.
-        base: `newest` complete checkpoint up to the version; `none`, so that all commits are replayed; or this
-            checkpoint. Bases other than `newest` have no fallback.
-        use_compactions: read compacted files in place of the commits that they cover (delta L27).
-        allow_checkpoint_only: accept a checkpoint whose version has no JSON file (delta L23).
+def choose_segment(listing: LogListing, version: int | None = None) -> LogSegment:
+    """The files that make `version`, or the latest version if that is None, from the newest complete checkpoint on.
 
     Raises:
         SnapshotNotFoundError: the log holds no such version (any more); says which ones it holds (delta L32).
         InvalidTableError: files are missing; lists the versions (delta L21 to L23).
         CorruptFileError: a needed commit is an empty file (delta L3).
-        RequestError: the forced base is no checkpoint of the log, or newer than the version.
     """
-    readable = readable_ranges(listing, allow_checkpoint_only=allow_checkpoint_only)
+    readable = readable_ranges(listing)
     target = listing.latest if version is None else version
     if not 0 <= target <= listing.latest or (readable and target < readable[0].start):
-        raise _no_such_version(listing, target, readable)
+        reason = f"the log holds {show_ranges(readable)}" if readable else "the log holds no version as a whole"
+        if listing.ceiling is not None:
+            reason += f", and {listing.ceiling} is the latest that is known of its catalog"
+        message = f"Cannot find version {target}: {reason}"
+        raise SnapshotNotFoundError(message, cause="VersionNotFound", table=listing.root, rule="delta L32")
     candidates = [c for c in reversed(listing.checkpoints) if c.version <= target]
-    checkpoint = _base(listing, target, base, candidates)
-    first = _after(checkpoint)
-    _check_chain(listing, first, target, readable)
-    if checkpoint is not None and not _may_begin(listing, checkpoint, allow_checkpoint_only=allow_checkpoint_only):
-        raise _without_commit(listing, checkpoint, target)
-    others = candidates[1:] if base == "newest" else []
+    checkpoint = candidates[0] if candidates else None
+    _check_chain(listing, _after(checkpoint), target, readable)
+    if checkpoint is not None and not listing.may_begin(checkpoint):
+        raise InvalidTableError(
+            f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
+            "so it may be a partial copy; allow_checkpoint_only reads it all the same",
+            cause="LogGap",
+            table=listing.root,
+            rule="delta L23",
+            options=("allow_checkpoint_only",),
+        )
+    # From other bases, too, a whole chain of commits must lead to the version.
+    chain = next((run.start for run in _runs(listing) if target in run), target + 1)
+    bases = [c for c in candidates[1:] if c.version >= chain - 1 and listing.may_begin(c)]
     return LogSegment(
         version=target,
         checkpoint=checkpoint,
-        commits=tuple(_commits(listing, first, target)),
-        compactions=_pick(listing, first, target) if use_compactions else (),
-        alternatives=_alternatives(
-            listing,
-            target,
-            others,
-            or_none=base == "newest" and checkpoint is not None,
-            allow_checkpoint_only=allow_checkpoint_only,
-        ),
-        warnings=_hint_warnings(listing.hint, listing, target, checkpoint, newest=version is None),
+        commits=_commits(listing, checkpoint, target),
+        compactions=_pick(listing, checkpoint, target),
+        alternatives=(*bases, None) if candidates and chain == 0 else tuple(bases),
+        warnings=_hint_warnings(listing, target, checkpoint, newest=version is None),
         listing=listing,
     )
 
@@ -181,19 +160,14 @@ def _after(base: Checkpoint | None) -> int:
     return 0 if base is None else base.version + 1
 
 
-def _may_begin(listing: LogListing, base: Checkpoint, *, allow_checkpoint_only: bool) -> bool:
-    """True if a base may be read: a base without a commit of its version may be of a partial copy (delta L23)."""
-    return allow_checkpoint_only or base.version in listing.commits
-
-
-def readable_ranges(listing: LogListing, *, allow_checkpoint_only: bool = False) -> tuple[range, ...]:
+def readable_ranges(listing: LogListing) -> tuple[range, ...]:
     """The versions that the log still holds all files of, as ascending ranges that do not touch (delta L29)."""
-    runs = tuple(_runs(listing))
+    runs = _runs(listing)
     starts = [run.start for run in runs]
     found = [run for run in runs if run.start == 0]
     for checkpoint in listing.checkpoints:
         version = checkpoint.version
-        if _may_begin(listing, checkpoint, allow_checkpoint_only=allow_checkpoint_only):
+        if listing.may_begin(checkpoint):
             index = bisect.bisect_right(starts, version + 1) - 1
             stop = max(version + 1, runs[index].stop) if index >= 0 and version + 1 in runs[index] else version + 1
             found.append(range(version, stop))
@@ -231,52 +205,26 @@ def with_listing(
     listing = list_log(storage, root, listed)
     try:
         return use(listing)
-    except (InvalidTableError, MissingFileError) as error:
-        if not _is_missing_log_file(error, listing):
+    except MissingFileError as error:
+        if error.file is None or not error.file.startswith(without_secrets(listing.directory)):
+            raise
+    except InvalidTableError as error:
+        if error.cause not in ("LogGap", "LogTruncated"):
             raise
     return use(list_log(storage, root))
 
 
-def _is_missing_log_file(error: HarnessError, listing: LogListing) -> bool:
-    match error:
-        case MissingFileError():
-            return error.file is not None and error.file.startswith(without_secrets(listing.directory))
-        case _:
-            return error.cause in ("LogGap", "LogTruncated")
-
-
-def _runs(listing: LogListing) -> Iterator[range]:
+def _runs(listing: LogListing) -> list[range]:
     """The ranges of versions whose commits are all there and not empty, ascending."""
-    start = stop = -1
-    for version, file in listing.commits.items():
-        if file.size == 0:
-            continue
-        if version == stop:
-            stop = version + 1
-            continue
-        if start < stop:
-            yield range(start, stop)
-        start, stop = version, version + 1
-    if start < stop:
-        yield range(start, stop)
+    there = [version for version, file in listing.commits.items() if file.size]
+    ends = [i for i in range(1, len(there)) if there[i] != there[i - 1] + 1]
+    bounds = itertools.pairwise([0, *ends, len(there)]) if there else ()
+    return [range(there[first], there[last - 1] + 1) for first, last in bounds]
 
 
-def _commits(listing: LogListing, first: int, last: int) -> Iterator[LogFile]:
-    """The commits first..last, which must all be there."""
-    return (listing.commits[version] for version in range(first, last + 1))
-
-
-def _base(listing: LogListing, target: int, base: Base, candidates: list[Checkpoint]) -> Checkpoint | None:
-    match base:
-        case "newest":
-            return candidates[0] if candidates else None
-        case "none":
-            return None
-        case Checkpoint() if base in candidates:
-            return base
-        case Checkpoint():
-            message = f"Cannot read version {target} from checkpoint {base.version}: the log has no such checkpoint"
-            raise RequestError(f"{message} up to that version", table=listing.root, rule="delta L11")
+def _commits(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[LogFile, ...]:
+    """The commits after a base, which must all be there."""
+    return tuple(listing.commits[version] for version in range(_after(base), last + 1))
 
 
 def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[range, ...]) -> None:
@@ -301,28 +249,10 @@ def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[r
     raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L21")
 
 
-def _without_commit(listing: LogListing, checkpoint: Checkpoint, target: int) -> InvalidTableError:
-    message = (
-        f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
-        "so it may be a partial copy; allow_checkpoint_only reads it all the same"
-    )
-    options = ("allow_checkpoint_only",)
-    return InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L23", options=options)
-
-
-def _no_such_version(listing: LogListing, target: int, readable: tuple[range, ...]) -> SnapshotNotFoundError:
-    reason = f"the log holds {show_ranges(readable)}" if readable else "the log holds no version as a whole"
-    if listing.ceiling is not None:
-        reason += f", and {listing.ceiling} is the latest that is known of its catalog"
-    return SnapshotNotFoundError(
-        f"Cannot find version {target}: {reason}", cause="VersionNotFound", table=listing.root, rule="delta L32"
-    )
-
-
-def _pick(listing: LogListing, first: int, last: int) -> tuple[Compaction, ...]:
-    """Compactions within first..last, greedily the longest at each place, that overlap nowhere (delta L27)."""
+def _pick(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[Compaction, ...]:
+    """Compactions after a base, greedily the longest at each place, that overlap nowhere (delta L27)."""
     picked: list[Compaction] = []
-    free = first
+    free = _after(base)
     for compaction in sorted(listing.compactions, key=lambda compaction: (compaction.first, -compaction.last)):
         if compaction.first >= free and compaction.last <= last:
             picked.append(compaction)
@@ -330,23 +260,9 @@ def _pick(listing: LogListing, first: int, last: int) -> tuple[Compaction, ...]:
     return tuple(picked)
 
 
-def _alternatives(
-    listing: LogListing, target: int, others: list[Checkpoint], *, or_none: bool, allow_checkpoint_only: bool
-) -> tuple[Checkpoint | None, ...]:
-    """The bases from which a whole chain of commits leads to `target`."""
-    chain = next((run.start for run in _runs(listing) if target in run), target + 1)
-    bases: list[Checkpoint | None] = [
-        c
-        for c in others
-        if c.version >= chain - 1 and _may_begin(listing, c, allow_checkpoint_only=allow_checkpoint_only)
-    ]
-    return (*bases, None) if or_none and chain == 0 else tuple(bases)
-
-
-def _hint_warnings(
-    hint: Hint | None, listing: LogListing, target: int, checkpoint: Checkpoint | None, *, newest: bool
-) -> tuple[str, ...]:
+def _hint_warnings(listing: LogListing, target: int, checkpoint: Checkpoint | None, *, newest: bool) -> tuple[str, ...]:
     """Warnings of a hint that the listing contradicts. A hint that merely lags is normal (delta L8, L9)."""
+    hint = listing.hint
     if hint is None:
         return ()
     if hint.version > listing.latest:
@@ -364,8 +280,8 @@ def _show(base: Checkpoint | None) -> str:
 
 # The log of a table that its catalog manages, held against what is known of the catalog (delta L31, frontier F4).
 #
-# A published commit is certain and a staged one proves nothing. So which staged commits count, and which version is the
-# latest, is the catalog's word alone; without it, only the published commits are what they are.
+# A published commit is certain and a staged one proves nothing. So the catalog alone says which staged commits count,
+# and which version is the latest.
 
 
 STAGED_DIRECTORY = "_staged_commits"
@@ -374,8 +290,7 @@ STAGED_DIRECTORY = "_staged_commits"
 def with_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) -> LogListing:
     """The log as the catalog says: its commits in place of published ones, and nothing above its latest version.
 
-    Raises:
-        MissingFileError: a staged commit is not there, nor is its published copy.
+    Raises MissingFileError where a staged commit is not there, nor its published copy.
     """
     directory = join(listing.directory, STAGED_DIRECTORY)
     named = any(commit.name is not None for commit in answer.ratified)
@@ -392,12 +307,12 @@ def with_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) ->
     return _up_to(known, answer.max_version, notes)
 
 
-def published(listing: LogListing, *, allow_checkpoint_only: bool = False) -> LogListing:
+def published(listing: LogListing) -> LogListing:
     """The log up to the end of the versions that are published without a gap (frontier F4.3).
 
     A published commit that holds nothing ends them with an error, once it is read: its writer did not finish it.
     """
-    ranges = readable_ranges(listing, allow_checkpoint_only=allow_checkpoint_only)
+    ranges = readable_ranges(listing)
     if not ranges:
         return listing
     last = ranges[-1].stop - 1

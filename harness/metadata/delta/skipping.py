@@ -31,7 +31,7 @@ def skipping_of(statistics: FileStats) -> FileSkipping:
         bounds = statistics.columns.get(column.id)
         return None if bounds is None else _facts(bounds, rows, column.type)
 
-    return FileSkipping(len(statistics.rows), facts, lambda place, column: statistics.of(place)(column))
+    return FileSkipping(len(statistics.rows), facts, statistics.of)
 
 
 def _facts(bounds: StatisticsBounds, rows: Numbers, type_: Type) -> ColumnFacts:
@@ -84,7 +84,7 @@ def skip_files(
     partitions: the partition tuples of these files.
     """
     residuals = [bind(predicate, values) for values in partitions.tuples]
-    decided = np.array([_decided(residual) for residual in residuals], dtype=np.int8)
+    decided = np.array([BY_PARTITION if r == Constant(False) else KEPT for r in residuals], dtype=np.int8)
     verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.files.num_rows, dtype=np.int8)
     open_ = np.array([not isinstance(residual, Constant) for residual in residuals], dtype=np.bool_)
     if not open_.any():
@@ -146,7 +146,3 @@ def _joined(
     if not parts:
         return Constant(empty)
     return parts[0] if len(parts) == 1 else kind(tuple(parts))
-
-
-def _decided(residual: Predicate) -> int:
-    return BY_PARTITION if residual == Constant(False) else KEPT

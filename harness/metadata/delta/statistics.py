@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
-from harness.metadata.model.arrow_values import listed, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import field_at, listed, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
 from harness.metadata.model.schema import (
     DateType,
@@ -39,42 +39,8 @@ from harness.metadata.model.schema import (
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
 
-# Many JSON texts in one piece, a line each, as pyarrow reads them: line breaks are only white space in JSON.
-
-
-def without_line_breaks(texts: pa.Array) -> pa.Array:
-    """The texts with spaces for line breaks; a string array, as it is given."""
-    # What stands in null texts is looked at too: a search in each text takes ten times as long.
-    whole = _data_of(texts, np.int32).to_pybytes() if len(texts) > texts.null_count else b""
-    for separator in ("\n", "\r"):
-        if separator.encode() in whole:
-            texts = pc.replace_substring(texts, pattern=separator, replacement=" ")
-    return texts
-
-
-def as_lines(texts: pa.Array) -> pa.Buffer:
-    """The texts with a line break after each."""
-    text = pa.large_string()
-    ended = pc.binary_join_element_wise(texts.cast(text), pa.scalar("", text), pa.scalar("\n", text))
-    return _data_of(ended, np.int64)
-
-
-def longest_line(texts: pa.Array) -> int:
-    """More bytes than the longest of the texts and its line break have."""
-    return 2 * int(pc.max(pc.binary_length(texts)).as_py()) + 2
-
-
-def _data_of(texts: pa.Array, offsets: type[np.int32 | np.int64]) -> pa.Buffer:
-    """String arrays hold their text in one piece."""
-    _, bounds, data = texts.buffers()
-    start, end = np.frombuffer(bounds, offsets)[[texts.offset, texts.offset + len(texts)]].tolist()
-    return data.slice(start, end - start)
-
-
-Bound: TypeAlias = Literal["minValues", "maxValues"]
-
 _ROWS, _NULLS = "numRecords", "nullCount"
-_BOUNDS: tuple[Bound, Bound] = ("minValues", "maxValues")
+_BOUNDS = ("minValues", "maxValues")
 # Spark writes the row count first; anything else goes the long way.
 _LEADING_ROWS = r'^[ \t\n\r]*\{[ \t\n\r]*"numRecords"[ \t\n\r]*:[ \t\n\r]*(?P<rows>[1-9][0-9]{0,17})[ \t\n\r]*[,}]'
 _BLOCK_BYTES = 1 << 22
@@ -82,6 +48,13 @@ _FEW_TEXTS = 16
 """So many texts are parsed one by one in less time than pyarrow takes to begin."""
 _SLICE_ROWS = 1 << 15
 """Texts are parsed so many at a time: a copy of all of them would be the largest thing in memory."""
+
+
+def _data_of(texts: pa.Array, offsets: type[np.int32 | np.int64]) -> pa.Buffer:
+    """String arrays hold their text in one piece."""
+    _, bounds, data = texts.buffers()
+    start, end = np.frombuffer(bounds, offsets)[[texts.offset, texts.offset + len(texts)]].tolist()
+    return data.slice(start, end - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +106,18 @@ class FileStats:
         except (pa.ArrowException, OverflowError, UnicodeError):
             return None
 
-    def of(self, place: int) -> Callable[[Field], ColumnStats | None]:
-        """The statistics of each field in one file, as `harness.metadata.filters.predicate.may_match` takes them."""
-
-        def stats(field: Field) -> ColumnStats | None:
-            column = self.columns.get(field.id)
-            nulls = None if column is None else _value(column.nulls, place)
-            if column is None or nulls is None:  # bounds of a file that may be all null mean nothing (delta F3)
-                return None
-            return ColumnStats(
-                lower=_value(column.lower, place),
-                upper=_value(column.upper, place),
-                null_count=nulls,
-                value_count=_value(self.rows, place),
-            )
-
-        return stats
+    def of(self, place: int, field: Field) -> ColumnStats | None:
+        """The statistics of a field in one file."""
+        column = self.columns.get(field.id)
+        nulls = None if column is None else _value(column.nulls, place)
+        if column is None or nulls is None:  # bounds of a file that may be all null mean nothing (delta F3)
+            return None
+        return ColumnStats(
+            lower=_value(column.lower, place),
+            upper=_value(column.upper, place),
+            null_count=nulls,
+            value_count=_value(self.rows, place),
+        )
 
     def of_column(self, leaf: Leaf) -> ColumnBounds:
         """The bounds of a column in every file. Nobody counts NaN. Bounds need a null count (delta F3)."""
@@ -221,17 +190,19 @@ def read_statistics(
     if places is not None and len(places) < files.num_rows:
         files = files.take(places)
     starts = range(0, max(files.num_rows, 1), _SLICE_ROWS)
-    raw = _Raw.joined([_read_slice(files.slice(start, _SLICE_ROWS), wanted) for start in starts])
-    rows = [count if count is not None and count >= 0 else None for count in raw.rows]
-    return FileStats(
-        rows,
-        {
-            leaf.field.id: StatisticsBounds(
-                lower_bounds(lower, leaf.field.type), upper_bounds(upper, leaf.field.type), _null_counts(nulls, rows)
-            )
-            for leaf, (lower, upper, nulls) in zip(wanted, raw.columns, strict=True)
-        },
-    )
+    parts = [_read_slice(files.slice(start, _SLICE_ROWS), wanted) for start in starts]
+    raw = parts[0] if len(parts) == 1 else [list(chain.from_iterable(pieces)) for pieces in zip(*parts, strict=True)]
+    _, counts, *bounds = raw
+    rows = [count if count is not None and count >= 0 else None for count in counts]
+    columns: dict[int, StatisticsBounds] = {}
+    for leaf, lower, upper, nulls in zip(wanted, bounds[0::3], bounds[1::3], bounds[2::3], strict=True):
+        null_counts = [
+            null if null is not None and count is not None and 0 <= null <= count else None
+            for null, count in zip(nulls, rows, strict=True)
+        ]
+        type_ = leaf.field.type
+        columns[leaf.field.id] = StatisticsBounds(lower_bounds(lower, type_), upper_bounds(upper, type_), null_counts)
+    return FileStats(rows, columns)
 
 
 def _value(values: Sequence[Any] | pa.Array, place: int) -> Any:
@@ -239,64 +210,22 @@ def _value(values: Sequence[Any] | pa.Array, place: int) -> Any:
     return found.as_py() if isinstance(found, pa.Scalar) else found
 
 
-def _read_slice(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
-    raw = _read_texts(files, wanted)
-    if "stats_parsed" in files.column_names and not all(raw.known):
-        return raw.completed(_read_structs(files.column("stats_parsed"), wanted))
-    return raw
-
-
-def _null_counts(nulls: Sequence[int | None], rows: Sequence[int | None]) -> list[int | None]:
-    return [
-        null if null is not None and count is not None and 0 <= null <= count else None
-        for null, count in zip(nulls, rows, strict=True)
-    ]
-
-
 _Values: TypeAlias = list[Any]
+_Raw: TypeAlias = list[_Values]
+"""Values per file: true where any are known, the row count, then each wanted column's lower and upper bound and null
+count; internal values."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Raw:
-    """Per file the row count, and per wanted column lower bounds, upper bounds and null counts, internal values."""
-
-    rows: _Values
-    columns: list[tuple[_Values, _Values, _Values]]
-    known: list[bool]
-
-    @staticmethod
-    def joined(parts: Sequence[_Raw]) -> _Raw:
-        """The values of all parts, one part after the other."""
-        if len(parts) == 1:
-            return parts[0]
-
-        def values(of: Callable[[_Raw], _Values]) -> _Values:
-            return list(chain.from_iterable(map(of, parts)))
-
-        def column(number: int) -> tuple[_Values, _Values, _Values]:
-            lower, upper, nulls = (
-                list(chain.from_iterable(part.columns[number][kind] for part in parts)) for kind in range(3)
-            )
-            return lower, upper, nulls
-
-        return _Raw(
-            values(lambda part: part.rows),
-            [column(number) for number in range(len(parts[0].columns))],
-            values(lambda part: part.known),
-        )
-
-    def completed(self, other: _Raw) -> _Raw:
-        """These values, and those of `other` for the files of which nothing is known."""
-
-        def merged(mine: _Values, others: _Values) -> _Values:
-            return [m if known else o for m, o, known in zip(mine, others, self.known, strict=True)]
-
-        columns = [
-            (merged(mine[0], others[0]), merged(mine[1], others[1]), merged(mine[2], others[2]))
-            for mine, others in zip(self.columns, other.columns, strict=True)
-        ]
-        known = [mine or others for mine, others in zip(self.known, other.known, strict=True)]
-        return _Raw(merged(self.rows, other.rows), columns, known)
+def _read_slice(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
+    texts = _read_texts(files, wanted)
+    known = texts[0]
+    if "stats_parsed" not in files.column_names or all(known):
+        return texts
+    structs = _read_structs(files.column("stats_parsed"), wanted)
+    return [
+        [mine if is_known else other for mine, other, is_known in zip(own, others, known, strict=True)]
+        for own, others in zip(texts, structs, strict=True)
+    ]
 
 
 def _leaves(field: Field, above: tuple[str, ...]) -> Iterable[Leaf]:
@@ -314,7 +243,12 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
     texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
     if isinstance(texts, pa.ChunkedArray):  # no rows
         texts = pa.array([], pa.string())
-    lines = without_line_breaks(texts)
+    # What stands in null texts is looked at too: a search in each text takes ten times as long.
+    whole = _data_of(texts, np.int32).to_pybytes() if len(texts) > texts.null_count else b""
+    lines = texts
+    for separator in ("\n", "\r"):
+        if separator.encode() in whole:
+            lines = pc.replace_substring(lines, pattern=separator, replacement=" ")
     present = pc.fill_null(pc.starts_with(lines, "{"), False)
     if pc.sum(present).as_py() != size - lines.null_count:
         # What is no object says nothing; pyarrow 26 also crashes on texts that are all `null`.
@@ -322,78 +256,55 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
         present = pc.fill_null(pc.starts_with(lines, "{"), False)
     places = np.flatnonzero(to_numpy(present))
     if not places.size:
-        return _nothing(size, len(wanted))
+        return [[None] * size] * (2 + 3 * len(wanted))
     compact = lines if places.size == size else lines.filter(present)
     parsed = _parse_all(compact, wanted) if places.size > _FEW_TEXTS else None
     found = _parse_each(compact.to_pylist(), wanted) if parsed is None else parsed
-    return found if places.size == size else _spread(found, places, size)
-
-
-def _nothing(size: int, columns: int) -> _Raw:
-    nothing: _Values = [None] * size
-    return _Raw(nothing, [(nothing, nothing, nothing)] * columns, [False] * size)
-
-
-def _spread(found: _Raw, places: npt.NDArray[np.int64], size: int) -> _Raw:
-    """Values of some files at their places among all."""
+    if places.size == size:
+        return found
     index = places.tolist()
-
-    def spread(values: _Values, empty: Any = None) -> _Values:
-        result = [empty] * size
+    spread: _Raw = [[None] * size for _ in found]
+    for result, values in zip(spread, found, strict=True):
         for place, value in zip(index, values, strict=True):
             result[place] = value
-        return result
-
-    columns = [(spread(lower), spread(upper), spread(nulls)) for lower, upper, nulls in found.columns]
-    return _Raw(spread(found.rows), columns, spread(found.known, False))
+    return spread
 
 
 def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     """All texts in one go; None if any of them is not as expected."""
-    if any(isinstance(leaf.field.type, DecimalType) for leaf in wanted) and _has_long_decimals(lines):
+    # Scales for which pyarrow 26 looks beyond its table: 1e-77 is 0 to it, and 1e-999999999 ends the process.
+    long_decimal = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}"
+    has_decimals = any(isinstance(leaf.field.type, DecimalType) for leaf in wanted)
+    if has_decimals and pc.any(pc.match_substring_regex(lines, long_decimal)).as_py():
         return None
     # A text that breaks off before a value goes on in the next one, and another of two objects would make up for it.
     if not pc.all(pc.ends_with(pc.utf8_rtrim_whitespace(lines), "}")).as_py():
         return None
-    text = pa.BufferReader(as_lines(lines))
     import pyarrow.json
 
-    blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, longest_line(lines)))
-    parsing = pyarrow.json.ParseOptions(explicit_schema=_json_schema(wanted), unexpected_field_behavior="ignore")
+    string = pa.large_string()
+    ended = pc.binary_join_element_wise(lines.cast(string), pa.scalar("", string), pa.scalar("\n", string))
+    longest = 2 * int(pc.max(pc.binary_length(lines)).as_py()) + 2  # more bytes than any line
+    blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, longest))
+    bounds = _nested([(leaf.path, _json_type(leaf.field.type)) for leaf in wanted if has_bounds(leaf.field.type)])
+    counts = _nested([(leaf.path, pa.int64()) for leaf in wanted])
+    schema = pa.schema([(_ROWS, pa.int64()), *((name, bounds) for name in _BOUNDS), (_NULLS, counts)])
+    parsing = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
+        text = pa.BufferReader(_data_of(ended, np.int64))
         table = pyarrow.json.read_json(text, read_options=blocks, parse_options=parsing)
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines):
         return None
-    columns = []
+    found: _Raw = [[True] * len(lines), table.column(_ROWS).to_pylist()]
     for leaf in wanted:
-        bounds = [
-            from_json(_at(table.column(bound), leaf.path), leaf.field.type)
-            if has_bounds(leaf.field.type)
-            else [None] * len(lines)
-            for bound in _BOUNDS
-        ]
-        columns.append((bounds[0], bounds[1], _at(table.column(_NULLS), leaf.path).to_pylist()))
-    return _Raw(table.column(_ROWS).to_pylist(), columns, [True] * len(lines))
-
-
-def _has_long_decimals(lines: pa.Array) -> bool:
-    """True if a number may have a scale for which pyarrow 26 looks beyond its table.
-
-    1e-77 is 0 to it, and 1e-999999999 ends the process.
-    """
-    return bool(pc.any(pc.match_substring_regex(lines, r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}")).as_py())
-
-
-def _json_schema(wanted: Sequence[Leaf]) -> pa.Schema:
-    """The schema for pyarrow's parser. Other fields are passed over without a look at their values."""
-    bounds = [(leaf.path, _json_type(leaf.field.type)) for leaf in wanted if has_bounds(leaf.field.type)]
-    counts = [(leaf.path, pa.int64()) for leaf in wanted]
-    fields = [pa.field(_ROWS, pa.int64())]
-    for name, columns in ((_BOUNDS[0], bounds), (_BOUNDS[1], bounds), (_NULLS, counts)):
-        fields.append(pa.field(name, _nested(columns)))
-    return pa.schema(fields)
+        for bound in _BOUNDS:
+            has_any = has_bounds(leaf.field.type)
+            stored = _below(_flat(table.column(bound)), leaf.path)
+            found.append(from_json(stored, leaf.field.type) if has_any else [None] * len(lines))
+        found.append(_below(_flat(table.column(_NULLS)), leaf.path).to_pylist())
+    return found
 
 
 def _nested(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataType:
@@ -417,30 +328,25 @@ def _json_type(type_: Type) -> pa.DataType:
             return pa.string()
 
 
-def _at(column: pa.ChunkedArray, path: tuple[str, ...]) -> pa.Array:
-    """The values at a path of struct fields."""
-    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    for name in path:
-        array = pc.struct_field(array, [array.type.get_field_index(name)])
-    return array
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _parse_each(lines: Sequence[str], wanted: Sequence[Leaf]) -> _Raw:
     """Text by text, each value for itself: one that is damaged costs only what it says."""
-    found = _Raw([], [([], [], []) for _ in wanted], [])
+    found: _Raw = [[] for _ in range(2 + 3 * len(wanted))]
     for line in lines:
         stats = _document(line)
-        found.known.append(stats is not None)
-        found.rows.append(_count(stats, (_ROWS,)))
-        for leaf, (lower, upper, nulls) in zip(wanted, found.columns, strict=True):
-            lower.append(_dig(stats, ("minValues", *leaf.path)))
-            upper.append(_dig(stats, ("maxValues", *leaf.path)))
-            nulls.append(_count(stats, (_NULLS, *leaf.path)))
-    columns = [
-        (from_json(lower, leaf.field.type), from_json(upper, leaf.field.type), nulls)
-        for leaf, (lower, upper, nulls) in zip(wanted, found.columns, strict=True)
-    ]
-    return _Raw(found.rows, columns, found.known)
+        values = [stats is not None, _count(stats, (_ROWS,))]
+        for leaf in wanted:
+            values += (_dig(stats, (bound, *leaf.path)) for bound in _BOUNDS)
+            values.append(_count(stats, (_NULLS, *leaf.path)))
+        for column, value in zip(found, values, strict=True):
+            column.append(value)
+    for number, leaf in enumerate(wanted):
+        for place in (2 + 3 * number, 3 + 3 * number):
+            found[place] = from_json(found[place], leaf.field.type)
+    return found
 
 
 def _document(line: str) -> Any:
@@ -464,28 +370,18 @@ def _count(stats: Any, path: tuple[str, ...]) -> int | None:
 
 def _read_structs(column: pa.ChunkedArray, wanted: Sequence[Leaf]) -> _Raw:
     """The statistics in structs, which may lag behind the schema or have other types (delta F10)."""
-    array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    known = pc.is_valid(array).to_pylist()
-
-    def values(path: tuple[str, ...], type_: Type) -> _Values:
-        return from_struct(_below(array, path), type_)
-
-    columns = [
-        (
-            values(("minValues", *leaf.path), leaf.field.type) if has_bounds(leaf.field.type) else [None] * len(array),
-            values(("maxValues", *leaf.path), leaf.field.type) if has_bounds(leaf.field.type) else [None] * len(array),
-            values((_NULLS, *leaf.path), IntegerType(64)),
-        )
-        for leaf in wanted
-    ]
-    return _Raw(values((_ROWS,), IntegerType(64)), columns, known)
+    array = _flat(column)
+    found: _Raw = [pc.is_valid(array).to_pylist(), from_struct(_below(array, (_ROWS,)), IntegerType(64))]
+    for leaf in wanted:
+        type_ = leaf.field.type
+        for bound in _BOUNDS:
+            bounded = has_bounds(type_)
+            found.append(from_struct(_below(array, (bound, *leaf.path)), type_) if bounded else [None] * len(array))
+        found.append(from_struct(_below(array, (_NULLS, *leaf.path)), IntegerType(64)))
+    return found
 
 
 def _below(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     """The values at a path; nulls where a struct on the way is null or has no such field."""
-    for name in path:
-        index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
-        if index < 0:
-            return pa.nulls(len(array))
-        array = pc.struct_field(array, [index])
-    return array
+    found = field_at(array, path)
+    return pa.nulls(len(array)) if found is None else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.compute as pc
@@ -13,11 +14,9 @@ from harness.errors import HarnessError, InvalidTableError, MissingFileError, Re
 from harness.metadata.delta.commit_times import (
     ENABLED,
     CommitHistory,
-    CommitTime,
     check_retention,
     in_commit_timestamps,
 )
-from harness.metadata.delta.commits import CommitReader
 from harness.metadata.delta.log_files import LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
@@ -179,7 +178,7 @@ class DeltaTable:
 
     def readable(self) -> tuple[range, ...]:
         """The ranges of versions that the log still gives, ascending."""
-        return readable_ranges(self.log, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
+        return readable_ranges(self.log)
 
     def _version(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> int:
         if ref is not None:
@@ -209,39 +208,32 @@ class DeltaTable:
         return CommitHistory(
             listing=self.log,
             in_commit=in_commit,
-            read_in_commit_timestamp=self._in_commit_timestamp,
-            allow_checkpoint_only=self.source.options.allow_checkpoint_only,
+            read_in_commit_timestamp=partial(in_commit_timestamp, self.source, self.log),
         )
 
     def _snapshot(self, version: int) -> DeltaSnapshot:
         if version == self.latest.id:
             return self.latest
-        segment = choose_segment(self.log, version, allow_checkpoint_only=self.source.options.allow_checkpoint_only)
+        segment = choose_segment(self.log, version)
         if self.source.options.enforce_retention:
-            self._check_retention(version)
+            if version not in self.log.commits:
+                raise UnsupportedError(
+                    f"Cannot tell how old version {version} is: the log has its checkpoint but not its commit; "
+                    "to read it all the same, leave enforce_retention out",
+                    rule="delta L37",
+                    options=("enforce_retention",),
+                )
+            committed_ms = self._commit_history().times_of([version])[version]
+            configuration = self.latest.state.metadata.configuration
+            check_retention(version, committed_ms, self.log, configuration, now_ms=time.time_ns() // 1_000_000)
         return read_snapshot(self.source, segment)
-
-    def _check_retention(self, version: int) -> None:
-        if version not in self.log.commits:
-            raise UnsupportedError(
-                f"Cannot tell how old version {version} is: the log has its checkpoint but not its commit; "
-                "to read it all the same, leave enforce_retention out",
-                rule="delta L37",
-                options=("enforce_retention",),
-            )
-        committed = CommitTime(version, self._commit_history().times_of([version])[version])
-        configuration = self.latest.state.metadata.configuration
-        check_retention(committed, self.log, configuration, now_ms=time.time_ns() // 1_000_000)
-
-    def _in_commit_timestamp(self, version: int) -> int | None:
-        return in_commit_timestamp(self.source, self.log, version)
 
     def _history_entry(self, version: int) -> dict[str, Any]:
         file = self.log.commits.get(version)
         entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
         if file is None:
             return entry | {"timestamp_ms": None, "operation": None, "commit_info": {}}
-        info = reader_of(self.source).read_info(file)
+        info = self.source.commits.read_info(file)
         time_ms = file.modified_ms if info is None or not info.is_first else info.in_commit_timestamp_ms
         return entry | {
             "timestamp_ms": time_ms if time_ms is not None else file.modified_ms,
@@ -265,9 +257,14 @@ def load(
     source = DeltaSource(location=location, root=root, storage=storage, options=options)
 
     def opened(listing: LogListing) -> DeltaTable:
-        if listing.hinted:
-            listing = replace(listing, hint=read_hint(storage, root.path))
-        table = _at_latest(source, _known(listing, source))
+        hint = read_hint(storage, root.path) if listing.hinted else None
+        listing = replace(listing, hint=hint, allow_checkpoint_only=options.allow_checkpoint_only)
+        known = listing  # as far as it is known which of its commits are of the table
+        if options.answer is not None:
+            known = with_answer(listing, options.answer, storage)
+        elif options.published_only:
+            known = published(listing)
+        table = _at_latest(source, known)
         if options.published_only and not is_catalog_managed(table.latest.state.protocol):
             table = _at_latest(source, listing)  # all that its log has is of the table
         check_catalog(table.latest.state.protocol, options)
@@ -282,37 +279,15 @@ def load(
     return table
 
 
-def _known(listing: LogListing, source: DeltaSource) -> LogListing:
-    """The log as far as it is known which of its commits are of the table."""
-    options = source.options
-    if options.answer is not None:
-        return with_answer(listing, options.answer, source.storage)
-    if options.published_only:
-        return published(listing, allow_checkpoint_only=options.allow_checkpoint_only)
-    return listing
-
-
 def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
-    options = source.options
-    segment = choose_segment(listing, options.pinned_version, allow_checkpoint_only=options.allow_checkpoint_only)
+    segment = choose_segment(listing, source.options.pinned_version)
     return DeltaTable(source.location, source, listing, read_snapshot(source, segment))
 
 
 def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
-    """The version that a segment makes, once its protocol is known to be readable (delta P2).
-
-    Raises:
-        InvalidTableError, UnsupportedError, MissingFileError: it cannot be read.
-    """
+    """The version that a segment makes, once its protocol is known to be readable (delta P2)."""
     try:
-        state = load_state(
-            segment,
-            source.storage,
-            source.root.path,
-            statistics="later",
-            path_map=source.path_map,
-            cache=source.options.cache,
-        )
+        state = load_state(segment, source.storage, source.locator, statistics="later", cache=source.options.cache)
         check_protocol(state.protocol, state.metadata, table=source.location)
         columns = table_schema(state.protocol, state.metadata, table=source.location)
         check_nesting(columns.schema.fields, source.storage.limits)
@@ -332,15 +307,10 @@ def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
     return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
 
 
-def reader_of(source: DeltaSource) -> CommitReader:
-    """The reader of single commits of a table."""
-    return CommitReader.of(source.storage, source.root.path, path_map=source.path_map)
-
-
 def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> int | None:
     """The timestamp in the commit of a version; None if it has none, or not in a first action (delta L35)."""
     try:
-        info = reader_of(source).read_info(log.commits[version])
+        info = source.commits.read_info(log.commits[version])
     except MissingFileError as error:
         if error.cause == IRREGULAR:
             raise

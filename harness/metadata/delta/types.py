@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any
 
 from harness.errors import HarnessError, InvalidTableError, UnsupportedError
 from harness.metadata.delta.actions import Metadata, Protocol
@@ -42,21 +42,16 @@ from harness.metadata.model.schema import (
 from harness.metadata.plan.projection import ColumnLookup, stored_name
 from harness.storage.records import dataclass
 
-# Recorded changes of a column's type, which a reader must know before it reads older files (delta T22, T23).
-#
-# Spec: Delta, "Type Widening", "Type Change Metadata".
+# Recorded changes of a column's type. Spec: Delta, "Type Widening", "Type Change Metadata".
 
 
 TYPE_CHANGES = "delta.typeChanges"
 
 
 def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Type | None], *, field: str) -> None:
-    """Returns if every change that the field's metadata lists is a widening that harness reads.
+    """Returns if every change that a field's metadata lists is a widening that harness reads.
 
-    Args:
-        annotations: the field's metadata.
-        parse: a type's name to the type; None for an unknown one.
-        field: dotted path of the field, for messages.
+    parse: a type's name to the type; None for an unknown one. field: dotted path of the field, for messages.
 
     Raises:
         InvalidTableError: the list is malformed.
@@ -89,13 +84,8 @@ def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Ty
             )
 
 
-# Ids and physical names of a Delta table's columns, as column mapping records them or as harness gives them.
-#
-# With column mapping, a schema annotates every struct field with an id and a physical name (delta T10 to T13); elements
-# of arrays, keys and values of maps have neither, since files hold them by position. Harness needs an id for every
-# field all the same, so it numbers what the table does not.
-#
-# Spec: Delta, "Column Mapping", "Reader Requirements for Column Mapping".
+# Ids and physical names of columns. Column mapping annotates struct fields alone (delta T10 to T13); all other fields
+# are numbered here. Spec: Delta, "Reader Requirements for Column Mapping".
 
 
 ID = "delta.columnMapping.id"
@@ -106,38 +96,22 @@ _LARGEST_ID = 2147483447
 
 
 @dataclass(slots=True)
-class PositionalIds:
-    """Ids 1, 2, 3, … in the order of the schema, parents first: for tables without column mapping."""
+class _Ids:
+    """The ids of a schema's fields.
 
-    _next: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    mapped: with column mapping, struct fields have annotated ids and physical names; without, annotations mean nothing
+        (P4).
+    unused: ids of other fields, parents first: 1, 2, 3, …, with column mapping from the largest annotated id on.
+    """
 
-    def identify(self, annotations: Mapping[str, Any], path: str) -> tuple[int, str | None]:
-        """Id and physical name of a struct field; annotations of a mode that is not in force mean nothing (P4)."""
-        return next(self._next), None
-
-    def part(self) -> int:
-        """The id of an element, a key or a value."""
-        return next(self._next)
-
-
-@dataclass(slots=True)
-class MappedIds:
-    """Ids and physical names as annotated; parts of arrays and maps are numbered above the largest annotated id."""
-
-    _next: Iterator[int]
+    mapped: bool
+    unused: Iterator[int]
     _seen: dict[int, str] = field(default_factory=dict)
 
-    @staticmethod
-    def of(schema: Any) -> MappedIds:
-        """The mapping for the schema with this JSON."""
-        return MappedIds(itertools.count(max(_annotated_ids(schema), default=0) + 1))
-
     def identify(self, annotations: Mapping[str, Any], path: str) -> tuple[int, str | None]:
-        """Id and physical name of a struct field.
-
-        Raises:
-            InvalidTableError: one of them is missing, or the id is out of range or another field's (delta T13).
-        """
+        """Id and physical name of a struct field. Raises InvalidTableError (delta T13)."""
+        if not self.mapped:
+            return next(self.unused), None
         id_, name = annotations.get(ID), annotations.get(PHYSICAL_NAME)
         if not isinstance(id_, int) or isinstance(id_, bool):
             raise _invalid_mapping(f"got {ID} {id_!r}, expected an integer, because column mapping is in force", path)
@@ -154,41 +128,15 @@ class MappedIds:
         self._seen[id_] = path
         return id_, name
 
-    def part(self) -> int:
-        """The id of an element, a key or a value."""
-        return next(self._next)
 
-
-Ids: TypeAlias = PositionalIds | MappedIds
-
-
-def ids_for(mode: MappingMode, schema: Any) -> Ids:
-    """The source of the ids of the schema with this JSON."""
-    return PositionalIds() if mode is MappingMode.NONE else MappedIds.of(schema)
-
-
-def lookup_of(mode: MappingMode) -> ColumnLookup:
-    """The way in which columns of data files are found in this mode (delta T10)."""
-    return ColumnLookup.DELTA_ID if mode is MappingMode.ID else ColumnLookup.DELTA_NAME
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaterializedColumns:
+def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
     """Physical names of the columns outside the schema that hold row ids and row commit versions (delta W2, W3, W5).
 
-    None: the table names no such column. They are found by name in every mode, and a file may lack them.
+    By metadata column, as far as the table names them. Files have them by name in every mode, and may lack them.
     """
-
-    row_id: str | None
-    row_commit_version: str | None
-
-
-def materialized_columns(configuration: Mapping[str, str]) -> MaterializedColumns:
-    """The materialised columns that the table's properties name."""
-    return MaterializedColumns(
-        row_id=configuration.get("delta.rowTracking.materializedRowIdColumnName"),
-        row_commit_version=configuration.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
-    )
+    keys = {"_row_id": "materializedRowIdColumnName", "_row_commit_version": "materializedRowCommitVersionColumnName"}
+    found = {column: configuration.get(f"delta.rowTracking.{key}") for column, key in keys.items()}
+    return {column: name for column, name in found.items() if name is not None}
 
 
 def _annotated_ids(json: Any) -> Iterator[int]:
@@ -249,15 +197,11 @@ class DeltaSchema:
     @property
     def lookup(self) -> ColumnLookup:
         """The way in which columns are found in the table's data files (delta T10)."""
-        return lookup_of(self.mode)
+        return ColumnLookup.DELTA_ID if self.mode is MappingMode.ID else ColumnLookup.DELTA_NAME
 
 
 def table_schema(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> DeltaSchema:
-    """The schema that a protocol and a metadata action give, after `check_protocol`.
-
-    Raises:
-        InvalidTableError, UnsupportedError: as `parse_schema`.
-    """
+    """The schema that a protocol and a metadata action give, after `check_protocol`. Raises as `parse_schema`."""
     try:
         return parse_schema(
             metadata.schema_string,
@@ -278,19 +222,24 @@ def parse_schema(
 ) -> DeltaSchema:
     """The schema of a schema string.
 
-    Args:
-        text: JSON of a struct; empty or None where the metadata has none.
-        partition_columns: their logical names, in any letter case (delta V8).
-        mode: the mode of column mapping in force.
-        features: the table's reader features; with `typeWidening`, recorded type changes are checked (delta T23).
+    text: JSON of a struct; empty or None where the metadata has none.
+    partition_columns: their logical names, in any letter case (delta V8).
+    features: the table's reader features; with `typeWidening`, recorded type changes are checked (delta T23).
 
     Raises:
         InvalidTableError: no schema, no JSON, a part is missing or of the wrong kind, names that differ in letter case
             at most (delta T1), broken column mapping (T13), an unknown partition column (V8), or a nested one (V7).
         UnsupportedError: a type whose name is not known (T1), or a change of type that no reader knows (T23).
     """
-    document = _load(text)
-    parser = _Parser(ids_for(mode, document), TYPE_WIDENING in features)
+    if text is None or not text.strip():
+        raise _invalid("the metadata has no schema string", ())
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"its text is no JSON ({error})", ()) from error
+    mapped = mode is not MappingMode.NONE
+    first = max(_annotated_ids(document), default=0) + 1 if mapped else 1
+    parser = _Parser(_Ids(mapped, itertools.count(first)), TYPE_WIDENING in features)
     try:
         fields = parser.fields(document, ())
     except RecursionError:
@@ -317,20 +266,11 @@ def parse_type_name(text: str) -> PrimitiveType | None:
     return OpaqueType(text) if _OPAQUE.fullmatch(text) else None
 
 
-def _load(text: str | None) -> Any:
-    if text is None or not text.strip():
-        raise _invalid("the metadata has no schema string", ())
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _invalid(f"its text is no JSON ({error})", ()) from error
-
-
 @dataclass(frozen=True, slots=True)
 class _Parser:
     """Goes through a schema's JSON in its order; `ids` gives every field its id, so each is asked once."""
 
-    ids: Ids
+    ids: _Ids
     check_changes: bool
 
     def fields(self, document: Any, path: tuple[str, ...]) -> tuple[Field, ...]:
@@ -390,7 +330,7 @@ class _Parser:
                 raise _invalid(f"got type {_show(document)}, expected a name or an object", path)
 
     def part(self, name: str, document: Any, parent: tuple[str, ...]) -> Field:
-        id_ = self.ids.part()
+        id_ = next(self.ids.unused)
         return Field(id=id_, name=name, type=self.type(document, (*parent, name)), required=name == "key")
 
 

@@ -33,10 +33,8 @@ def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     Raises:
         OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
     """
-    if type_ == pa.string():
-        return _strings(values)
-    if type_ == pa.binary():
-        return _binaries(values)
+    if type_ in (pa.string(), pa.binary()):
+        return _texts(values, type_)
     if type_ in _KINDS:
         python, kind = _KINDS[type_]
         missing = _missing(values, python)
@@ -44,29 +42,23 @@ def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     return _maps(values) if type_ == _TEXTS else pa.array(values, type_)
 
 
-def _strings(values: Sequence[str | None]) -> pa.Array:
-    missing = _missing(values, str)
-    present = [value or "" for value in values]
-    text = "".join(present)
-    data = text.encode()
-    sizes = map(len, present) if len(text) == len(data) else (len(value.encode()) for value in present)
-    offsets = _offsets(sizes, len(values))
+def _texts(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Strings or bytes."""
+    sizes: Iterable[int]
+    if type_ == pa.binary():
+        missing = _missing(values, bytes)
+        pieces = [value or b"" for value in values]
+        data, sizes = b"".join(pieces), map(len, pieces)
+    else:
+        missing = _missing(values, str)
+        texts = [value or "" for value in values]
+        text = "".join(texts)
+        data = text.encode()
+        sizes = map(len, texts) if len(text) == len(data) else (len(value.encode()) for value in texts)
     if len(data) > _MOST_BYTES:
-        return pa.array(values, pa.string())
-    return pa.Array.from_buffers(
-        pa.string(), len(values), [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
-
-
-def _binaries(values: Sequence[bytes | None]) -> pa.Array:
-    missing = _missing(values, bytes)
-    data = b"".join(value or b"" for value in values)
-    if len(data) > _MOST_BYTES:
-        return pa.array(values, pa.binary())
-    offsets = _offsets((len(value or b"") for value in values), len(values))
-    return pa.Array.from_buffers(
-        pa.binary(), len(values), [_validity(missing), pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+        return pa.array(values, type_)
+    buffers = [_validity(missing), pa.py_buffer(_offsets(sizes, len(values))), pa.py_buffer(data)]
+    return pa.Array.from_buffers(type_, len(values), buffers)
 
 
 def _maps(values: Sequence[Sequence[tuple[str, str | None]] | None]) -> pa.Array:
@@ -158,14 +150,7 @@ def _validity(missing: npt.NDArray[np.bool_]) -> pa.Buffer | None:
 
 # Nested Arrow arrays taken apart and put together again with other children.
 #
-# `children_of` gives what the rows of an array show, `with_children` puts the same number of other values in its place:
-#
-#     def narrowed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-#         if not is_rebuilt(wanted):
-#             return array.cast(wanted)
-#         pairs = zip(children_of(array), child_types(wanted), strict=True)
-#         return with_children(array, [narrowed(child, type_) for child, type_ in pairs], wanted)
-#
+# `children_of` gives what the rows of an array show, `with_children` puts the same number of other values in its place.
 # Children hold nothing that no row shows: not what a slice leaves out, no entries of null lists and maps, and nulls
 # where a struct is null. Thus a change can neither fail at such a value nor pay for it. They share the memory of
 # the array, unless null lists or maps have entries. Extension types, dictionaries and run ends are not nested:
@@ -196,18 +181,10 @@ def nested_type(type_: pa.DataType, types: Sequence[pa.DataType]) -> pa.DataType
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """Tells whether values are lists, in any layout."""
+    """True for lists in any layout."""
     kind = pa.types
-    return any(
-        test(type_)
-        for test in (
-            kind.is_list,
-            kind.is_large_list,
-            kind.is_fixed_size_list,
-            kind.is_list_view,
-            kind.is_large_list_view,
-        )
-    )
+    tests = (kind.is_list, kind.is_large_list, kind.is_fixed_size_list, kind.is_list_view, kind.is_large_list_view)
+    return any(test(type_) for test in tests)
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -268,7 +245,8 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
         pa.ArrowException: a child has another type, or a key is null.
     """
     if pa.types.is_struct(type_):
-        return pa.Array.from_buffers(type_, len(array), [_validity_buffer(array)], children=list(children))
+        validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+        return pa.Array.from_buffers(type_, len(array), [validity], children=list(children))
     offsets = _packed_offsets(array, len(children[0]))
     mask = pc.is_null(array) if array.null_count else None
     if pa.types.is_map(type_):
@@ -278,11 +256,24 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
     return pa.ListArray.from_arrays(offsets, *children, type=type_, mask=mask)
 
 
+def field_at(array: pa.Array, path: Sequence[str]) -> pa.Array | None:
+    """The field of structs at a path, null where a struct on the way is; None: there is no such field."""
+    for name in path:
+        index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
+        if index < 0:
+            return None
+        array = pc.struct_field(array, index)
+    return array
+
+
 def elements_of(array: pa.Array) -> pa.Array:
     """The elements of the lists that are not null, in order, whatever slice of a larger array they are."""
-    if _has_offsets(array.type) and not _hides_entries(array):
-        first, stop = _span(array)
-        return array.values.slice(first, stop - first)
+    if _has_offsets(array.type):
+        filled = pc.not_equal(array.offsets[1:], array.offsets[:-1]) if array.null_count else None
+        hides_entries = filled is not None and pc.any(pc.and_not(filled, pc.is_valid(array))).as_py()
+        if not hides_entries:
+            first, stop = _span(array)
+            return array.values.slice(first, stop - first)
     if not pc.sum(pc.list_value_length(array)).as_py():
         return array.values[:0]  # Arrow 26 has no builder of empty arrays for extension types below structs and lists
     return array.flatten()
@@ -310,14 +301,6 @@ def _span(array: pa.Array) -> tuple[int, int]:
     return offsets[0].as_py(), offsets[-1].as_py()
 
 
-def _hides_entries(array: pa.Array) -> bool:
-    """True where a null list or map has entries."""
-    if not array.null_count:
-        return False
-    filled = pc.not_equal(array.offsets[1:], array.offsets[:-1])
-    return bool(pc.any(pc.and_not(filled, pc.is_valid(array))).as_py())
-
-
 def _entry_lists(array: pa.MapArray) -> pa.ListArray:
     """Maps as lists of structs, in the same memory."""
     entries, buffers = array.values, array.buffers()[:2]
@@ -336,10 +319,6 @@ def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
     if offsets[-1].as_py() != count:
         raise pa.ArrowInvalid(f"{count} entries for lists of {offsets[-1].as_py()}")
     return offsets
-
-
-def _validity_buffer(array: pa.Array) -> pa.Buffer | None:
-    return pc.is_valid(array).buffers()[1] if array.null_count else None
 
 
 # Repeated texts among millions, found by their hashes, which take a tenth of the memory.

@@ -23,7 +23,6 @@ from harness.metadata.model.schema import (
     IntegerType,
     ListType,
     MapType,
-    OpaqueType,
     StringType,
     StructType,
     TimestampType,
@@ -32,7 +31,6 @@ from harness.metadata.model.schema import (
     UnknownType,
     UnsignedType,
     UuidType,
-    VariantType,
     children,
 )
 from harness.storage.records import dataclass
@@ -66,8 +64,7 @@ STORED_MAP = MapType(Field(id=0, name="key", type=UnknownType()), Field(id=0, na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedName:
-    """An entry of a name mapping: a column called any of `names` has `field_id`; None hides the column (iceberg
-    5.7)."""
+    """A column called any of `names` has `field_id`; None hides the column (iceberg 5.7)."""
 
     names: tuple[str, ...]
     field_id: int | None
@@ -89,8 +86,7 @@ def walk_stored(fields: Iterable[PhysicalField]) -> Iterator[PhysicalField]:
 
 
 def is_variant_group(stored: PhysicalField) -> bool:
-    """True for a stored struct with the fields of a variant: `metadata`, and `value` or `typed_value` (iceberg
-    6.15)."""
+    """True for a stored struct of `metadata`, and `value` or `typed_value`: a variant (iceberg 6.15)."""
     names = {f.name for f in stored.children}
     shaped = "metadata" in names and names <= {"metadata", "value", "typed_value"} and len(names) > 1
     return isinstance(stored.type, StructType) and shaped
@@ -130,31 +126,20 @@ def _mapped(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[Mapped
     mapped = []
     for stored, name in zip(level, names, strict=True):
         entry = by_name.get(name)
-        nested = _mapped(stored.children, _names_inside(stored), () if entry is None else entry.fields)
+        match stored.type:  # fixed words in lists and maps, whatever the file says
+            case ListType():
+                inside: tuple[str, ...] = ("element",)
+            case MapType():
+                inside = ("key", "value")
+            case _:
+                inside = tuple(f.name for f in stored.children)
+        nested = _mapped(stored.children, inside, () if entry is None else entry.fields)
         mapped.append(replace(stored, id=None if entry is None else entry.field_id, children=nested))
     return tuple(mapped)
 
 
-def _names_inside(stored: PhysicalField) -> tuple[str, ...]:
-    """The names under which a mapping knows the children: fixed words in lists and maps, whatever the file says."""
-    match stored.type:
-        case ListType():
-            return ("element",)
-        case MapType():
-            return ("key", "value")
-        case _:
-            return tuple(f.name for f in stored.children)
-
-
-def with_positional_ids(file: PhysicalSchema) -> PhysicalSchema:
-    """The same columns with ids 1 to n by position; nested fields have none (iceberg 5.6)."""
-    return tuple(replace(f, id=position) for position, f in enumerate(file, start=1))
-
-
-# The stored types that a table type may be read from: a table for Iceberg (5.12, section 6), and one for Delta
-# (T16-T25).
-#
-# Only single values; structs, lists and maps are taken apart by `harness.metadata.plan.projection`.
+# The stored types that a table type may be read from, for Iceberg (5.12, section 6) and for Delta (T16-T25), of single
+# values: `harness.metadata.plan.projection` takes structs, lists and maps apart.
 
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -171,54 +156,38 @@ def readable(stored: Type, wanted: Type) -> bool:
     value: a date or micros out of the range of nanos (5.12, 6.10), text that is no UUID (6.12), bytes that are no UTF-8
     (6.11). Nested types and variants are never readable here.
     """
-    match wanted:
-        case BooleanType() | FixedType():
+    match wanted, stored:
+        case BooleanType() | FixedType(), _:
             return stored == wanted
-        case IntegerType(bits=bits):
-            return _as_integer(stored, bits)
-        case FloatType(bits=bits):
-            return isinstance(stored, FloatType) and 32 <= stored.bits <= bits
-        case DecimalType(precision=precision, scale=scale):
-            return isinstance(stored, DecimalType) and stored.scale == scale and stored.precision <= precision
-        case DateType():
-            return stored in (DateType(), IntegerType(32))
-        case TimeType():
-            return isinstance(stored, TimeType) and stored.unit in ("ms", "us")
-        case TimestampType():
-            return _as_timestamp(stored, wanted)
-        case StringType():
-            return isinstance(stored, StringType | BinaryType)
-        case UuidType():
-            return isinstance(stored, UuidType | StringType) or stored == FixedType(16)
-        case BinaryType():
-            return isinstance(stored, BinaryType)
-        case GeometryType() | GeographyType():
-            return isinstance(stored, BinaryType | GeometryType | GeographyType)
-        case UnknownType():
-            return True
-        case VariantType() | OpaqueType() | UnsignedType() | Int96Type() | StructType() | ListType() | MapType():
-            return False
-
-
-def _as_integer(stored: Type, bits: int) -> bool:
-    match stored:
-        case IntegerType(bits=width):
+        case IntegerType(bits=bits), IntegerType(bits=width):
             return width <= bits
-        case UnsignedType(bits=width):
+        case IntegerType(bits=bits), UnsignedType(bits=width):
             return width < bits
-        case _:
-            return False
-
-
-def _as_timestamp(stored: Type, wanted: TimestampType) -> bool:
-    match stored:
-        case TimestampType():
+        case FloatType(bits=bits), FloatType(bits=width):
+            return 32 <= width <= bits
+        case DecimalType(precision=precision, scale=scale), DecimalType(precision=digits, scale=stored_scale):
+            return stored_scale == scale and digits <= precision
+        case DateType(), DateType() | IntegerType(bits=32):
             return True
-        case Int96Type():
+        case TimeType(), TimeType(unit=unit):
+            return unit in ("ms", "us")
+        case TimestampType(unit=unit), Int96Type():
             # Engines read it in micros, so nanos would be lost without a word.
-            return wanted.unit == "us"
-        case DateType():
-            return not wanted.utc
+            return unit == "us"
+        case TimestampType(utc=utc), DateType():
+            return not utc
+        case TimestampType(), TimestampType():
+            return True
+        case StringType(), StringType() | BinaryType():
+            return True
+        case UuidType(), UuidType() | StringType() | FixedType(length=16):
+            return True
+        case BinaryType(), BinaryType():
+            return True
+        case GeometryType() | GeographyType(), BinaryType() | GeometryType() | GeographyType():
+            return True
+        case UnknownType(), _:
+            return True
         case _:
             return False
 

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 def to_pandas(rows: pa.Table) -> pd.DataFrame:
-    """The rows with Arrow dtypes, so that integers with nulls, decimals and nested values stay what they are.
-
-    Raises:
-        RequestError: pandas is not installed.
-    """
+    """The rows with Arrow dtypes, in which nothing is rounded. Raises RequestError without pandas."""
     try:
         import pandas as pd
     except ImportError:
@@ -41,11 +37,7 @@ def to_pandas(rows: pa.Table) -> pd.DataFrame:
 
 
 def to_polars(rows: pa.Table) -> pl.DataFrame:
-    """The rows in Polars' own types.
-
-    Raises:
-        RequestError: Polars is not installed.
-    """
+    """The rows in Polars' own types. Raises RequestError without Polars."""
     try:
         import polars as pl
     except ImportError:

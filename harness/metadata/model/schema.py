@@ -360,11 +360,7 @@ def arrow_field(field_: Field) -> pa.Field:
 
 
 def check_nesting(fields: tuple[Field, ...], limits: Limits, *, file: str | None = None) -> None:
-    """Refuses columns of more levels than `limits.nesting`.
-
-    Raises:
-        LimitError: names the file.
-    """
+    """Refuses columns of more levels than `limits.nesting` (LimitError)."""
     level, depth = fields, 0
     while level:
         depth += 1

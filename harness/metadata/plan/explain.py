@@ -32,14 +32,8 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
             {"path": s.path, "reason": s.reason, "record_count": s.record_count, "size": s.size} for s in plan.skipped
         ],
         "position_deletes": [
-            {
-                "kind": d.kind,
-                "path": d.path,
-                "offset": d.offset,
-                "length": d.length,
-                "record_count": d.record_count,
-                "files": list(d.files),
-            }
+            {name: getattr(d, name) for name in ("kind", "path", "offset", "length", "record_count")}
+            | {"files": list(d.files)}
             for d in plan.position_deletes
         ],
         "equality_deletes": [
@@ -85,13 +79,16 @@ def as_text(plan: ScanPlan) -> str:
     """The plan for a person: totals, then files, skips and deletes, the first twenty of each."""
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
+    by_reason = ", ".join(f"{n} by {reason}" for reason, n in known["skipped_by"].items())
+    passed = known["manifests_skipped"]
+    read = known["manifests"] - passed
     lines = [
         f"{plan.format} table {plan.table}",
         f"snapshot {plan.snapshot if plan.snapshot is not None else 'none'}, schema {plan.schema.id}",
         f"columns {', '.join(f.name for f in plan.columns)}",
         f"filter {plan.filter.sql if plan.filter is not None else 'none'}",
-        f"files {known['files_read']} read, {known['files_skipped']} skipped{_reasons(known)} "
-        f"of {known['files_considered']}{_manifests(known)}",
+        f"files {known['files_read']} read, {known['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "
+        f"of {known['files_considered']}{f'; manifests {read} read, {passed} skipped' if read or passed else ''}",
         f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
         f"{'unknown' if size is None else f'{size:,}'} bytes",
         f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
@@ -136,19 +133,6 @@ def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
     if plan.delete_sets[row["delete_set"]]:
         notes.append(f"equality deletes {', '.join(map(str, plan.delete_sets[row['delete_set']]))}")
     return f"{row['path']}  {', '.join(notes)}"
-
-
-def _manifests(known: dict[str, Any]) -> str:
-    read, skipped = known["manifests"] - known["manifests_skipped"], known["manifests_skipped"]
-    return f"; manifests {read} read, {skipped} skipped" if read or skipped else ""
-
-
-def _reasons(known: dict[str, Any]) -> str:
-    return (
-        f" ({', '.join(f'{n} by {reason}' for reason, n in known['skipped_by'].items())})"
-        if known["skipped_by"]
-        else ""
-    )
 
 
 def _section(title: str, lines: list[str], total: int) -> list[str]:

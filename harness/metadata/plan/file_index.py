@@ -1,7 +1,7 @@
 """A snapshot's live files as Spark's `FileIndex` presents files: grouped by partition, and listed under filters.
 
-The same five questions that Spark asks an index (delta F14), answered from a `ScanPlan`, so for both formats alike:
-where the table is, what it is partitioned by, which files it has, how large they are, and which of them a query needs.
+A `ScanPlan` answers the five questions that Spark asks an index (delta F14): where the table is, its partition columns,
+its files, their size, and the files that a query needs.
 """
 
 from __future__ import annotations
@@ -70,11 +70,6 @@ class FileIndex:
     plan_files: Callable[[Sequence[str] | None, Filter | None], ScanPlan] = field(repr=False)
     everything: ScanPlan = field(repr=False)
     root_paths: tuple[str, ...]
-
-    @staticmethod
-    def of(plan_files: Callable[[Sequence[str] | None, Filter | None], ScanPlan], location: str) -> FileIndex:
-        """The index of the snapshot that `plan_files` plans."""
-        return FileIndex(plan_files, plan_files(None, None), (location,))
 
     @property
     def partition_schema(self) -> Schema:

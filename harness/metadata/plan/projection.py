@@ -6,7 +6,7 @@ Pure: takes a file's physical schema and the fields that a read wants, and says 
 from __future__ import annotations
 
 import enum
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from harness.errors import SchemaMismatchError, UnsupportedError
@@ -25,7 +25,6 @@ from harness.metadata.model.file_schema import (
     readable_in_delta,
     walk_stored,
     with_mapped_ids,
-    with_positional_ids,
 )
 from harness.metadata.model.schema import (
     CHANGES,
@@ -37,7 +36,6 @@ from harness.metadata.model.schema import (
     OpaqueType,
     StructType,
     TimestampType,
-    Type,
     UnknownType,
     VariantType,
     children,
@@ -88,8 +86,7 @@ class ColumnLookup(enum.Enum):
 
     @property
     def is_delta(self) -> bool:
-        """True where Delta's rules hold for missing and wider columns, and for columns stored beside a partition
-        value."""
+        """True where Delta's rules hold for missing and wider columns, and for partition values."""
         return self is not ColumnLookup.ICEBERG
 
 
@@ -169,14 +166,10 @@ def resolve(
     file has by name or by id, at each struct level, is read, with Delta's own widenings (T16 to T18, T22); else it is
     null, whatever it promises about nulls (T7, T8).
 
-    Args:
-        fields: table fields, possibly pruned; metadata columns are not looked up here, see `find_stored`.
-        name_mapping: used only for a file without ids of an Iceberg table.
-        partition_ids: source ids of the identity fields in the file's own partition spec; Delta: ids of the partition
-            columns.
-        file_format: `parquet`, `avro` or `orc`.
-        file_path, table: for messages.
-        lookup: how columns are found, and so which format's rules hold.
+    fields: table fields, possibly pruned; `find_stored` looks metadata columns up.
+    name_mapping: used only for a file without ids of an Iceberg table.
+    partition_ids: source ids of the identity fields in the file's own partition spec; Delta: of the partition columns.
+    file_format: `parquet`, `avro` or `orc`. file_path, table: for messages.
 
     Raises:
         SchemaMismatchError: a stored type that the table's type cannot be read from (`IncompatibleType`), a required
@@ -191,7 +184,7 @@ def resolve(
         if name_mapping is not None:
             file = with_mapped_ids(file, name_mapping)
         elif file_format == "parquet":
-            file, by_position = with_positional_ids(file), True
+            file, by_position = tuple(replace(f, id=position) for position, f in enumerate(file, start=1)), True
         else:
             file = with_mapped_ids(file, mapping_by_name(fields))
     resolver = _Resolver(
@@ -248,11 +241,7 @@ def find_named(name: str, file: PhysicalSchema) -> Stored | None:
 
 
 def check_stored(wanted: Field, stored: Stored, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
-    """Refuses a stored metadata column of a type that its own cannot be read from, as `resolve` does of others.
-
-    Raises:
-        SchemaMismatchError: that. Rules: iceberg 5.12, delta T23.
-    """
+    """Refuses a stored metadata column of a type that its own cannot be read from (iceberg 5.12, delta T23)."""
     resolver = _Resolver(
         partition_ids=frozenset(),
         has_ids=True,
@@ -271,11 +260,19 @@ def is_identity(wanted: Field, source: ColumnSource) -> bool:
     The column's own name is not compared, nor are those of elements, keys and values. Never true for a variant or a
     geometry, which engines have to convert.
     """
-    match source:
-        case Stored(physical=physical, parts=parts):
-            return _is_unchanged(wanted.type, physical, parts)
-        case _:
+    if not isinstance(source, Stored):
+        return False
+    stored, parts = source.physical, source.parts
+    match wanted.type:
+        case StructType(fields=fields):
+            same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
+            return same_names and _are_unchanged(fields, stored.children, parts)
+        case ListType() | MapType():
+            return _are_unchanged(children(wanted.type), stored.children, parts)
+        case VariantType() | GeometryType() | GeographyType():
             return False
+        case _:
+            return stored.type == wanted.type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +309,15 @@ class _Resolver:
 
     def find(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
         if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and CHANGES.get(wanted.name) == wanted):
-            return self.find_by_name(wanted, level, path)
+            name = stored_name(wanted)
+            found = by_name(name, level)
+            if len(found) > 1:
+                names = " and ".join(repr(f.name) for f in found)
+                raise SchemaMismatchError(
+                    f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
+                    **self.place("AmbiguousColumn", path, "delta T10"),
+                )
+            return found[0] if found else None
         if self.lookup is ColumnLookup.DELTA_ID and level and all(f.id is None for f in level):
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the table finds columns by field id, and the file's columns at its level "
@@ -326,17 +331,6 @@ class _Resolver:
                 f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
                 "correct the file or the name mapping",
                 **self.place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
-            )
-        return found[0] if found else None
-
-    def find_by_name(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
-        name = stored_name(wanted)
-        found = by_name(name, level)
-        if len(found) > 1:
-            names = " and ".join(repr(f.name) for f in found)
-            raise SchemaMismatchError(
-                f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
-                **self.place("AmbiguousColumn", path, "delta T10"),
             )
         return found[0] if found else None
 
@@ -357,16 +351,26 @@ class _Resolver:
                 return Stored(stored, (self.part(element, stored, path, 0),), place)
             case MapType(key=key, value=value), MapType():
                 parts = (self.part(key, stored, path, 0), self.part(value, stored, path, 1))
-                self.check_key(key, parts[0], path)
+                # Fields added to a key could make keys equal (iceberg 5.10).
+                if not _is_fully_stored(parts[0]) and not self.lookup.is_delta:
+                    raise SchemaMismatchError(
+                        f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; "
+                        f"{self.remedy()}",
+                        **self.place("IncompatibleType", path, "iceberg 5.10"),
+                    )
                 return Stored(stored, parts, place)
             case VariantType(), StructType() if is_variant_group(stored):
                 return Stored(stored, place=place)
             case TimestampType(utc=utc), TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
-                raise self.incompatible(wanted, describe(stored), path)
-            case _ if self.readable(stored.type, wanted.type):
-                return Stored(stored, place=place)
+                pass
             case _:
-                raise self.incompatible(wanted, describe(stored), path)
+                if (readable_in_delta if self.lookup.is_delta else readable)(stored.type, wanted.type):
+                    return Stored(stored, place=place)
+        raise SchemaMismatchError(
+            f"Cannot read column {path}: the file stores {describe(stored)} and the table has {wanted.type}, which it "
+            f"cannot be read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
+            **self.place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
+        )
 
     def part(self, wanted: Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
         """The source of an element, key or value: there is only one candidate, which must not be another field's."""
@@ -383,17 +387,6 @@ class _Resolver:
                 **self.place("IncompatibleType", path, "iceberg 5.1"),
             )
         return self.from_stored(wanted, stored, path, place)
-
-    def readable(self, stored: Type, wanted: Type) -> bool:
-        return readable_in_delta(stored, wanted) if self.lookup.is_delta else readable(stored, wanted)
-
-    def check_key(self, key: Field, source: ColumnSource, path: str) -> None:
-        """Iceberg: a map's key must be in the file as a whole, fields added to it could make keys equal (5.10)."""
-        if not _is_fully_stored(source) and not self.lookup.is_delta:
-            raise SchemaMismatchError(
-                f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; {self.remedy()}",
-                **self.place("IncompatibleType", path, "iceberg 5.10"),
-            )
 
     def default(self, wanted: Field, path: str) -> Any:
         """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
@@ -430,13 +423,6 @@ class _Resolver:
                 **self.place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
             )
 
-    def incompatible(self, wanted: Field, stored: str, path: str) -> SchemaMismatchError:
-        return SchemaMismatchError(
-            f"Cannot read column {path}: the file stores {stored} and the table has {wanted.type}, which it cannot be "
-            f"read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
-            **self.place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
-        )
-
     def remedy(self) -> str:
         """The remedy for a column that is not there, or is taken for another."""
         if self.is_mapped:
@@ -452,19 +438,6 @@ class _Resolver:
 
 def _is_fully_stored(source: ColumnSource) -> bool:
     return isinstance(source, Stored) and all(_is_fully_stored(part) for part in source.parts)
-
-
-def _is_unchanged(wanted: Type, stored: PhysicalField, parts: tuple[ColumnSource, ...]) -> bool:
-    match wanted:
-        case StructType(fields=fields):
-            same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
-            return same_names and _are_unchanged(fields, stored.children, parts)
-        case ListType() | MapType():
-            return _are_unchanged(children(wanted), stored.children, parts)
-        case VariantType() | GeometryType() | GeographyType():
-            return False
-        case _:
-            return stored.type == wanted
 
 
 def _are_unchanged(fields: tuple[Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:

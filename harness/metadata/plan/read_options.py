@@ -42,12 +42,10 @@ def parse_prune(text: str) -> Prune:
         raise RequestError(f"Invalid option prune={text!r}: expected one of {expected}", options=("prune",)) from None
 
 
-# A catalog's answer about the commits of a Delta table that it manages (frontier F4.4), from any client. It stands
-# here, as the oracle takes it too, which imports neither format.
+# A catalog's answer about the commits of a Delta table that it manages (frontier F4.4). It stands here, as the oracle
+# takes it too, which imports neither format.
 #
 #     answer = catalog_answer(9, ["00000000000000000008.7d17ac10-5cc3-401b-bd1a-9c82dd2ea032.json", (9, b"…")])
-#
-# Nobody asks a catalog here. The reader holds the log against the answer.
 
 
 Ratified: TypeAlias = "str | tuple[int, str | bytes]"
@@ -88,11 +86,9 @@ def catalog_answer(
 ) -> CatalogAnswer | None:
     """The answer in a caller's arguments; None: there is none.
 
-    Args:
-        max_version: the latest version that the catalog knows.
-        ratified: its commits: the name of a staged file, or a version with such a name, or, for a commit that only the
-            catalog holds, a version with its content. None, or none of them: all commits are published.
-        published_only: whether the catalog is not to be asked, so that there can be no answer.
+    max_version: the latest version that the catalog knows.
+    ratified: the name of a staged file, or a version with such a name, or, for a commit that only the catalog holds, a
+        version with its content. None, or none of them: all commits are published.
 
     Raises:
         RequestError: the answer cannot be one: there are commits and no latest version, or one above it, two of a

@@ -80,8 +80,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualityDelete:
-    """An equality delete file. A row of a data file in its scope dies where it equals a row of the delete file in
-    all keys.
+    """An equality delete file: rows in its scope that equal a row of the file in all keys are deleted.
 
     path, physical, format: as in `FILES`.
     keys: the key columns with their newest type, in ascending order of field id; ids are what matters, names are not.
@@ -330,8 +329,11 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
     roots = plan.storage.roots
     if roots is None:
         return plan
-    for path, physical in (*_doubtful(plan.files, roots), *_delete_files(plan)):
-        roots.check(physical, path)
+    deletes = [(d.path, d.physical) for d in plan.equality_deletes]
+    positions = [(d.path, d.physical) for d in plan.position_deletes]
+    for path, physical in (*_doubtful(plan.files, roots), *deletes, *positions):
+        if physical is not None:
+            roots.check(physical, path)
     sentence = roots.told()
     if sentence is None:
         return plan
@@ -363,9 +365,3 @@ def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
 
 def _folders(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.list_element(pc.split_pattern(paths, "/", max_splits=1, reverse=True), scalar_of(0, pa.int32()))
-
-
-def _delete_files(plan: ScanPlan) -> Iterator[tuple[str, str]]:
-    """Recorded and physical paths."""
-    yield from ((delete.path, delete.physical) for delete in plan.equality_deletes)
-    yield from ((d.path, d.physical) for d in plan.position_deletes if d.physical is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from harness.metadata.delta.scan import DeltaSnapshot
 from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
-from harness.metadata.model.schema import StructType, arrow_type
-from harness.metadata.tables.reading import TEXTS, TIME, table_of, tuple_struct, tuples_of
+from harness.metadata.model.schema import StructType
+from harness.metadata.tables.reading import TEXTS, TIME, partition_field, table_of, tuple_struct, tuples_of
 
 VERSIONS = pa.schema(
     [
@@ -40,7 +40,10 @@ VERSIONS = pa.schema(
 
 def versions(table: DeltaTable) -> pa.Table:
     """The versions that can be read, the newest first. Values of a commit in a wrong type are null."""
-    return table_of(VERSIONS, [_version(entry) for entry in reversed(table.snapshots())])
+    found = list(reversed(table.snapshots()))
+    said = [[_said(entry["commit_info"].get(f.name), f.type) for f in list(VERSIONS)[2:]] for entry in found]
+    rows = [(entry["id"], entry["timestamp_ms"], *own) for entry, own in zip(found, said, strict=True)]
+    return table_of(VERSIONS, rows)
 
 
 def files_schema(snapshot: DeltaSnapshot) -> pa.Schema:
@@ -48,7 +51,7 @@ def files_schema(snapshot: DeltaSnapshot) -> pa.Schema:
     return pa.schema(
         [
             pa.field("path", pa.string()),
-            *_partition_field(snapshot),
+            *partition_field(_partition_type(snapshot)),
             pa.field("size", pa.int64()),
             pa.field("modification_time", TIME),
             pa.field("num_records", pa.int64()),
@@ -83,7 +86,7 @@ def files(snapshot: DeltaSnapshot) -> pa.Table:
 def partitions_schema(snapshot: DeltaSnapshot) -> pa.Schema:
     """The columns of `partitions`."""
     counts = ("record_count", "file_count", "total_data_file_size_in_bytes", "deleted_rows")
-    return pa.schema([*_partition_field(snapshot), *(pa.field(name, pa.int64()) for name in counts)])
+    return pa.schema([*partition_field(_partition_type(snapshot)), *(pa.field(name, pa.int64()) for name in counts)])
 
 
 def partitions(snapshot: DeltaSnapshot) -> pa.Table:
@@ -103,42 +106,15 @@ def partitions(snapshot: DeltaSnapshot) -> pa.Table:
 
 
 def _partition_type(snapshot: DeltaSnapshot) -> StructType | None:
-    columns = snapshot.columns.partition_columns
-    return tuple_struct(columns) if columns else None
+    return tuple_struct(snapshot.columns.partition_columns)
 
 
-def _partition_field(snapshot: DeltaSnapshot) -> list[pa.Field]:
-    type_ = _partition_type(snapshot)
-    return [] if type_ is None else [pa.field("partition", arrow_type(type_))]
-
-
-def _version(entry: Mapping[str, Any]) -> Sequence[Any]:
-    info = entry["commit_info"]
-    return (
-        entry["id"],
-        entry["timestamp_ms"],
-        *(_text(info.get(name)) for name in ("userId", "userName")),
-        entry["operation"],
-        *(_pairs(info.get(name)) for name in ("operationParameters", "job", "notebook")),
-        _text(info.get("clusterId")),
-        _number(info.get("readVersion")),
-        _text(info.get("isolationLevel")),
-        info.get("isBlindAppend") if isinstance(info.get("isBlindAppend"), bool) else None,
-        _pairs(info.get("operationMetrics")),
-        *(_text(info.get(name)) for name in ("userMetadata", "engineInfo")),
-    )
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
-def _pairs(value: Any) -> list[tuple[str, str | None]] | None:
-    """The pairs of a mapping. Values that are no text, which other writers than Spark record, are shown as JSON."""
-    if not isinstance(value, Mapping):
-        return None
-    return [(key, item if item is None or isinstance(item, str) else json_text(item)) for key, item in value.items()]
+def _said(value: Any, type_: pa.DataType) -> Any:
+    """A value of a commit. Values in mappings that are no text, which other writers than Spark record, become JSON."""
+    if type_ == TEXTS and isinstance(value, Mapping):
+        return [
+            (key, item if item is None or isinstance(item, str) else json_text(item)) for key, item in value.items()
+        ]
+    python = {pa.string(): str, pa.bool_(): bool, pa.int64(): int}.get(type_)
+    is_small = type(value) is not int or abs(value) < 1 << 63
+    return value if type(value) is python and is_small else None

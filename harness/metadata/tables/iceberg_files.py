@@ -34,9 +34,9 @@ from harness.metadata.iceberg.manifests import (
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
-from harness.metadata.model.schema import Field, Schema, StructType, Type, arrow_type, children
+from harness.metadata.model.schema import Field, Schema, StructType, Type, children
 from harness.metadata.tables.iceberg_positions import position_deletes
-from harness.metadata.tables.reading import TIME, map_of, table_of, tuple_struct, tuples_of, values_of
+from harness.metadata.tables.reading import TIME, map_of, partition_field, table_of, tuple_struct, tuples_of, values_of
 from harness.storage.limits import contained
 from harness.storage.threads import cached_property
 
@@ -65,7 +65,12 @@ def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
     if not schema.fields or not len(files):
         return pa.nulls(len(files), field.type)
     columns = {name: _Maps.of(files.column(name)) for name in (*_METRIC_COUNTS.values(), *_METRIC_BOUNDS.values())}
-    found = [_of_column(columns, leaf) for _, leaf in _leaves(schema)]
+    found = []
+    for _, leaf in _leaves(schema):
+        known = {name: maps.values(leaf.id) for name, maps in columns.items()}
+        counts = [known[name] for name in _METRIC_COUNTS.values()]
+        bounds = [_decoded(known[name], leaf.type) for name in _METRIC_BOUNDS.values()]
+        found.append(pa.StructArray.from_arrays([*counts, *bounds], fields=list(_metrics(leaf.type))))
     return pa.StructArray.from_arrays(found, fields=list(field.type))
 
 
@@ -95,15 +100,6 @@ class _Maps:
         places = np.full(self.size, -1, dtype=np.int64)
         places[self.owners[hits]] = hits
         return self.items.take(from_numpy(places, missing=places < 0))
-
-
-def _of_column(columns: dict[str, _Maps], leaf: Field) -> pa.Array:
-    known = {name: maps.values(leaf.id) for name, maps in columns.items()}
-    type_ = _metrics(leaf.type)
-    counts = [known[name] for name in _METRIC_COUNTS.values()]
-    return pa.StructArray.from_arrays(
-        [*counts, *(_decoded(known[name], leaf.type) for name in _METRIC_BOUNDS.values())], fields=list(type_)
-    )
 
 
 def _decoded(encoded: pa.Array, type_: Type) -> pa.Array:
@@ -161,13 +157,8 @@ class SnapshotFiles:
 
     @cached_property
     def partition(self) -> StructType | None:
-        """The type of partition tuples; None: no spec of the table has fields.
-
-        Raises:
-            UnsupportedError: a transform's result type is unknown.
-        """
-        fields = all_partition_fields(self.source.metadata, self._schemas)
-        return tuple_struct(fields) if fields else None
+        """The type of partition tuples; None: no spec has fields. Raises UnsupportedError for unknown types."""
+        return tuple_struct(all_partition_fields(self.source.metadata, self._schemas))
 
     def files_schema(self) -> pa.Schema:
         """The columns of `files`."""
@@ -175,14 +166,13 @@ class SnapshotFiles:
 
     def plain_schema(self) -> pa.Schema:
         """The columns of `files` but `readable_metrics`, which is made of others."""
-        partition = [] if self.partition is None else [pa.field("partition", arrow_type(self.partition))]
         return pa.schema(
             [
                 pa.field("content", pa.int32()),  # 0: data, 1: position deletes, 2: equality deletes
                 pa.field("file_path", pa.string()),
                 pa.field("file_format", pa.string()),
                 pa.field("spec_id", pa.int32()),
-                *partition,
+                *partition_field(self.partition),
                 pa.field("record_count", pa.int64()),
                 pa.field("file_size_in_bytes", pa.int64()),
                 *(pa.field(name, type_) for name, type_ in _STATISTICS.items()),
@@ -205,11 +195,10 @@ class SnapshotFiles:
 
     def partitions_schema(self) -> pa.Schema:
         """The columns of `partitions`."""
-        partition = [] if self.partition is None else [pa.field("partition", arrow_type(self.partition))]
         counts = ("record_count", "file_count", "total_data_file_size_in_bytes", *_DELETE_COUNTS)
         return pa.schema(
             [
-                *partition,
+                *partition_field(self.partition),
                 pa.field("spec_id", pa.int32()),
                 *(pa.field(name, pa.int64()) for name in counts),
                 *(pa.field(name, type_) for name, type_ in _LAST_UPDATED.items()),
@@ -220,7 +209,8 @@ class SnapshotFiles:
         """Live files; statistics only where `columns` names them, and nulls in their place."""
         tables = [self.plain_schema().empty_table()]
         if data:
-            manifests, wanted = self._of(deletes=False), self._wanted(columns)
+            manifests = self._of(deletes=False)
+            wanted = self._leaves() if {METRICS, *_STATISTICS} & columns else ()
             found = self._recorded(manifests, wanted) if _RECORDED & columns or METRICS in columns else None
             tables.append(self._of_columns(self._read(manifests, wanted), found, columns))
         if deletes:
@@ -243,7 +233,11 @@ class SnapshotFiles:
             self._entries([*rest, *self._of(deletes=True)], live_only=False, statistics=ALL if wants_files else None)
         )
         plain = pa.concat_tables([recorded_schema(wanted).empty_table(), *(recorded_[place] for place in whole)])
-        numbers = pa.concat_tables([_numbers_of_columns(plain, found), _numbers_of_entries(others)]).combine_chunks()
+        columns_of = {name: plain.column(name) for name in plain.column_names}
+        columns_of["sequence_number"] = found.table.column("sequence_number")
+        whole_numbers = pa.Table.from_arrays([columns_of[name] for name in _NUMBERS.names], schema=_NUMBERS)
+        rows = [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in others]
+        numbers = pa.concat_tables([whole_numbers, table_of(_NUMBERS, rows)]).combine_chunks()
         schema = self.entries_schema()
         if not wants_files:
             missing = [pa.nulls(len(numbers), schema.field(name).type) for name in ("data_file", METRICS)]
@@ -330,10 +324,6 @@ class SnapshotFiles:
 
         return recorded(map(opened, manifests), keys)
 
-    def _wanted(self, columns: AbstractSet[str]) -> tuple[int, ...]:
-        """The ids of the columns whose statistics are wanted."""
-        return self._leaves() if {METRICS, *_STATISTICS} & columns else ()
-
     def _of_columns(
         self, files: DataFiles, recorded_: Sequence[pa.Table] | None, columns: AbstractSet[str]
     ) -> pa.Table:
@@ -349,13 +339,17 @@ class SnapshotFiles:
             "record_count": lambda: _flat(table.column("record_count")),
             "file_size_in_bytes": lambda: _flat(table.column("size")),
             "first_row_id": lambda: _flat(table.column("first_row_id")),
-            **{name: partial(_statistics, files, name) for name in wanted - {SIZES}},
+            **{
+                name: partial(_map_column, files.fields, [statistic(name, key) for key in files.fields], table, type_)
+                for name, type_ in _STATISTICS.items()
+                if name in wanted - {SIZES}
+            },
         }
         if recorded_:
             facts = pa.concat_tables(map(live, recorded_))
             assert len(facts) == size, "both are the live entries of the same manifests"
             known |= {name: partial(_flat, facts.column(name)) for name in ("sort_order_id", "split_offsets")}
-            known[SIZES] = lambda: _sizes(facts, files.fields)
+            known[SIZES] = lambda: _map_column(files.fields, [f"{SIZES}.{key}" for key in files.fields], facts, _COUNTS)
         arrays = [known[f.name]() if f.name in known else pa.nulls(size, f.type) for f in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -421,27 +415,10 @@ def _row(file: DataFile) -> tuple[Any, ...]:
     )
 
 
-def _numbers_of_columns(recorded_: pa.Table, files: DataFiles) -> pa.Table:
-    columns = {name: recorded_.column(name) for name in recorded_.column_names}
-    columns["sequence_number"] = files.table.column("sequence_number")
-    return pa.Table.from_arrays([columns[name] for name in _NUMBERS.names], schema=_NUMBERS)
-
-
-def _numbers_of_entries(entries: Sequence[ManifestEntry]) -> pa.Table:
-    return table_of(
-        _NUMBERS, [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in entries]
-    )
-
-
-def _statistics(files: DataFiles, name: str) -> pa.Array:
-    columns = [_flat(files.table.column(statistic(name, key))) for key in files.fields]
-    type_ = _STATISTICS[name]
-    return map_of(files.fields, columns, type_) if columns else pa.nulls(len(files), type_)
-
-
-def _sizes(facts: pa.Table, keys: Sequence[int]) -> pa.Array:
-    columns = [_flat(facts.column(f"{SIZES}.{key}")) for key in keys]
-    return map_of(keys, columns, _COUNTS) if columns else pa.nulls(len(facts), _COUNTS)
+def _map_column(keys: Sequence[int], names: Sequence[str], table: pa.Table, type_: pa.DataType) -> pa.Array:
+    """Maps from keys to the columns of those names; null without columns."""
+    columns = [_flat(table.column(name)) for name in names]
+    return map_of(keys, columns, type_) if columns else pa.nulls(len(table), type_)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -12,7 +12,7 @@ from harness.metadata.iceberg.model import TableMetadata
 from harness.metadata.iceberg.values import decode_bound, partition_types
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import BinaryType, FixedType, Schema, Type, UuidType
-from harness.metadata.tables.reading import TEXTS, TIME, table_of, texts, values_of
+from harness.metadata.tables.reading import TEXTS, TIME, table_of, values_of
 
 SNAPSHOTS = pa.schema(
     [
@@ -80,30 +80,22 @@ METADATA_LOG = pa.schema(
 
 def snapshots(metadata: TableMetadata) -> pa.Table:
     """All snapshots, in the order of the metadata."""
-    return table_of(
-        SNAPSHOTS,
-        [
-            (s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, texts(s.summary))
-            for s in metadata.snapshots.values()
-        ],
-    )
+    rows = []
+    for s in metadata.snapshots.values():
+        summary = [(str(key), str(value)) for key, value in s.summary.items()]
+        rows.append((s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, summary))
+    return table_of(SNAPSHOTS, rows)
 
 
 def history(metadata: TableMetadata) -> pa.Table:
     """The current snapshots of the past, and from when on each was current."""
-    ancestors = _ancestors(metadata)
-    return table_of(
-        HISTORY,
-        [
-            (
-                entry.timestamp_ms,
-                entry.snapshot_id,
-                _parent(metadata, entry.snapshot_id),
-                entry.snapshot_id in ancestors,
-            )
-            for entry in metadata.snapshot_log
-        ],
-    )
+    ancestors: set[int] = set()  # of the current snapshot, as far as they are there; itself too
+    current = metadata.current_snapshot_id
+    while current is not None and current not in ancestors:
+        ancestors.add(current)
+        current = _parent(metadata, current)
+    rows = [(e.timestamp_ms, e.snapshot_id, _parent(metadata, e.snapshot_id)) for e in metadata.snapshot_log]
+    return table_of(HISTORY, [(time, id_, parent, id_ in ancestors) for time, id_, parent in rows])
 
 
 def refs(metadata: TableMetadata) -> pa.Table:
@@ -192,16 +184,6 @@ def _bound(data: bytes | None, type_: Type) -> str | None:
             return bytes(value).hex()
         case _:
             return str(values_of([value], type_).cast(pa.string())[0].as_py())
-
-
-def _ancestors(metadata: TableMetadata) -> set[int]:
-    """The current snapshot and those that it came from, as far as they are there."""
-    found: set[int] = set()
-    current = metadata.current_snapshot_id
-    while current is not None and current not in found:
-        found.add(current)
-        current = _parent(metadata, current)
-    return found
 
 
 def _parent(metadata: TableMetadata, snapshot_id: int) -> int | None:

@@ -17,8 +17,8 @@ from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.model.arrow_values import from_numpy
-from harness.metadata.model.schema import StructType, arrow_type
-from harness.metadata.tables.reading import tuples_of
+from harness.metadata.model.schema import StructType
+from harness.metadata.tables.reading import partition_field, tuples_of
 
 VECTOR_FORMAT = "puffin"
 
@@ -32,12 +32,11 @@ class _EveryPath:
 
 def positions_schema(partition: StructType | None) -> pa.Schema:
     """The columns of `position_deletes`. partition: the type of partition tuples, if there are any."""
-    tuples = [] if partition is None else [pa.field("partition", arrow_type(partition))]
     return pa.schema(
         [
             pa.field("file_path", pa.string()),
             pa.field("pos", pa.int64()),  # from 0
-            *tuples,
+            *partition_field(partition),
             pa.field("spec_id", pa.int32()),
             pa.field("delete_file_path", pa.string()),
             pa.field("content_offset", pa.int64()),  # of deletion vectors, as the size
@@ -47,12 +46,9 @@ def positions_schema(partition: StructType | None) -> pa.Schema:
 
 
 def position_deletes(entries: Sequence[ManifestEntry], source: ScanSource, partition: StructType | None) -> pa.Table:
-    """The deleted positions of each delete file, in the order of the manifests. Files are read one after the other.
+    """The deleted positions of each delete file, in the order of the manifests.
 
-    Args:
-        entries: live ones of position delete files and deletion vectors.
-        source: where they are.
-        partition: the type of partition tuples.
+    entries: live ones of position delete files and deletion vectors. partition: the type of partition tuples.
 
     Raises:
         HarnessError: a delete file cannot be read; as for reads of rows.

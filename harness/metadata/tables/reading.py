@@ -7,11 +7,10 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError, UnknownColumnError
-from harness.metadata.model.arrow_values import array_of, from_numpy
+from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, OpaqueType, StructType, Type, UuidType, arrow_type
 from harness.storage.records import dataclass
 
@@ -37,20 +36,6 @@ NAMES = {
 def is_metadata_table(table_format: str, name: str) -> bool:
     """True if tables of that format have such a metadata table, whatever the case of the letters."""
     return name.casefold() in NAMES[table_format]
-
-
-def check_name(table_format: str, name: str) -> str:
-    """The name in lower case.
-
-    Raises:
-        RequestError: the format has no such metadata table.
-    """
-    if is_metadata_table(table_format, name):
-        return name.casefold()
-    names = NAMES[table_format]
-    near = get_close_matches(name.casefold(), names, n=1)
-    hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
-    raise RequestError(f"There is no metadata table {name!r} of {table_format} tables: {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +67,17 @@ class MetadataTable:
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
     """The metadata table of that name; most are those of a snapshot, others the table's.
 
-    Args:
-        table: an opened table.
-        selection: what its `select` gave.
-        name: one of `harness.metadata.tables.reading.NAMES`, in any case.
+    table: an opened table. selection: the answer of its `select`. name: one of `NAMES`, in any case.
 
     Raises:
         RequestError: there is no such metadata table.
         HarnessError: the manifest list cannot be read.
     """
-    kind = check_name(table.format, name)
+    kind, names = name.casefold(), NAMES[table.format]
+    if kind not in names:
+        near = get_close_matches(kind, names, n=1)
+        hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
+        raise RequestError(f"There is no metadata table {name!r} of {table.format} tables: {hint}")
     try:
         return _of_delta(table, selection, kind) if table.format == "delta" else _of_iceberg(table, selection, kind)
     except HarnessError as error:
@@ -177,14 +163,8 @@ def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def texts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A mapping as an item of a map of texts."""
-    return [(str(key), str(value)) for key, value in values.items()]
-
-
 def values_of(values: Sequence[Any], type_: Type) -> pa.Array:
-    """Internal values (`harness.metadata.model.schema`) of a type that is not nested, as the Arrow type of its
-    columns."""
+    """Internal values (`harness.metadata.model.schema`) of a type that is not nested, as an Arrow column."""
     match type_:
         case UuidType():
             return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
@@ -194,8 +174,13 @@ def values_of(values: Sequence[Any], type_: Type) -> pa.Array:
             return array_of(values, arrow_type(type_))
 
 
-def tuple_struct(fields: Sequence[Field]) -> StructType:
-    """The type of a column of partition tuples. DuckDB has no two fields of one name: repeated ones get their id."""
+def tuple_struct(fields: Sequence[Field]) -> StructType | None:
+    """The type of a column of partition tuples; None without fields.
+
+    DuckDB has no two fields of one name: repeated ones get their id.
+    """
+    if not fields:
+        return None
     names = [field.name.casefold() for field in fields]
     return StructType(
         tuple(
@@ -203,6 +188,11 @@ def tuple_struct(fields: Sequence[Field]) -> StructType:
             for f, name in zip(fields, names, strict=True)
         )
     )
+
+
+def partition_field(type_: StructType | None) -> list[pa.Field]:
+    """The column of partition tuples; no column for None."""
+    return [] if type_ is None else [pa.field("partition", arrow_type(type_))]
 
 
 def tuples_of(tuples: Sequence[Mapping[int, Any]], type_: StructType) -> pa.Array:
@@ -214,13 +204,10 @@ def tuples_of(tuples: Sequence[Mapping[int, Any]], type_: StructType) -> pa.Arra
 def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
     """Maps from keys to the values of columns, row by row; a null is no entry, and no entries are no map.
 
-    Args:
-        keys: one for each column.
-        columns: at least one.
-        type_: of the maps.
+    keys: one for each column. columns: at least one.
     """
     size = len(columns[0])
-    there = np.array([_valid(column) for column in columns], np.bool_).reshape(len(columns), size).T
+    there = np.array([to_numpy(column.is_valid()) for column in columns], np.bool_).reshape(len(columns), size).T
     rows, places = np.nonzero(there)
     offsets = np.zeros(size + 1, np.int32)
     np.cumsum(there.sum(axis=1), out=offsets[1:])
@@ -229,14 +216,6 @@ def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType)
     entries = pa.StructArray.from_arrays([found_keys, items], fields=[type_.key_field, type_.item_field])
     validity = pa.py_buffer(np.packbits(there.any(axis=1), bitorder="little"))
     return pa.Array.from_buffers(type_, size, [validity, pa.py_buffer(offsets)], children=[entries])
-
-
-def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
-    bits = column.is_valid()
-    found: npt.NDArray[np.bool_] = np.unpackbits(
-        np.frombuffer(bits.buffers()[1], np.uint8), count=bits.offset + len(bits), bitorder="little"
-    )[bits.offset :].astype(np.bool_)
-    return found
 
 
 def _column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:

@@ -16,8 +16,7 @@ from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVect
 from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
-from harness.metadata.delta.table import DeltaSelection, DeltaTable, reader_of
-from harness.metadata.delta.types import MaterializedColumns, materialized_columns
+from harness.metadata.delta.table import DeltaSelection, DeltaTable
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -44,11 +43,6 @@ class DeltaContents:
     kept: frozenset[str]
     plans: Mapping[int, ScanPlan]
     states: Mapping[int, State] = field(repr=False)
-
-    @property
-    def lineage(self) -> MaterializedColumns:
-        """The columns of data files in which ids and versions of rows are kept."""
-        return materialized_columns(self.root.metadata.configuration)
 
     def adds(self) -> Iterator[dict[str, Any]]:
         """The add actions of files that are kept, those of the root first; a file may come with several vectors."""
@@ -101,14 +95,8 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filte
         _refuse_redirected(chosen, table, version)
     plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
     source = table.source
-    root = load_state(
-        choose_segment(table.log, versions[0], allow_checkpoint_only=source.options.allow_checkpoint_only),
-        source.storage,
-        source.root.path,
-        statistics="any",
-        path_map=source.path_map,
-    )
-    reader = reader_of(source)
+    root = load_state(choose_segment(table.log, versions[0]), source.storage, source.locator, statistics="any")
+    reader = source.commits
     kept = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
     own = table.log.commits.get(versions[0])
     info = None if own is None else reader.read_info(own)

@@ -17,6 +17,7 @@ from harness.errors import UnsupportedError
 from harness.metadata.delta.actions import Commit, DeletionVectorDescriptor, Metadata
 from harness.metadata.delta.partition_values import parse_partition_value
 from harness.metadata.delta.table import DeltaSelection, DeltaTable
+from harness.metadata.delta.types import materialized_columns
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType, UuidType
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
@@ -267,12 +268,13 @@ class _DeltaSlice:
         if not self.request.rewrites:
             return {}
         found: dict[str, Settled] = {}
+        lineage = materialized_columns(self.contents.root.metadata.configuration)
         for plan in self.contents.plans.values():
             rewriter = Rewriter(
                 plan=plan,
                 columns=self.columns,
-                row_ids=_named(self.contents.lineage.row_id),
-                row_versions=_named(self.contents.lineage.row_commit_version),
+                row_ids=_named(lineage.get("_row_id")),
+                row_versions=_named(lineage.get("_row_commit_version")),
                 statistics=file_statistics,
                 mask=self.request.mask(),
             )
