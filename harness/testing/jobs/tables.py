@@ -20,20 +20,22 @@ from harness.metadata.files.parquet import open_parquet
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
-from harness.testing.jobs.opened import FrameRows, JobTable, PlannedRows, at_version, names_point, read_point
+from harness.testing.jobs.opened import Asked, FrameRows, JobTable, PlannedRows, at_version, names_point, read_point
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite"})
+_CHANGES = ("merge", "update", "delete")
+_WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite", *_CHANGES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """A write of a job.
 
-    mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace` or `createOrReplace`.
+    mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace`, `createOrReplace`, or `merge`, `update` and
+        `delete`, whose rows are all rows of the table after the statement.
     partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
     where: of an overwrite, which rows it takes the place of; None: all.
     schema: of the rows, as Spark has it.
@@ -232,9 +234,7 @@ class JobTables:
             return _folded((catalog, *parts))
         return _folded(parts[1:] if len(parts) == 2 and parts[0] == "default" else parts)
 
-    def load(
-        self, key: Name, version: str | None = None, timestamp_us: int | None = None, *, writes: bool = False
-    ) -> JobTable | None:
+    def load(self, key: Name, version: str | None = None, timestamp_us: int | None = None) -> JobTable | None:
         """The table of that name, or a metadata table of it; None: there is none."""
         point = {} if version is None else {"versionAsOf": version}
         if timestamp_us is not None:
@@ -243,7 +243,7 @@ class JobTables:
             return self._opened("#".join(key[1:]), point)
         source = self._source(key)
         if source is not None:
-            return self._planned(written(key), source, None, point, writes=writes)
+            return self._planned(written(key), source, None, point)
         target = self.targets.get(key)
         if target is not None:
             return self._own(written(key), target, point)
@@ -252,6 +252,8 @@ class JobTables:
 
     def target_key(self, key: Name) -> Name:
         """The key of a written table: a source has one, whether it is written to by name or by path."""
+        if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
+            return path_key(key[1])
         source = self._source(key)
         return key if source is None else path_key(source.source.location)
 
@@ -353,32 +355,32 @@ class JobTables:
     def _opened(self, path: str, options: Mapping[str, str]) -> JobTable:
         location, _, metadata = path.partition("#")
         target = self.targets.get(path_key(location))
-        if target is not None and not metadata:
+        if target is not None and target.created is not None and not metadata:
             return self._own(path, target, options)
         return self._planned(path, open_table(location), metadata or None, options)
 
     def _planned(
-        self,
-        name: str,
-        source: Table | Snapshot,
-        metadata: str | None,
-        options: Mapping[str, str],
-        *,
-        writes: bool = False,
+        self, name: str, source: Table | Snapshot, metadata: str | None, options: Mapping[str, str]
     ) -> JobTable:
         """A source at a point; or a metadata table of it."""
         table = source if isinstance(source, Table) else Table(source.source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
             raise _written_to(name)
-        if target is not None and (target.created is not None or not writes):
-            return self._own(name, target, options)
+        if target is not None:
+            snapshot = source if isinstance(source, Snapshot) else table.snapshot()
+            return self._own(name, target, options, self._rows(name, table, snapshot))
         point = self._point(table, source, options)
         if isinstance(point, Changes):
             return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
         if metadata is not None:
             return _metadata_rows(name, table, point, metadata)
-        return PlannedRows(name=name, table=table, snapshot=point, zone=self.zone, partitioned_by=partitioned_by(table))
+        return self._rows(name, table, point)
+
+    def _rows(self, name: str, table: Table, snapshot: Snapshot) -> PlannedRows:
+        return PlannedRows(
+            name=name, table=table, snapshot=snapshot, zone=self.zone, partitioned_by=partitioned_by(table)
+        )
 
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
         given = {name.lower(): value for name, value in options.items()}
@@ -390,26 +392,42 @@ class JobTables:
         is_pinned = isinstance(source, Snapshot) and isinstance(found, Snapshot) and not names_point(options)
         return source if is_pinned and isinstance(source, Snapshot) else found
 
-    def _own(self, name: str, target: WrittenTable, options: Mapping[str, str]) -> JobTable:
-        """The job's own writes as they stand. Rows that are not known cannot be read."""
+    def _own(
+        self, name: str, target: WrittenTable, options: Mapping[str, str], source: PlannedRows | None = None
+    ) -> JobTable:
+        """The table with the job's writes, over the source's rows. Rows that are not known cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
         writes = since_whole(tuple(target.writes))
-        schema = target.created if target.created is not None else writes[0].schema
+        is_over = target.created is None and not writes[0].is_whole
+        base = source if is_over and source is not None and _takes(source, writes) else None
+        is_known = all(write.is_known for write in writes) and not (is_over and base is None)
+        is_source = target.created is None and source is not None and (is_over or _takes(source, writes[:1]))
+        schema = source.schema if source is not None and is_source else target.created or writes[0].schema
         places = [str(write.directory) for write in writes if write.directory is not None]
-        begins = target.created is not None or writes[0].is_whole
-        is_known = begins and all(write.is_known for write in writes)
 
         def make(spark: SparkSession) -> DataFrame:
             if not is_known:
                 raise _written_to(name)
-            return _parquet(spark, schema, places)
+            rows = _parquet(spark, schema, places)
+            return rows if base is None else base.frame(spark, Asked(schema.names, (), {})).unionAll(rows)
 
-        return FrameRows(name=name, schema=schema, make=make, partitioned_by=target.partitioned_by)
+        partitions = source.partitioned_by if source is not None and is_source else target.partitioned_by
+        return FrameRows(name=name, schema=schema, make=make, partitioned_by=partitions)
 
     def _nearest(self, name: Name) -> str:
         near = nearest(name, self.sources)
         return f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+
+
+def _takes(source: PlannedRows, writes: Sequence[Write]) -> bool:
+    """Tells whether the columns of all written rows are the source's."""
+    return all(simple_columns(write.schema) == simple_columns(source.schema) for write in writes)
+
+
+def simple_columns(schema: StructType) -> list[tuple[str, str]]:
+    """Names and types of columns, by which rows can stand in one table."""
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 def _opened_source(source: object) -> Table | Snapshot:
