@@ -77,23 +77,6 @@ def _is_ours(spark: SparkSession, short: str) -> bool:
     return False
 
 
-def _add_to(spark: SparkSession, name: str, *, changes: bool) -> None:
-    """Gives a session the rule that plans reads, and Delta's table functions."""
-    jvm: Any = spark.sparkContext._jvm
-    jvm.harness.jobs.PlannedReads.addTo(spark._jsparkSession)
-    if changes:
-        jvm.harness.jobs.ChangesFunction.addTo(spark._jsparkSession, name)
-
-
-def _add_parser(root: SparkSession) -> None:
-    """Teaches Delta's statements to sessions that are made from now on in this application."""
-    context = root.sparkContext
-    if context not in _PARSED:
-        jvm: Any = context._jvm
-        jvm.harness.jobs.Statements.addTo(root._jsparkSession.extensions())
-        _PARSED[context] = True
-
-
 def _server_session(spark: Any) -> SparkSession:
     """The session that a server of Spark Connect in this process has for a client."""
     context = SparkContext._active_spark_context
@@ -219,7 +202,11 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
     """A session of its own, on the JVM of another; it becomes the current one."""
     sources = load(root)
     if sources.delta:
-        _add_parser(root)
+        context = root.sparkContext
+        if context not in _PARSED:
+            jvm: Any = context._jvm
+            jvm.harness.jobs.Statements.addTo(root._jsparkSession.extensions())
+            _PARSED[context] = True
     before = Current.of(root)
     spark = root.newSession()
     job = _job(spark, spark, sources, tables, catalog, own=True)
@@ -249,7 +236,10 @@ def _job(
     settings = _settings(inner, known, sources, own=own)
     name = BRIDGE.add(inner, known)
     _set_catalogs(inner, name, settings)
-    _add_to(inner, name, changes=sources.delta)
+    jvm: Any = inner.sparkContext._jvm
+    jvm.harness.jobs.PlannedReads.addTo(inner._jsparkSession)
+    if sources.delta:
+        jvm.harness.jobs.ChangesFunction.addTo(inner._jsparkSession, name)
     statements, writes = NEEDS_OWN_SESSION
     missing = () if own else (statements if sources.delta else OF_DELTAS_JAR, writes)
     return SparkJob(spark, settings, missing, name, known, inner)

@@ -149,7 +149,14 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
                 options=(key,),
             )
     if any(given.get(key, "false").lower() == "true" for key in _FEED):
-        return _changes(table, given, zone)
+        first, last = given.get("startingversion"), given.get("endingversion")
+        since, until = given.get("startingtimestamp"), given.get("endingtimestamp")
+        return table.changes(
+            None if first is None else _number("startingVersion", first),
+            None if last is None else _number("endingVersion", last),
+            from_timestamp=None if since is None else _at_zone(since, zone),
+            to_timestamp=None if until is None else _at_zone(until, zone),
+        )
     points = [key for key in _POINTS if key in given]
     if len(points) > 1:
         raise RequestError(f"Cannot read at several points: {', '.join(points)}; give one", options=tuple(points))
@@ -183,17 +190,6 @@ def _at_zone(text: str, zone: str) -> datetime:
     except ValueError:
         raise RequestError(f"Invalid time {text!r}: expected such as 2026-01-31 12:00:00") from None
     return time if time.tzinfo is not None else time.replace(tzinfo=ZoneInfo(zone))
-
-
-def _changes(table: Table, given: Mapping[str, str], zone: str) -> Changes:
-    first, last = given.get("startingversion"), given.get("endingversion")
-    since, until = given.get("startingtimestamp"), given.get("endingtimestamp")
-    return table.changes(
-        None if first is None else _number("startingVersion", first),
-        None if last is None else _number("endingVersion", last),
-        from_timestamp=None if since is None else _at_zone(since, zone),
-        to_timestamp=None if until is None else _at_zone(until, zone),
-    )
 
 
 def _number(key: str, text: str) -> int:

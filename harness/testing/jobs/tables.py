@@ -63,19 +63,14 @@ class Write:
     @property
     def rows(self) -> pa.Table:
         """The rows that were written, in any order; instants in UTC."""
-        schema = _arrow_schema(self.schema)
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        has_zone = "timezone" in signature(to_arrow_schema).parameters  # since Spark 4.1
+        zone: dict[str, Any] = {"timezone": "UTC"} if has_zone else {}
+        schema = to_arrow_schema(self.schema, **zone)
         files = [] if self.directory is None else sorted(self.directory.rglob("*.parquet"))
         tables = [open_parquet(file).read() for file in files]
         return pa.concat_tables([schema.empty_table(), *(_as(table, schema) for table in tables)])
-
-
-def _arrow_schema(schema: StructType) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    zone: dict[str, Any] = (
-        {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    )  # since Spark 4.1
-    return to_arrow_schema(schema, **zone)
 
 
 def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -105,19 +100,6 @@ def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
 DESCRIBE = "describe "
 """Before the names of what Delta's statements read: no metadata table's name has a blank."""
 _MS = pa.timestamp("ms", "UTC")
-
-
-def _metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -> FrameRows:
-    """A metadata table of that name."""
-    if not metadata.startswith(DESCRIBE):
-        return _arrow_rows(name, snapshot.metadata(metadata))
-    statement = metadata.removeprefix(DESCRIBE)
-    if table.format != "delta":
-        raise RequestError(
-            f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its metadata "
-            "tables, such as history and snapshots"
-        )
-    return _arrow_rows(name, _detail(table) if statement == "detail" else snapshot.metadata("history"))
 
 
 def _detail(table: Table) -> pa.Table:
@@ -374,7 +356,15 @@ class JobTables:
         if isinstance(point, Changes):
             return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
         if metadata is not None:
-            return _metadata_rows(name, table, point, metadata)
+            if not metadata.startswith(DESCRIBE):
+                return _arrow_rows(name, point.metadata(metadata))
+            statement = metadata.removeprefix(DESCRIBE)
+            if table.format != "delta":
+                raise RequestError(
+                    f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its "
+                    "metadata tables, such as history and snapshots"
+                )
+            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history"))
         return self._rows(name, table, point)
 
     def _rows(self, name: str, table: Table, snapshot: Snapshot) -> PlannedRows:

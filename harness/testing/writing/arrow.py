@@ -39,11 +39,6 @@ from harness.metadata.model.schema import (
 )
 
 
-def _rows_without_columns(count: int) -> pa.Table:
-    """A table of `count` rows and no column."""
-    return pa.table({"_": pa.nulls(count)}).drop_columns(["_"])
-
-
 def group_sizes(rows: int, group: int | None) -> list[int]:
     """The rows of each row group; `group`: the most that one has, None: all."""
     size = rows if group is None else group
@@ -136,7 +131,7 @@ def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: 
     """
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     if not fields:
-        return _rows_without_columns(len(rows))
+        return pa.table({"_": pa.nulls(len(rows))}).drop_columns(["_"])
     arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
 

@@ -177,7 +177,7 @@ class SliceNames:
         found = self._given.get(path)
         if found is None:
             found = (
-                self._number(ending)
+                f"data/{len(self._given):06d}{ending or '.parquet'}"
                 if self._numbered
                 else self._safe(path, ending) or self._digest(path, ending, folder)
             )
@@ -201,9 +201,6 @@ class SliceNames:
         if folded in self._taken or folded in self._folders or self._taken & set(_folders(folded)):
             return None
         return relative if len(relative.encode()) <= _MAX_PATH else None
-
-    def _number(self, ending: str) -> str:
-        return f"data/{len(self._given):06d}{ending or '.parquet'}"
 
     def _digest(self, path: str, ending: str, folder: str) -> str:
         last = _PLAIN.sub("_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")

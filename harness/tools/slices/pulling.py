@@ -192,7 +192,9 @@ def make(
     if sentence is not None:
         warn(f"Table {shown(snapshot.source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
-    place.publish(_note(_anonymous(origin) if is_anonymised else origin, told, notes), journal=not is_anonymised)
+    if is_anonymised:
+        origin |= {"location": None, "identity": None}
+    place.publish(_note(origin, told, notes), journal=not is_anonymised)
     if refreshed:
         discard_stale(place.directory, fetched.files, refreshed)
     for sentence in notes:
@@ -219,11 +221,6 @@ def planned_slice(snapshot: Snapshot, request: SliceRequest, refreshed: int = 0)
     from harness.tools.slices.delta import pulling as delta
 
     return delta.planned_slice(table, selection, request, refreshed)
-
-
-def _anonymous(origin: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what names the source."""
-    return {name: None if name in ("location", "identity") else value for name, value in origin.items()}
 
 
 def _note(origin: Mapping[str, Any], told: Pulled, notes: list[str]) -> dict[str, Any]:

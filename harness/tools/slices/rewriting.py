@@ -98,7 +98,10 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
         stored = pa.schema([f.with_type(plain_type(f.type)) for f in file.schema_arrow], file.schema_arrow.metadata)
         schema = _schema(file, stored, places, cut, name)
         if cut.mask is not None:
-            schema = _masked_schema(stored, schema, cut, name)
+            check_calendar(stored.metadata, file=name)
+            for place, column in cut.masked.items():
+                check_stored(column, stored.field(place), file=name)
+            schema = schema.remove_metadata()
         with pq.ParquetWriter(target, schema, store_schema=False, **_settings(file)) as out:
             start = 0
             for group in range(file.num_row_groups):
@@ -153,14 +156,6 @@ def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut:
         marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
         fields.append(pa.field(cut.row_ids.name, pa.int64(), metadata=marks))
     return pa.schema(fields, metadata=stored.metadata)
-
-
-def _masked_schema(stored: pa.Schema, schema: pa.Schema, cut: Cut, name: str) -> pa.Schema:
-    """Without texts that a writer left; refuses what has no other values."""
-    check_calendar(stored.metadata, file=name)
-    for place, column in cut.masked.items():
-        check_stored(column, stored.field(place), file=name)
-    return schema.remove_metadata()
 
 
 def _settings(file: pq.ParquetFile) -> dict[str, Any]:
@@ -257,7 +252,14 @@ class Rewriter:
         """
         (row,) = self.plan.files.slice(ordinal, 1).to_pylist()
         if row["format"] != "parquet":
-            return self._unchanged(row, original, target, rows)
+            if self.columns is None and (rows is None or len(rows) == row["record_count"]):
+                return _linked(original, target)
+            raise UnsupportedError(
+                f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
+                "pull whole files",
+                table=self.plan.table,
+                file=row["path"],
+            )
         footer = read_footer(original, row["path"], self.plan.table)
         rows = None if rows is None or len(rows) == footer.rows else rows
         if rows is None and self.columns is None:
@@ -266,15 +268,6 @@ class Rewriter:
         target.parent.mkdir(parents=True, exist_ok=True)
         count = cut_file(original, target, cut, name=row["path"])
         return Settled(target.stat().st_size, count, rows, self._said(ordinal, target, count, stored))
-
-    def _unchanged(self, row: Mapping[str, Any], original: Path, target: Path, rows: Positions | None) -> Settled:
-        if self.columns is None and (rows is None or len(rows) == row["record_count"]):
-            return _linked(original, target)
-        raise UnsupportedError(
-            f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; pull whole files",
-            table=self.plan.table,
-            file=row["path"],
-        )
 
     def _cut(self, row: Mapping[str, Any], footer: Footer, rows: Positions | None) -> tuple[Cut, tuple[Field, ...]]:
         """The cut of the file, and the columns of the slice that it has."""

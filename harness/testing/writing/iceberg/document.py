@@ -180,7 +180,20 @@ class TableDocument:
 
     def set_spec(self, entries: Sequence[SpecEntry]) -> None:
         """Make this the default spec, under a new id unless it is the table's first."""
-        spec = tuple(self._partition_columns(entries))
+        known = {(c.source_id, c.transform): c.field_id for spec in self.specs.values() for c in spec}
+        next_id = self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1) + 1
+        columns = []
+        for position, (source, transform, *rest) in enumerate(entries):
+            source_id = find_field(self.schema, source).id
+            if self.version == 1:
+                field_id = FIRST_PARTITION_ID + position
+            elif (source_id, transform) in known:
+                field_id = known[source_id, transform]
+            else:
+                field_id, next_id = next_id, next_id + 1
+            name = rest[0] if rest else _default_name(source, transform)
+            columns.append(PartitionColumn(field_id, source_id, name, transform))
+        spec = tuple(columns)
         spec_id = max(self.specs, default=-1) + 1
         self.specs[spec_id] = spec
         used = [c.field_id for c in spec]
@@ -300,22 +313,6 @@ class TableDocument:
         if version == 3:
             self.doc["next-row-id"] = 0
         self.doc["format-version"] = version
-
-    def _partition_columns(self, entries: Sequence[SpecEntry]) -> list[PartitionColumn]:
-        known = {(c.source_id, c.transform): c.field_id for spec in self.specs.values() for c in spec}
-        next_id = self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1) + 1
-        columns = []
-        for position, (source, transform, *rest) in enumerate(entries):
-            source_id = find_field(self.schema, source).id
-            if self.version == 1:
-                field_id = FIRST_PARTITION_ID + position
-            elif (source_id, transform) in known:
-                field_id = known[source_id, transform]
-            else:
-                field_id, next_id = next_id, next_id + 1
-            name = rest[0] if rest else _default_name(source, transform)
-            columns.append(PartitionColumn(field_id, source_id, name, transform))
-        return columns
 
 
 def empty_document(version: int, table_uuid: str, location: str) -> dict[str, Any]:

@@ -51,12 +51,15 @@ def projected(fields: _Level, ids: Collection[int]) -> _Level:
 
 def renamed(fields: _Level, names: dict[int, str]) -> _Level:
     """The fields with other names, by id, at every level."""
-    return tuple(replace(f, name=names.get(f.id, f.name), type=_renamed_type(f.type, names)) for f in fields)
+    return tuple(
+        replace(f, name=names.get(f.id, f.name), type=_with_children(f.type, renamed(_children(f.type), names)))
+        for f in fields
+    )
 
 
 def add(schema: Schema, parent: Path | None, field: Field) -> Schema:
     """The schema with one more field at the end of the top level, or of the struct at `parent`."""
-    return replace(schema, fields=_at(schema, parent, lambda level: (*level, field)))
+    return _within(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
 
 
 def drop(schema: Schema, path: Path) -> Schema:
@@ -132,14 +135,6 @@ def _with_children(type_: Type, level: _Level) -> Type:
             return MapType(*level)
         case _:
             return type_
-
-
-def _renamed_type(type_: Type, names: dict[int, str]) -> Type:
-    return _with_children(type_, renamed(_children(type_), names))
-
-
-def _at(schema: Schema, parent: Path | None, how: Callable[[_Level], _Level]) -> _Level:
-    return _within(schema, None if parent is None else find_field(schema, parent), how).fields
 
 
 def _within(schema: Schema, parent: Field | None, how: Callable[[_Level], _Level]) -> Schema:

@@ -22,6 +22,7 @@ from pyroaring import BitMap64
 from harness.errors import RequestError
 from harness.metadata.model.arrow_values import elements_of
 from harness.metadata.model.schema import (
+    BinaryType,
     Field,
     FloatType,
     IntegerType,
@@ -120,7 +121,8 @@ def _bounds(result: Statistics, f: Field, array: pa.Array, length: int | None) -
         lower = -0.0 if lower == 0 else lower
         upper = math.fabs(upper) if upper == 0 else upper
     lower, upper = stored(f.type, lower), stored(f.type, upper)
-    if length is not None and isinstance(lower, str | bytes) and not _is_fixed(f):
+    is_cut = isinstance(f.type, StringType | BinaryType)
+    if length is not None and isinstance(lower, str | bytes) and is_cut:
         lower, upper = lower[:length], _cut_upward(upper, length)
     for bounds, value in ((result.lower_bounds, lower), (result.upper_bounds, upper)):
         encoded = None if value is None else bound_bytes(f.type, value)
@@ -140,10 +142,6 @@ def _extremes(array: pa.Array) -> tuple[Any, Any]:
     if pa.types.is_temporal(kind):
         return both["min"].value, both["max"].value
     return both["min"].as_py(), both["max"].as_py()
-
-
-def _is_fixed(f: Field) -> bool:
-    return not isinstance(f.type, StringType) and str(f.type) != "binary"
 
 
 def _cut_upward(value: Any, length: int) -> Any:
@@ -244,13 +242,13 @@ def write_file(
         case "avro":
             _write_avro(path, fields, rows, options)
     statistics = statistics_of(table, fields, only=options.statistics, bounds_length=options.bounds_length)
-    return {**facts, "file_size_in_bytes": path.stat().st_size, **_maps(statistics)}
-
-
-def _maps(statistics: Statistics) -> dict[str, Any]:
     return {
-        name: int_map(getattr(statistics, name))
-        for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+        **facts,
+        "file_size_in_bytes": path.stat().st_size,
+        **{
+            name: int_map(getattr(statistics, name))
+            for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+        },
     }
 
 

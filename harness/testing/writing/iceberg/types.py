@@ -356,7 +356,10 @@ def _field_json(field: Field, write_defaults: Mapping[int, Any]) -> dict[str, An
 def _stored(type_: Type, value: Any) -> Any:
     match type_:
         case StructType(fields=fields):
-            return _stored_struct(fields, value)
+            unknown = set(value) - {f.name for f in fields}
+            if unknown:
+                raise ValueError(f"no field named {', '.join(sorted(map(repr, unknown)))}")
+            return {f.id: stored(f.type, value[f.name]) for f in fields if f.name in value}
         case ListType(element=element):
             return [stored(element.type, v) for v in value]
         case MapType(key=key, value=item):
@@ -382,10 +385,3 @@ def _stored(type_: Type, value: Any) -> Any:
             return {"metadata": bytes(value["metadata"]), "value": bytes(value["value"])}
         case _:
             return value
-
-
-def _stored_struct(fields: tuple[Field, ...], value: Mapping[str, Any]) -> dict[int, Any]:
-    unknown = set(value) - {f.name for f in fields}
-    if unknown:
-        raise ValueError(f"no field named {', '.join(sorted(map(repr, unknown)))}")
-    return {f.id: stored(f.type, value[f.name]) for f in fields if f.name in value}

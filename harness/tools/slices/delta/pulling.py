@@ -78,7 +78,19 @@ class DeltaMasking:
     def hide(self, state: LogState) -> list[str]:
         """Changes what the log says of the table; what it lacks of the source, a sentence each."""
         assert state.metadata is not None
-        state.metadata = self._metadata(state.metadata)
+        found = {k: v for k, v in state.metadata.items() if k in ("format", "partitionColumns", "createdTime")}
+        schema = json.loads(state.metadata["schemaString"])
+        kept = {
+            k: v
+            for k, v in state.metadata["configuration"].items()
+            if k in _PROPERTIES or k.startswith("delta.feature.")
+        }
+        state.metadata = {
+            "id": self._id(state.metadata["id"]),
+            **found,
+            "schemaString": json_text(_plain(schema)),
+            "configuration": kept,
+        }
         state.transactions = {
             name: {**txn, "appId": name}
             for app_id, txn in state.transactions.items()
@@ -90,12 +102,6 @@ class DeltaMasking:
         if "generationExpression" in self.metadata.schema_string:
             told.append("Left out how columns are generated: the new values do not obey it")
         return told
-
-    def _metadata(self, action: Json) -> Json:
-        found = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
-        schema = json.loads(action["schemaString"])
-        kept = {k: v for k, v in action["configuration"].items() if k in _PROPERTIES or k.startswith("delta.feature.")}
-        return {"id": self._id(action["id"]), **found, "schemaString": json_text(_plain(schema)), "configuration": kept}
 
     def _id(self, text: str) -> str:
         try:

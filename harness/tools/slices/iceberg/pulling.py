@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,7 +122,8 @@ class DeleteWriter:
         target = self.names.written(path, ending=".puffin")
         file = self.place.file(target)
         with writing(file):
-            places = _written(file, [(named, positions) for _, named, positions in dead])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            places = write_puffin(file, [deletion_vector(named, positions) for _, named, positions in dead])
         size = file.stat().st_size
         return {
             key_of(entry): {
@@ -136,11 +136,6 @@ class DeleteWriter:
             }
             for (entry, named, positions), (offset, length) in zip(dead, places, strict=True)
         }
-
-
-def _written(file: Path, vectors: list[tuple[str, BitMap64]]) -> list[tuple[int, int]]:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return write_puffin(file, [deletion_vector(named, positions) for named, positions in vectors])
 
 
 _BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
@@ -200,7 +195,7 @@ class _IcebergSlice:
         found: dict[str, SourceFile] = {}
         for entry in self.contents.files(Content.DATA, *self._copied_deletes()):
             path = entry.file.path
-            physical = self._physical(path)
+            physical = self.contents.source.path_map.physical(path)
             if entry.file.content is Content.DATA and self.rows is not None and physical not in self.rows:
                 continue
             target = self._fetched_as(path, entry.file.content)
@@ -217,7 +212,8 @@ class _IcebergSlice:
         fetched: by target.
         """
         location = str(place.directory)
-        masking = self._masking()
+        key = self.request.anonymise
+        masking = None if key is None else IcebergMasking(self.contents, Pseudonyms(key))
         settled = self._settled(place)
         written: dict[FileKey, dict[str, Any]] = {}
         targets: dict[str, str] = {}
@@ -242,10 +238,6 @@ class _IcebergSlice:
                 contents=self.contents, targets=targets, moved=moved, place=place, names=self.names, recorded=location
             ).write()
         return self._write_metadata(place, written, masking)
-
-    def _masking(self) -> IcebergMasking | None:
-        key = self.request.anonymise
-        return None if key is None else IcebergMasking(self.contents, Pseudonyms(key))
 
     def _masked_keys(self, masking: IcebergMasking, entry: ManifestEntry, place: SlicePlace) -> dict[str, Any]:
         path = entry.file.path
@@ -315,9 +307,6 @@ class _IcebergSlice:
 
     def _copied_deletes(self) -> tuple[Content, ...]:
         return () if self.request.compact else (Content.EQUALITY_DELETES,)
-
-    def _physical(self, path: str) -> str:
-        return self.contents.source.path_map.physical(path)
 
     def _placed_as(self, path: str, content: Content) -> str:
         is_written = self._is_written(content)
