@@ -34,19 +34,12 @@ _SERVICES = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """The short names of data sources that are harness's; others are a real jar's."""
-
-    iceberg: bool
-    delta: bool
-
-
-_SOURCES: WeakKeyDictionary[Any, _Sources] = WeakKeyDictionary()
+_SOURCES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
+"""The short names of data sources that are harness's; others are a real jar's."""
 _PARSED: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
 
 
-def load(spark: SparkSession) -> _Sources:
+def load(spark: SparkSession) -> frozenset[str]:
     """Gives the driver harness's classes, and the data sources that no jar has; free when done.
 
     Raises:
@@ -59,11 +52,11 @@ def load(spark: SparkSession) -> _Sources:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     gateway.jvm.harness.jobs.Answers.answerWith(BRIDGE)
     if gateway not in _SOURCES:
-        ours = {short: _is_ours(spark, short) for short in _CLASSES}
-        lines = "".join(f"{_JAVA}.{_CLASSES[short]}\n" for short, is_ours in ours.items() if is_ours)
-        if lines:
+        ours = frozenset(short for short in _CLASSES if _is_ours(spark, short))
+        if ours:
+            lines = "".join(f"{_JAVA}.{_CLASSES[short]}\n" for short in sorted(ours))
             add_to_driver(context, {_SERVICES: lines.encode()})
-        _SOURCES[gateway] = _Sources(**ours)
+        _SOURCES[gateway] = ours
     return _SOURCES[gateway]
 
 
@@ -201,7 +194,7 @@ def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
 def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog: Catalog | None) -> SparkJob:
     """A session of its own, on the JVM of another; it becomes the current one."""
     sources = load(root)
-    if sources.delta:
+    if "delta" in sources:
         context = root.sparkContext
         if context not in _PARSED:
             jvm: Any = context._jvm
@@ -226,7 +219,7 @@ def register_job(spark: SparkSession, *, tables: Mapping[str, object] | None, ca
 def _job(
     spark: SparkSession,
     inner: SparkSession,
-    sources: _Sources,
+    sources: frozenset[str],
     tables: Mapping[str, object] | None,
     catalog: Catalog | None,
     *,
@@ -238,21 +231,21 @@ def _job(
     _set_catalogs(inner, name, settings)
     jvm: Any = inner.sparkContext._jvm
     jvm.harness.jobs.PlannedReads.addTo(inner._jsparkSession)
-    if sources.delta:
+    if "delta" in sources:
         jvm.harness.jobs.ChangesFunction.addTo(inner._jsparkSession, name)
     statements, writes = NEEDS_OWN_SESSION
-    missing = () if own else (statements if sources.delta else OF_DELTAS_JAR, writes)
+    missing = () if own else (statements if "delta" in sources else OF_DELTAS_JAR, writes)
     return SparkJob(spark, settings, missing, name, known, inner)
 
 
 _CATALOG = "spark.sql.catalog."
 
 
-def _settings(spark: SparkSession, tables: JobTables, sources: _Sources, *, own: bool) -> dict[str, str]:
+def _settings(spark: SparkSession, tables: JobTables, sources: frozenset[str], *, own: bool) -> dict[str, str]:
     """Settings that give Spark its catalogs; names of a real jar stay its own."""
     settings = _needed(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
-    kinds |= {name: "NamedTables" for name in PATH_CATALOGS if getattr(sources, name)}
+    kinds |= {name: "NamedTables" for name in PATH_CATALOGS if name in sources}
     settings |= {f"{_CATALOG}{name}": f"{_JAVA}.{kind}" for name, kind in kinds.items() if _theirs(spark, name) is None}
     if own:
         settings |= {f"{_CATALOG}{DEFAULT_CATALOG}": _NAMED, "spark.sql.defaultCatalog": DEFAULT_CATALOG}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from pyspark.sql.types import StructType
@@ -213,29 +213,6 @@ class Asked:
     options: Mapping[str, str]
 
 
-class JobTable(Protocol):
-    """A table that can be read."""
-
-    @property
-    def name(self) -> str:
-        """The name as the job says it."""
-
-    @property
-    def key(self) -> str | None:
-        """An identity of the rows, by which Spark finds cached rows; None: rows that are new each time."""
-
-    @property
-    def partitioned_by(self) -> tuple[str, ...]:
-        """The schema in Spark's words."""
-
-    @property
-    def schema(self) -> StructType:
-        """Its columns."""
-
-    def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
-        """The rows that the filters keep, and perhaps others, with these columns in this order."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRows:
     """A lake table at a point of its history."""
@@ -295,3 +272,7 @@ class FrameRows:
         if names_point(asked.options):
             raise RequestError(f"Cannot read {self.name} at another point: it has no history")
         return self.make(spark).select(*[f"`{column.replace('`', '``')}`" for column in asked.columns])
+
+
+JobTable: TypeAlias = PlannedRows | FrameRows
+"""A table that can be read; its `key` identifies rows that Spark has cached; None: rows are new each time."""

@@ -32,6 +32,7 @@ from harness.metadata.model.schema import (
 from harness.testing.writing.arrow import arrow_table, group_sizes, write_columnless_parquet
 from harness.testing.writing.delta.types import Json
 from harness.testing.writing.delta.values import encoded_path, json_text, statistics_text
+from harness.testing.writing.iceberg.evolution import with_children
 from harness.testing.writing.iceberg.types import stored
 from harness.testing.writing.places import set_time
 
@@ -163,7 +164,15 @@ class FileOptions:
 
 def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
     """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
-    return tuple(_physical(f, names) for f in fields)
+    return tuple(
+        Field(
+            id=f.id,
+            name=names.get(f.id, f.physical_name or f.name),
+            type=with_children(f.type, physical_fields(children(f.type), names)),
+            required=f.required,
+        )
+        for f in fields
+    )
 
 
 def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
@@ -230,19 +239,6 @@ def table_statistics(
     wanted = None if options.statistics == "all" else set(options.statistics)
     chosen = [p for f, p in zip(logical, physical, strict=True) if wanted is None or f.name in wanted]
     return statistics_of(table, chosen, options.bounds_length)
-
-
-def _physical(f: Field, names: Mapping[int, str]) -> Field:
-    match f.type:
-        case StructType(fields=fields):
-            type_: Any = StructType(physical_fields(fields, names))
-        case ListType(element=element):
-            type_ = ListType(_physical(element, names))
-        case MapType(key=key, value=value):
-            type_ = MapType(_physical(key, names), _physical(value, names))
-        case _:
-            type_ = f.type
-    return Field(id=f.id, name=names.get(f.id, f.physical_name or f.name), type=type_, required=f.required)
 
 
 def _with_id(arrow: pa.Field, f: Field) -> pa.Field:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type
+from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type, children
 
 Path: TypeAlias = str | tuple[str, ...]
 _Level: TypeAlias = tuple[Field, ...]
@@ -52,7 +52,7 @@ def projected(fields: _Level, ids: Collection[int]) -> _Level:
 def renamed(fields: _Level, names: dict[int, str]) -> _Level:
     """The fields with other names, by id, at every level."""
     return tuple(
-        replace(f, name=names.get(f.id, f.name), type=_with_children(f.type, renamed(_children(f.type), names)))
+        replace(f, name=names.get(f.id, f.name), type=with_children(f.type, renamed(children(f.type), names)))
         for f in fields
     )
 
@@ -107,25 +107,14 @@ def _chain(fields: _Level, field_id: int) -> tuple[Field, ...] | None:
     for f in fields:
         if f.id == field_id:
             return (f,)
-        below = _chain(_children(f.type), field_id)
+        below = _chain(children(f.type), field_id)
         if below is not None:
             return (f, *below)
     return None
 
 
-def _children(type_: Type) -> _Level:
-    match type_:
-        case StructType(fields=fields):
-            return fields
-        case ListType(element=element):
-            return (element,)
-        case MapType(key=key, value=value):
-            return (key, value)
-        case _:
-            return ()
-
-
-def _with_children(type_: Type, level: _Level) -> Type:
+def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
+    """The nested type with these fields in the places of its own; a primitive type stays."""
     match type_:
         case StructType():
             return StructType(level)
@@ -143,9 +132,9 @@ def _within(schema: Schema, parent: Field | None, how: Callable[[_Level], _Level
     def visit(level: _Level) -> _Level:
         result = []
         for f in level:
-            below = _children(f.type)
+            below = children(f.type)
             changed = how(below) if parent is not None and f.id == parent.id else visit(below)
-            result.append(replace(f, type=_with_children(f.type, changed)) if below or changed else f)
+            result.append(replace(f, type=with_children(f.type, changed)) if below or changed else f)
         return tuple(result)
 
     return replace(schema, fields=how(schema.fields) if parent is None else visit(schema.fields))

@@ -39,7 +39,9 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
     VariantType,
+    children,
 )
+from harness.testing.writing.iceberg.evolution import with_children
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _EXACT = decimal.Context(prec=80, traps=[decimal.Inexact, decimal.InvalidOperation])
@@ -152,9 +154,10 @@ def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
 def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field, ...]:
     """The fields with new ids from `ids`: first one level, then the children of each of its fields."""
     numbers = [next(ids) for _ in fields]
+    below = [with_children(f.type, with_fresh_ids(children(f.type), ids)) for f in fields]
     return tuple(
-        Field(id=number, name=f.name, type=_fresh_type(f.type, ids), required=f.required, doc=f.doc)
-        for number, f in zip(numbers, fields, strict=True)
+        Field(id=number, name=f.name, type=type_, required=f.required, doc=f.doc)
+        for number, type_, f in zip(numbers, below, fields, strict=True)
     )
 
 
@@ -323,18 +326,6 @@ def _parse_bare(word: str, text: TypeText[Type]) -> Type:
             return GeographyType(*text.words(")").split(","))
         case name:
             return _SIMPLE.get(name, OpaqueType(name))
-
-
-def _fresh_type(type_: Type, ids: Iterator[int]) -> Type:
-    match type_:
-        case StructType(fields=fields):
-            return StructType(with_fresh_ids(fields, ids))
-        case ListType(element=element):
-            return ListType(*with_fresh_ids((element,), ids))
-        case MapType(key=key, value=value):
-            return MapType(*with_fresh_ids((key, value), ids))
-        case _:
-            return type_
 
 
 def _field_json(field: Field, write_defaults: Mapping[int, Any]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
-from harness.testing.writing.iceberg.avro import int_map
 from harness.testing.writing.iceberg.files import (
     FileOptions,
     deletion_vector,
@@ -139,7 +138,6 @@ class DeleteWriter:
 
 
 _BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
-_MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
 def planned_slice(
@@ -326,8 +324,7 @@ def _lineage(name: str) -> tuple[str, int]:
 
 
 def _statistics(values: pa.Table, fields: tuple[Field, ...]) -> dict[str, Any]:
-    found = statistics_of(values, fields, only=None, bounds_length=_BOUNDS_LENGTH)
-    return {name: int_map(getattr(found, name)) for name in _MAPS}
+    return statistics_of(values, fields, only=None, bounds_length=_BOUNDS_LENGTH)
 
 
 def _described(settled: Settled) -> dict[str, Any]:
