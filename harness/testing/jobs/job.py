@@ -117,7 +117,7 @@ class SparkJob:
     _name: str = field(repr=False)
     _tables: JobTables = field(repr=False)
     _inner: SparkSession = field(repr=False)
-    _before: Current | None = field(default=None, repr=False)
+    _before: tuple[SparkSession | None, JavaObject | None] = field(default=(None, None), repr=False)
 
     def written(self, table: str) -> pa.Table:
         """The rows that the job wrote to a table, without rows that it overwrote; row order is open.
@@ -158,29 +158,10 @@ class SparkJob:
         BRIDGE.jobs.pop(self._name, None)
         if self._tables.scratch is not None:
             shutil.rmtree(self._tables.scratch, ignore_errors=True)
-        if self._before is not None:
-            self._before.restore()
-
-
-@dataclass(frozen=True, slots=True)
-class Current:
-    """The session that `SparkSession.builder.getOrCreate()` gives."""
-
-    session: SparkSession | None
-    default: JavaObject | None
-
-    @staticmethod
-    def of(spark: SparkSession) -> Current:
-        """Now."""
-        found = spark.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]
-        return Current(SparkSession._instantiatedSession, found.get() if found.isDefined() else None)
-
-    def restore(self) -> None:
-        """Make it so again."""
+        session, default = self._before
         context = SparkContext._active_spark_context
-        if context is None or context._jsc is None or self.session is None:
-            return
-        _make_current(self.session, self.default)
+        if session is not None and context is not None and context._jsc is not None:
+            _make_current(session, default)
 
 
 def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
@@ -200,7 +181,8 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
             jvm: Any = context._jvm
             jvm.harness.jobs.Statements.addTo(root._jsparkSession.extensions())
             _PARSED[context] = True
-    before = Current.of(root)
+    default = root.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]
+    before = SparkSession._instantiatedSession, default.get() if default.isDefined() else None
     spark = root.newSession()
     job = _job(spark, spark, sources, tables, catalog, own=True)
     _make_current(spark, spark._jsparkSession)

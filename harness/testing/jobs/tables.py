@@ -463,15 +463,10 @@ def _is_path(text: str) -> bool:
     return "/" in text or ":" in text
 
 
-def place(location: str) -> str:
-    """A location, however it is spelled."""
-    plain = local_path(location)
-    return os.path.realpath(plain) if is_local(plain) else plain.rstrip("/")
-
-
 def path_key(path: str) -> Name:
-    """The name of a table that is known by its path."""
-    return ("path", place(path))
+    """The name of a table that is known by its path, however the path is spelled."""
+    plain = local_path(path)
+    return ("path", os.path.realpath(plain) if is_local(plain) else plain.rstrip("/"))
 
 
 def _own_name(text: str) -> Name:

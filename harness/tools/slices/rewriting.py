@@ -111,7 +111,18 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
                     table = file.read_row_group(group, use_threads=False)
                     out.write_table(_chosen(table, kept, start, schema, places, cut))
                 start += rows
-        _check_unchanged(file, target, places, name)
+        with open_parquet(target) as new:
+            before, after = _blocks(file.schema), _blocks(new.schema)
+            for place, (column, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
+                then = before[place]
+                same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(block))
+                if then != block and "int96" not in then and not same:
+                    raise UnsupportedError(
+                        f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
+                        f"{' '.join(block.split())}; pull whole files",
+                        file=name,
+                        field=column.name,
+                    )
         return count
 
 
@@ -169,22 +180,6 @@ def _settings(file: pq.ParquetFile) -> dict[str, Any]:
         "compression": codec,
         "store_decimal_as_integer": any(c.physical_type in ("INT32", "INT64") for c in decimals),
     }
-
-
-def _check_unchanged(old: pq.ParquetFile, target: Path, places: Sequence[int], name: str) -> None:
-    """Refuses what the library does not write as it has read it, such as an annotation that it does not know."""
-    with open_parquet(target) as new:
-        before, after = _blocks(old.schema), _blocks(new.schema)
-        for place, (column, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
-            then = before[place]
-            same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(block))
-            if then != block and "int96" not in then and not same:
-                raise UnsupportedError(
-                    f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
-                    f"{' '.join(block.split())}; pull whole files",
-                    file=name,
-                    field=column.name,
-                )
 
 
 def _blocks(schema: pq.ParquetSchema) -> list[str]:

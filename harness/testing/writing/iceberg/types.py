@@ -264,19 +264,16 @@ def _date_text(days: int) -> str:
     return f"{sign}{abs(year):04d}-{date.month:02d}-{date.day:02d}"
 
 
+_PACKED = {"boolean": "<?", "int": "<i", "date": "<i", "float": "<f", "double": "<d"}
+_PACKED |= dict.fromkeys(("long", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"), "<q")
+
+
 def bound_bytes(type_: Type, value: Any) -> bytes | None:
     """A stored value in the binary single-value form of bounds (iceberg 3.22); None where the type has none."""
+    packed = _PACKED.get(str(type_))
+    if packed is not None:
+        return struct.pack(packed, value)
     match type_:
-        case BooleanType():
-            return b"\x01" if value else b"\x00"
-        case IntegerType(bits=32) | DateType():
-            return struct.pack("<i", value)
-        case IntegerType() | TimeType() | TimestampType():
-            return struct.pack("<q", value)
-        case FloatType(bits=32):
-            return struct.pack("<f", value)
-        case FloatType():
-            return struct.pack("<d", value)
         case StringType():
             return str(value).encode()
         case UuidType() | FixedType() | BinaryType():
