@@ -259,11 +259,6 @@ class Fetched:
     reused: int
 
 
-def total_bytes(files: Iterable[SourceFile], storage: Storage) -> int:
-    """The size of the files together; storage is asked where none is recorded."""
-    return sum(storage.size(file.physical) if file.size is None else file.size for file in files)
-
-
 def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None) -> Fetched:
     """Copy the files that are not there yet.
 

@@ -24,7 +24,7 @@ from harness.snapshot import Snapshot, column_names, reading
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 from harness.table import Table, open_table
-from harness.tools.slices.place import FetchedFile, SlicePlace, SourceFile, discard_stale, fetch, total_bytes
+from harness.tools.slices.place import FetchedFile, SlicePlace, SourceFile, discard_stale, fetch
 from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
 
 
@@ -159,7 +159,8 @@ def make(
     if request.cuts_rows:
         planned = planned.with_rows(kept_rows(planned.plans(), request))
     files, storage = planned.files(), planned.storage
-    size = total_bytes(files, storage) + planned.rewritten_bytes()
+    size = sum(storage.size(file.physical) if file.size is None else file.size for file in files)
+    size += planned.rewritten_bytes()
     if request.max_bytes is not None and size > request.max_bytes:
         raise RequestError(
             f"Cannot pull: the slice needs {size:,} bytes in {len(files):,} files, max_bytes={request.max_bytes} "

@@ -42,7 +42,14 @@ from harness.testing.writing.iceberg.files import (
     write_file,
 )
 from harness.testing.writing.iceberg.partitions import grouped, partition_directory, partition_of
-from harness.testing.writing.iceberg.types import default_json, parse_type, schema_of, stored, with_fresh_ids
+from harness.testing.writing.iceberg.types import (
+    default_json,
+    parse_type,
+    schema_json,
+    schema_of,
+    stored,
+    with_fresh_ids,
+)
 from harness.testing.writing.places import corrupt, counted_uuid, truncate
 
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
@@ -268,7 +275,7 @@ class IcebergTable:
             parent_id=parent,
             sequence_number=document.doc.get("last-sequence-number", -1) + 1,
             next_row_id=document.doc.get("next-row-id"),
-            schema_json=document.current_schema_json(),
+            schema_json=schema_json(document.schema, document.write_defaults),
             partition_fields={i: document.partition_fields(i) for i in document.specs},
             spec_json={i: document.spec_json(i) for i in document.specs},
             store=self.store.store_manifest,

@@ -26,7 +26,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
 )
-from harness.testing.writing.iceberg.evolution import find_field, largest_id
+from harness.testing.writing.iceberg.evolution import find_field
 from harness.testing.writing.iceberg.types import from_unscaled, minimal_bytes, schema_json, unscaled
 
 _MASK = 0xFFFFFFFF
@@ -174,7 +174,7 @@ class TableDocument:
         as_json = schema_json(schema, self.write_defaults)
         self.doc.setdefault("schemas", []).append(as_json)
         self.doc["current-schema-id"] = schema.id
-        self.doc["last-column-id"] = max(self.doc.get("last-column-id", 0), largest_id(schema))
+        self.doc["last-column-id"] = max((self.doc.get("last-column-id", 0), *(f.id for _, f in schema.walk())))
         if self.version == 1:
             self.doc["schema"] = as_json
 
@@ -209,10 +209,6 @@ class TableDocument:
             {"source-id": c.source_id, "field-id": c.field_id, "name": c.name, "transform": c.transform}
             for c in self.specs[spec_id]
         ]
-
-    def current_schema_json(self) -> dict[str, Any]:
-        """The current schema as JSON."""
-        return schema_json(self.schema, self.write_defaults)
 
     def source_type(self, source_id: int) -> Type:
         """The newest type of a column, dropped ones included."""

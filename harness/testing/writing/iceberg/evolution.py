@@ -64,32 +64,28 @@ def add(schema: Schema, parent: Path | None, field: Field) -> Schema:
 
 def drop(schema: Schema, path: Path) -> Schema:
     """The schema without a field."""
-    *above, last = _locate(schema, path)
-    parent = above[-1] if above else None
-    return _within(schema, parent, lambda level: tuple(f for f in level if f.id != last.id))
+    return _among(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
 
 
 def change(schema: Schema, path: Path, how: Callable[[Field], Field]) -> Schema:
     """The schema with one field changed by `how`."""
-    *above, last = _locate(schema, path)
-    parent = above[-1] if above else None
-    return _within(schema, parent, lambda level: tuple(how(f) if f.id == last.id else f for f in level))
+    return _among(schema, path, lambda level, last: tuple(how(f) if f.id == last.id else f for f in level))
 
 
 def move(schema: Schema, path: Path, index: int) -> Schema:
     """The schema with one field at another 0-based place among its siblings."""
-    *above, last = _locate(schema, path)
 
-    def reorder(level: _Level) -> _Level:
+    def reorder(level: _Level, last: Field) -> _Level:
         others = [f for f in level if f.id != last.id]
         return (*others[:index], last, *others[index:])
 
-    return _within(schema, above[-1] if above else None, reorder)
+    return _among(schema, path, reorder)
 
 
-def largest_id(schema: Schema) -> int:
-    """The largest field id at any level; 0 for a schema without fields."""
-    return max((f.id for _, f in schema.walk()), default=0)
+def _among(schema: Schema, path: Path, how: Callable[[_Level, Field], _Level]) -> Schema:
+    """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
+    *above, last = _locate(schema, path)
+    return _within(schema, above[-1] if above else None, lambda level: how(level, last))
 
 
 def _locate(schema: Schema, path: Path) -> tuple[Field, ...]:

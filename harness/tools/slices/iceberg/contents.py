@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from harness.errors import RequestError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, parse_manifest
-from harness.metadata.iceberg.model import PartitionSpec, Snapshot
+from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.table import IcebergTable
@@ -51,11 +51,6 @@ class IcebergContents:
                 if entry.file.content in contents and key_of(entry) not in seen:
                     seen.add(key_of(entry))
                     yield entry
-
-    def used_specs(self) -> dict[int, PartitionSpec]:
-        """The specs of its files, by id."""
-        specs = self.source.metadata.specs
-        return {spec_id: specs[spec_id] for spec_id in {e.file.spec_id for e in self.files(*Content)}}
 
 
 def key_of(entry: ManifestEntry) -> FileKey:

@@ -264,13 +264,14 @@ class _IcebergSlice:
         )
         with writing(folder):
             lists = writer.lists()
+        specs = self.contents.source.metadata.specs
         document = slice_document(
             kept,
             location=location,
             schema=schema,
             snapshots=self.contents.snapshots,
             lists=lists,
-            specs=self.contents.used_specs(),
+            specs={i: specs[i] for i in {entry.file.spec_id for entry in self.contents.files(*Content)}},
             whole=not self.request.rewrites and self.request.where is None,
         )
         with writing(folder):
