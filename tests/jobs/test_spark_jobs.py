@@ -12,6 +12,7 @@ import harness
 from harness.errors import RequestError
 from harness.testing.literals import literal
 from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.harness_spark
 
@@ -252,6 +253,17 @@ def test_changes_that_are_refused(job, statement, error):
         job.spark.sql(statement).collect()
     with pytest.raises(RequestError, match="The job wrote nothing"):
         job.written("db.orders")
+
+
+@pytest.mark.parametrize("statement", ["UPDATE n SET id = NULL", "INSERT INTO n VALUES (NULL)"])
+def test_nulls_do_not_enter_required_columns(harness_job, tmp_path, statement):
+    builder = IcebergTable.create(tmp_path / "n", {"id": "long not null"})
+    builder.append(builder.write_data([{"id": 1}]))
+    harness_job.add({"n": builder})
+    with pytest.raises(Exception, match="NULL value appeared"):
+        harness_job.spark.sql(statement).collect()
+    harness_job.spark.sql("UPDATE n SET id = id + 1")
+    assert ids(harness_job.spark.table("n")) == [2]
 
 
 def test_columns_are_not_dropped_from_a_merge_that_would_add_them(job):

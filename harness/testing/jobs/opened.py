@@ -230,8 +230,11 @@ class PlannedRows:
 
     @property
     def schema(self) -> StructType:
-        """The snapshot's columns, as Spark is given them."""
-        return StructType([shown(field) for field in self.snapshot.schema.fields])
+        """The snapshot's columns, as Spark is given them; nulls are not written into required ones."""
+        columns = StructType([shown(field) for field in self.snapshot.schema.fields])
+        for column, field in zip(columns, self.snapshot.schema.fields, strict=True):
+            column.nullable = not field.required
+        return columns
 
     def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
         """The planned rows: filters skip files, where harness knows what they mean."""
