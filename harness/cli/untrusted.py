@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import codecs
 import enum
-import io
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -77,7 +75,7 @@ def run(
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     given = words(context, {**context.params, **(instead or {})})
-    finished = _finished(context, "serve", given, trust, directories_of(locations, roots), calls)
+    finished = _finished(context, given, trust, directories_of(locations, roots), calls)
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:
@@ -88,38 +86,12 @@ def run(
         raise typer.Exit(finished.code)
 
 
-def run_input(
-    context: typer.Context,
-    trust: options.TrustOptions,
-    text: str,
-    locations: Iterable[str],
-    roots: Iterable[str],
-    *,
-    instead: Mapping[str, Any],
-) -> bool:
-    """Runs the command in a worker with a text as standard input; tells whether all of it could be done.
-
-    Args:
-        context, trust, locations, roots, instead: as for `run`.
-        text: what it reads.
-
-    Raises:
-        As `run`, but for the exit code.
-    """
-    request = {"words": words(context, {**context.params, **instead}), "input": text}
-    finished = _finished(context, "serve_input", request, trust, directories_of(locations, roots))
-    with results.result_stream() as stream:
-        results.write_texts(_texts_of(finished), stream)
-    return finished.code == DONE
-
-
 def _finished(
     context: typer.Context,
-    work: str,
-    request: Any,
+    request: list[str],
     trust: options.TrustOptions,
     directories: Sequence[str],
-    calls: Sequence[str] = (),
+    calls: Sequence[str],
 ) -> Finished:
     """The result of a worker, whose messages are printed on stderr."""
     if context.params.get("storage_option"):
@@ -128,7 +100,7 @@ def _finished(
         )
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
-            f"{__name__}:{work}",
+            f"{__name__}:serve",
             request,
             bounds=parse_bounds(options.pairs(trust.bound, "--bound").items()),
             waived=check_waived(trust.waive or ()),
@@ -154,12 +126,6 @@ def _texts_of(finished: Finished) -> Iterator[str]:
 def serve(request: Any, output: BinaryIO) -> int:
     """Runs the command in the worker; `output` is the process's standard output."""
     return main([str(word) for word in request])
-
-
-def serve_input(request: Any, output: BinaryIO) -> int:
-    """Serves as `serve`, with a text as standard input."""
-    sys.stdin = io.StringIO(str(request["input"]))
-    return serve(request["words"], output)
 
 
 def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from typing import BinaryIO, TypeAlias
 
 from harness.errors import HarnessError, MissingFileError, OutsideTableError, StorageError, warn
-from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown
+from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown, slashed
 from harness.storage.records import dataclass
 
 Follow: TypeAlias = Callable[[str], str]
@@ -251,7 +251,7 @@ def metadata_root(file: str) -> str:
     The location in the metadata itself does not count: `/` would hold everything. A whole disk is no table's directory:
     that of `/metadata/v1.metadata.json` is `/metadata`.
     """
-    folder = folder_of(_slashed(file))
+    folder = folder_of(slashed(file))
     above, _, name = folder.rpartition("/")
     return above if name == "metadata" and above.strip("/") and not _is_drive(above) else folder
 
@@ -301,7 +301,7 @@ class Roots:
         """These roots and others, for the same read. Raises as `of`."""
         for root in roots:
             refuse_no_name(root)
-        spelled = [_slashed(plain).rstrip("/") or ("/" if plain else ".") for plain in map(local_path, roots)]
+        spelled = [slashed(plain).rstrip("/") or ("/" if plain else ".") for plain in map(local_path, roots)]
         named = {root: _forms(root) for root in spelled}
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(
@@ -415,11 +415,6 @@ class Roots:
             file=shown(path) if same else f"{shown(recorded or '')} ({shown(path)})",
             options=("allowed_roots", "path_map", "outside"),
         )
-
-
-def _slashed(path: str) -> str:
-    """A local path of Windows with the slashes that all paths are cut at; every other path as it is."""
-    return path.replace("\\", "/") if os.name == "nt" and is_local(path) else path
 
 
 def _is_drive(path: str) -> bool:

@@ -19,14 +19,21 @@ from harness.storage.records import dataclass
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 """The scheme of a URI with an authority, at the start of a path."""
 _LOCAL = re.compile(r"(?:file:(?://(?:localhost)?(?=/))?)?(?:(?:\./+)+(?=.))?", re.IGNORECASE | re.DOTALL)
+_SLASH_BEFORE_DRIVE = re.compile(r"/(?=[A-Za-z]:(?:[/\\]|$))")
 
 
 def local_path(path: str) -> str:
     """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file, and so are `./x` and `x`.
 
-    No percent-decoding.
+    On Windows `file:/C:/x` is `C:/x`. No percent-decoding.
     """
-    return path if path.startswith("/") else _LOCAL.sub("", path, count=1)
+    plain = path if path.startswith("/") else _LOCAL.sub("", path, count=1)
+    return plain[1:] if os.name == "nt" and _SLASH_BEFORE_DRIVE.match(plain) else plain
+
+
+def slashed(path: str) -> str:
+    """A local path of Windows with the slashes that all paths are cut at; every other path as it is."""
+    return path.replace("\\", "/") if os.name == "nt" and is_local(path) else path
 
 
 def is_local(path: str) -> bool:
@@ -85,9 +92,9 @@ class PathMap:
 
     def physical(self, recorded: str) -> str:
         """The physical path of a recorded one; never a relative path."""
-        plain = local_path(recorded)
+        plain = slashed(local_path(recorded))
         for old, new in self.prefixes:
-            prefix = local_path(old).rstrip("/")
+            prefix = slashed(local_path(old)).rstrip("/")
             if not prefix:  # the root, or nothing, is a prefix of everything: that would be no mapping but a guess
                 continue
             if plain == prefix or plain.startswith(prefix + "/"):

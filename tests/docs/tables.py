@@ -27,7 +27,7 @@ def commands() -> dict[str, Any]:
 
 def options_table(command: Any) -> str:
     """Arguments and options of a command as a Markdown table."""
-    rows = [_row(parameter) for parameter in command.params]
+    rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
     return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
 
 

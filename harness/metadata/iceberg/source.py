@@ -29,7 +29,7 @@ from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.storage.decoded import Cache, Key
 from harness.storage.gate import is_name
-from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown
+from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown, slashed
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion, Storage
 from harness.storage.threads import read_ahead
@@ -334,14 +334,14 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
     list lies in the directory opened: so a lone copy of a metadata file still reads the table where it was.
     """
     opened = _opened_directory(metadata.file)
-    location = local_path(metadata.location).rstrip("/")
+    location = slashed(local_path(metadata.location)).rstrip("/")
     recorded = _recorded_directories(metadata, location)
     if not location or opened in recorded:
         return ()
     beside: tuple[tuple[str, str], ...] = ()
     manifest_list = _manifest_list(metadata)
     if manifest_list is not None:
-        listed_in, name = _directory(manifest_list), manifest_list.rsplit("/", 1)[-1]
+        listed_in, name = _directory(manifest_list), slashed(manifest_list).rsplit("/", 1)[-1]
         inside = listed_in == location or listed_in.startswith(location + "/")
         if (not inside or not _shares_end(opened, listed_in, location)) and storage.has_file(join(opened, name)):
             beside = ((listed_in, opened),)
@@ -364,7 +364,7 @@ def _recorded_directories(metadata: TableMetadata, location: str) -> list[str]:
         metadata.properties.get(METADATA_PATH_PROPERTY),
         join(location, "metadata"),
     ]
-    return [local_path(candidate).rstrip("/") for candidate in candidates if candidate is not None]
+    return [slashed(local_path(candidate)).rstrip("/") for candidate in candidates if candidate is not None]
 
 
 def _manifest_list(metadata: TableMetadata) -> str | None:
@@ -374,11 +374,11 @@ def _manifest_list(metadata: TableMetadata) -> str | None:
 
 def _opened_directory(path: str) -> str:
     """The directory of a physical path; absolute, so that a path such as `v1.metadata.json` has one."""
-    return os.path.dirname(os.path.abspath(local_path(path))) if is_local(path) else _directory(path)
+    return slashed(os.path.dirname(os.path.abspath(local_path(path)))) if is_local(path) else _directory(path)
 
 
 def _directory(path: str) -> str:
-    plain = local_path(path)
+    plain = slashed(local_path(path))
     return plain.rsplit("/", 1)[0] if "/" in plain else "."
 
 

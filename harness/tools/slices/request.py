@@ -21,7 +21,7 @@ from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.limits import contained
-from harness.tools.slices.pseudonyms import Mask, Pseudonyms
+from harness.tools.anonymising.pseudonyms import Mask, Pseudonyms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
