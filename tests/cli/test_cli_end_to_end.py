@@ -170,7 +170,7 @@ def test_format_hint_overrides_what_the_location_tells(capfd, tmp_path):
     clicks = str(tmp_path / "tables" / "clicks")
     assert main(["info", clicks]) == 0
     assert capfd.readouterr().out.startswith("format: delta\n")
-    assert main(["info", clicks, "--format-hint", "iceberg"]) == 2
+    assert main(["info", clicks, "--set", "format_hint=iceberg"]) == 2
     assert capfd.readouterr().err.startswith("error: Cannot find an Iceberg table")
     assert main(["sql", "SELECT count(*) AS n FROM c", "--table", f"c={clicks}", "--format", "csv"]) == 0
     assert capfd.readouterr().out == "n\n2113\n"
