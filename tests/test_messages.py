@@ -214,7 +214,7 @@ def raises(node: ast.AST) -> bool:
         ("raise the option limits.items", ["limits"], "raise the option --set limits.items"),
         ("Say format_hint='delta' or so", ["format_hint"], "Say --set format_hint=delta or so"),
         ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
-        ("by snapshot_id and timestamp", ["snapshot_id", "timestamp"], "by --snapshot and --timestamp"),
+        ("give a version", ["version"], "give a --at"),
         ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
         ("say engine='spark'", ["engine"], "say --engine spark"),
         ("say from_version=3", ["from_version"], "say from_version=3"),
@@ -257,7 +257,7 @@ def test_a_checkpoint_alone_is_read_by_the_commands_option(delta, capfd) -> None
 
 
 def test_an_old_version_is_read_without_the_commands_option(delta, capfd) -> None:
-    read = ["sql", "SELECT * FROM t", "--table", f"t={delta.directory}", "--snapshot", "0"]
+    read = ["sql", "SELECT * FROM t", "--table", f"t={delta.directory}", "--at", "0"]
     assert main(read) == 0
     assert main([*read, "--set", "enforce_retention=true"]) == 2
     assert (

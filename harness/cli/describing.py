@@ -37,10 +37,10 @@ def plan(
     location: options.Location,
     where: options.Where = None,
     columns: options.Columns = None,
+    at: options.At = None,
     format_: options.Format = options.Document.TEXT,
     *,
     context: typer.Context,
-    selector: options.SnapshotOptions,
     opening: options.OpeningOptions,
 ) -> None:
     """Show what a read of the table would do, without reading any rows.
@@ -52,8 +52,9 @@ def plan(
     if untrusted.is_for_worker(context):
         untrusted.run(context, [location], opening.roots())
         return
+    moment = options.moment(at)
     with terminal.progress("planning"):
-        chosen = selector.select(opening.open(location))
+        chosen = moment.select(opening.open(location))
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         match format_:
             case options.Document.TEXT:

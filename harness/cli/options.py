@@ -163,31 +163,24 @@ class OpeningOptions:
         return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
 
 
+At: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="WHEN",
+        help="Read this snapshot: an id or version, a time in ISO 8601 (UTC if without an offset), a branch or a tag; "
+        "or, written out, snapshot=ID, timestamp=TIME, ref=NAME.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOptions:
-    """Options for the snapshot; at most one is not None."""
+    """The snapshot that `--at` selects; at most one field is not None. timestamp: milliseconds since 1970, or text."""
 
-    snapshot: Annotated[
-        int | None,
-        typer.Option(
-            "--snapshot", metavar="ID", help="Read this snapshot (Delta: version) instead of the current one."
-        ),
-    ] = None
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            "--timestamp",
-            metavar="TIME",
-            help="Read what was current at this time: ISO 8601 (UTC if without an offset) or milliseconds since 1970.",
-        ),
-    ] = None
-    ref: Annotated[
-        str | None, typer.Option("--ref", metavar="NAME", help="Read the snapshot of this branch or tag.")
-    ] = None
-
-    def __post_init__(self) -> None:
-        if self.timestamp is not None:
-            timestamp_ms(_point_in_time(self.timestamp))
+    snapshot: int | None = None
+    timestamp: int | str | None = None
+    ref: str | None = None
 
     def is_current(self) -> bool:
         """Tells whether the current snapshot is meant."""
@@ -197,11 +190,9 @@ class SnapshotOptions:
         """The snapshot of `table`.
 
         Raises:
-            RequestError: more than one selector, or a text that is no time.
             SnapshotNotFoundError: no such snapshot.
         """
-        timestamp = None if self.timestamp is None else _point_in_time(self.timestamp)
-        return table.snapshot(snapshot_id=self.snapshot, timestamp=timestamp, ref=self.ref)
+        return table.snapshot(snapshot_id=self.snapshot, timestamp=self.timestamp, ref=self.ref)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -247,33 +238,32 @@ def spelled(name: str, value: str | None) -> str:
     return f"--set {name}={value.lower()}" if is_set else f"{name}={value}"
 
 
-def moment(text: str) -> SnapshotOptions:
-    """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag.
+def moment(text: str | None) -> SnapshotOptions:
+    """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag. None: the newest.
 
     A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
 
     Raises:
         typer.BadParameter: `snapshot=` is not followed by a number.
+        RequestError: a text is no time.
     """
+    if text is None:
+        return SnapshotOptions()
     kind, separator, value = text.partition("=")
-    if separator and kind in ("snapshot", "timestamp", "ref"):
-        if kind == "snapshot" and not value.isdecimal():
-            raise typer.BadParameter(f"--at {text!r}: a snapshot is a number")
-    else:
-        kind, value = _kind(text), text
+    if not separator or kind not in ("snapshot", "timestamp", "ref"):
+        is_time = re.match(r"\d{4}-\d{2}", text)
+        kind, value = "snapshot" if text.isdecimal() else "timestamp" if is_time else "ref", text
     match kind:
         case "snapshot":
+            if not value.isdecimal():
+                raise typer.BadParameter(f"--at {text!r}: a snapshot is a number")
             return SnapshotOptions(snapshot=int(value))
         case "timestamp":
-            return SnapshotOptions(timestamp=value)
+            time = int(value) if value.removeprefix("-").isdecimal() else value
+            timestamp_ms(time)
+            return SnapshotOptions(timestamp=time)
         case _:
             return SnapshotOptions(ref=value)
-
-
-def _kind(text: str) -> str:
-    if text.isdecimal():
-        return "snapshot"
-    return "timestamp" if re.match(r"\d{4}-\d{2}", text) else "ref"
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
@@ -292,8 +282,3 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"{option} {key!r} is given twice")
         result[key] = value
     return result
-
-
-def _point_in_time(text: str) -> int | str:
-    """Digits as milliseconds since 1970 (UTC), any other text as it is: `Table.snapshot` reads it as ISO 8601."""
-    return int(text) if text.removeprefix("-").isdecimal() else text

@@ -24,15 +24,7 @@ def pull(
     location: options.Location,
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="WHEN",
-            help="Take this snapshot: an id or version, a time in ISO 8601, a branch or a tag; or, written out, "
-            "snapshot=ID, timestamp=TIME, ref=NAME.",
-        ),
-    ] = None,
+    at: options.At = None,
     last: Annotated[
         int, typer.Option("--last", metavar="N", help="Take so many of the newest snapshots, for time travel.")
     ] = 1,
@@ -131,9 +123,9 @@ def pull(
         anonymise=_key(key, key_file, context) if anonymise else None,
         max_bytes=max_bytes,
     )
-    selector = options.SnapshotOptions() if at is None else options.moment(at)
+    moment = options.moment(at)
     with terminal.progress("planning"):
-        snapshot = selector.select(opening.open(location))
+        snapshot = moment.select(opening.open(location))
     with terminal.progress("copying"):
         if follow:
             content: dict[str, Any]

@@ -28,6 +28,7 @@ def sql(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="A table of the query. Repeatable.")
     ] = None,
+    at: options.At = None,
     format_: writers.Format = RowFormat.TEXT,
     output_file: writers.OutputFile = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
@@ -35,18 +36,20 @@ def sql(
     engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
     *,
     context: typer.Context,
-    selector: options.SnapshotOptions,
     opening: options.OpeningOptions,
 ) -> None:
-    """Run a query. --snapshot, --timestamp and --ref hold for every table.
+    """Run a query on tables.
 
     Examples:
         harness sql "SELECT count(*) FROM 'warehouse/orders'"
-        harness sql "SELECT region, sum(total) FROM o GROUP BY ALL" --table o=warehouse/orders
+        harness sql "SELECT region, sum(total) FROM o GROUP BY ALL" --table o=warehouse/orders --at 2024-01-31
         harness sql --catalog prod "FROM sales.orders LIMIT 10"
+
+    --at holds for every table.
     """
     writers.check_place(format_, output_file)
     shown = writers.number_of_rows(max_rows)
+    selector = options.moment(at)
     locations = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
     if engine != "duckdb" and opening.catalog is not None:

@@ -44,11 +44,11 @@ SETTINGS = (
 """Names for `--set`."""
 _SAME = (
     "cache_dir", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes", "outside",
-    "path_map", "prune", "ref", "sample_keys", "sample_rows", "seed", "timestamp", "untrusted", "verbose", "where",
+    "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},
-    **{"snapshot_id": "--snapshot", "version": "--snapshot"},
+    **dict.fromkeys(("snapshot_id", "version", "timestamp", "ref"), "--at"),
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
 }
 """Options of their own, by the name of the argument in Python."""

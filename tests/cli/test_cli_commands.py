@@ -228,11 +228,11 @@ def test_each_option_of_reading_reaches_the_table(calls, arguments, expected):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--snapshot", "5"], (5, None, None)),
-        (["--ref", "main"], (None, None, "main")),
-        (["--timestamp", "1700000000000"], (None, 1700000000000, None)),
-        (["--timestamp", "-1"], (None, -1, None)),
-        (["--timestamp", "2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None)),
+        (["--at", "5"], (5, None, None)),
+        (["--at", "main"], (None, None, "main")),
+        (["--at", "timestamp=1700000000000"], (None, 1700000000000, None)),
+        (["--at", "timestamp=-1"], (None, -1, None)),
+        (["--at", "2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None)),
     ],
 )
 def test_selectors(calls, arguments, expected):
@@ -261,7 +261,7 @@ def test_a_table_may_be_called_as_an_option_of_sql(tmp_path, capfd):
 
 
 def test_sql_selects_the_snapshot_of_every_table(calls):
-    assert main(["sql", "SELECT 1", "--table", "t=x", "--ref", "b", "--dialect", "spark"]) == 0
+    assert main(["sql", "SELECT 1", "--table", "t=x", "--at", "b", "--dialect", "spark"]) == 0
     assert calls[1:] == [("snapshot", None, None, "b"), ("sql", "SELECT 1", "spark", ["t"])]
 
 
@@ -346,7 +346,7 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
         (["run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
         (["sql", "SELECT 1", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
         (["sql", "SELECT 1", "--storage-option", "x"], "--storage-option number 1 is not of the form NAME=VALUE"),
-        (["sql", "SELECT 1", "--timestamp", "noon"], "Invalid timestamp: got 'noon'"),
+        (["sql", "SELECT 1", "--at", "timestamp=noon"], "Invalid timestamp: got 'noon'"),
         (["info", "t", "--format", "xml"], "xml"),
         (["nothing"], "nothing"),
     ],
