@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
+from harness.cli.formats import placed
 from harness.cli.settings import Settings
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError
@@ -80,7 +81,11 @@ def run(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output. Repeatable."),
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
+        ),
     ] = None,
     python: Annotated[
         list[str] | None,
@@ -119,7 +124,7 @@ def run(
     settings.check_trust(untrusted=untrusted)
     if settings.opening:
         raise typer.BadParameter(f"--set {next(iter(settings.opening))}: of scenarios, bounds and waived alone are set")
-    written = _pairs_of_reports(format_, output)
+    written = placed(format_, output, _RunReport)
     if is_for_worker(context):
         _run_untrusted(context, written)
         return
@@ -163,13 +168,13 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, P
     untrusted.refuse_engines(engines, "--engine")
     files = [*(given["skips"] or ()), *(given["xfails"] or ())]
     scenarios = [name for name in given["scenario"] or () if name.endswith(".yaml")]
-    ((_, output),) = written
+    ((form, output),) = written
     untrusted.run(
         context,
         [],
         [str(file) for file in (*files, *scenarios)],
         output=output,
-        instead={"engine": engines, "output": None},
+        instead={"engine": engines, "format_": [form], "output": None},
         calls=TABLES_BUILT,
     )
 
@@ -234,18 +239,6 @@ class OpenedReaders:
         if not opened.ready:
             raise RequestError(f"No engine can run: {'; '.join(opened.missing.values())}")
         return opened
-
-
-def _pairs_of_reports(
-    formats: Sequence[_RunReport] | None, outputs: Sequence[Path] | None
-) -> list[tuple[_RunReport, Path | None]]:
-    """Each report and where it goes; None: standard output, which takes the last one."""
-    wanted, places = list(formats or [_RunReport.TEXT]), list(outputs or [])
-    if len(places) > len(wanted):
-        raise typer.BadParameter(f"--output is given {len(places)} times, --format {len(formats or ())} times")
-    if len(wanted) - len(places) > 1:
-        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
-    return list(zip(wanted, [*places, None], strict=False))
 
 
 def text_of(found: Run, report: _RunReport) -> str:

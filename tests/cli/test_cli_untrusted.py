@@ -76,7 +76,7 @@ def test_a_query_in_a_worker(table, capfd):
         (
             "run --untrusted --scenario {t}/s.yaml --skips {t}/skips --strict",
             "run --engine=duckdb --engine=oracle --scenario={t}/s.yaml --skips={t}/skips "
-            "--time-limit=60.0 --strict --untrusted --",
+            "--format=text --time-limit=60.0 --strict --untrusted --",
             ("{t}/skips", "{t}/s.yaml"),
         ),
     ],
@@ -94,10 +94,10 @@ def test_a_query_from_standard_input_and_an_output_file(worker, monkeypatch, tmp
     monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 1 -- one\n"))
     worker.answer = Finished(0, b"\xff\x00PAR1", "warning: w\x1b\n")
     output = tmp_path / "rows.parquet"
-    assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output-file", str(output)]) == 0
+    assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output", str(output)]) == 0
     ((_, request, _),) = worker.started
     assert request[-2:] == ["--", "SELECT 1 -- one\n"]
-    assert not any(word.startswith("--output-file") for word in request)
+    assert not any(word.startswith("--output") for word in request)
     assert output.read_bytes() == b"\xff\x00PAR1"
     assert capfd.readouterr() == ("", "warning: w\\x1b\n")
 
