@@ -343,7 +343,7 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
         (["sql", "SELECT 1", "--set", "allowed_roots=/"], "give --allow-root"),
         (["sql", "SELECT 1", "--set", "speed=5"], "there are allow_version_guess, allow_checkpoint_only"),
         (["pull", "t", "d", "--untrusted"], "Cannot pull with --untrusted"),
-        (["run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
+        (["scenarios", "run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
         (["sql", "SELECT 1", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
         (["sql", "SELECT 1", "--storage-option", "x"], "--storage-option number 1 is not of the form NAME=VALUE"),
         (["sql", "SELECT 1", "--at", "timestamp=noon"], "Invalid timestamp: got 'noon'"),

@@ -66,9 +66,12 @@ def test_no_description_is_written_as_text_into_another_kind_of_file(table, tmp_
             "the suffix says parquet, --format says text",
         ),
         (["sql", "SELECT 1", "--output", "o.xlsx"], "the suffix says no format; give --format, or .txt, .csv, .json"),
-        (["run", "--output", "o.parquet"], "the suffix says parquet; there are text, json, junit, github, html"),
-        (["run", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
-        (["run", "--format", "text", "--format", "json"], "standard output takes one report"),
+        (
+            ["scenarios", "run", "--output", "o.parquet"],
+            "the suffix says parquet; there are text, json, junit, github, html",
+        ),
+        (["scenarios", "run", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
+        (["scenarios", "run", "--format", "text", "--format", "json"], "standard output takes one report"),
         (["metadata", "t", "files", "--output", "o.csv", "--format", "arrow"], "--format says arrow"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -81,10 +84,10 @@ def test_contradictions_are_errors(table, tmp_path, capfd, arguments, sentence):
 
 def test_a_run_writes_each_report_in_the_format_of_its_file(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    scenario = ["--engine", "duckdb", "--scenario", "iceberg/deletes/null-keys"]
-    assert main(["run", *scenario, "--output", "r.xml", "--output", "r.json", "--output", "r.md"]) == 0
+    scenario = ["iceberg/deletes/null-keys", "--engines", "duckdb"]
+    assert main(["scenarios", "run", *scenario, "--output", "r.xml", "--output", "r.json", "--output", "r.md"]) == 0
     assert capfd.readouterr().out == ""
     assert (tmp_path / "r.xml").read_text().startswith("<?xml")
     assert json.loads((tmp_path / "r.json").read_text())["kind"] == "conformance"
     assert "|" in (tmp_path / "r.md").read_text()
-    assert main(["run", *scenario, "--format", "github", "--output", "annotations.txt"]) == 0
+    assert main(["scenarios", "run", *scenario, "--format", "github", "--output", "annotations.txt"]) == 0

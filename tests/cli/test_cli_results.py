@@ -94,7 +94,7 @@ def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, co
     arguments = {
         "sql": [*QUERY, "--output", kind],
         "diff": ["diff", table, "--engines", "oracle", "--output", kind],
-        "run": ["run", "--engine", "oracle", "--scenario", "delta/paths/odd-root", "--output", kind],
+        "run": ["scenarios", "run", "delta/paths/odd-root", "--engines", "oracle", "--output", kind],
     }
     assert said in refused(capfd, arguments[command])
     assert (tmp_path / "target").read_text() == "old"
@@ -179,7 +179,10 @@ def test_closed_streams(closed, code):
 
 @needs_full
 def test_a_directory_that_cannot_be_made_is_one_line(capfd):
-    for arguments in (["build", "delta/paths/odd-root", "/dev/null/x"], ["demo", "--directory", "/dev/null/x"]):
+    for arguments in (
+        ["scenarios", "build", "delta/paths/odd-root", "/dev/null/x"],
+        ["demo", "--directory", "/dev/null/x"],
+    ):
         assert "/dev/null/x" in refused(capfd, arguments)
 
 

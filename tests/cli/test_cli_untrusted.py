@@ -74,9 +74,9 @@ def test_a_query_in_a_worker(table, capfd):
             ("{t}", "{t}/r"),
         ),
         (
-            "run --untrusted --scenario {t}/s.yaml --skips {t}/skips --strict",
-            "run --engine=duckdb --engine=oracle --scenario={t}/s.yaml --skips={t}/skips "
-            "--format=text --time-limit=60.0 --strict --untrusted --",
+            "scenarios run --untrusted {t}/s.yaml --skips {t}/skips --strict",
+            "scenarios run --engines=duckdb,oracle --skips={t}/skips "
+            "--format=text --time-limit=60.0 --strict --untrusted -- {t}/s.yaml",
             ("{t}/skips", "{t}/s.yaml"),
         ),
     ],
@@ -145,9 +145,12 @@ def test_bounds(worker):
         ("info s3://b/t --untrusted", "error: Cannot read an untrusted table that is not on a local disk"),
         ("info {t} --untrusted --storage-option key=secret", "error: Cannot take --storage-option with --untrusted"),
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
-        ("run --engine spark --untrusted", "error: Cannot run spark with --untrusted: .* by --engine "),
-        ("run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
-        ("run --format text --format json --output x --untrusted", "error: Cannot write more than one report"),
+        ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
+        ("scenarios run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
+        (
+            "scenarios run --format text --format json --output x --untrusted",
+            "error: Cannot write more than one report",
+        ),
         ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
         (
             "info {t} --untrusted --set bounds.speed=5",

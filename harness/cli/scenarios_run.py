@@ -1,4 +1,4 @@
-"""`harness run`: the suite of scenarios on engines."""
+"""`harness scenarios run`: the suite of scenarios on engines."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
 from harness.cli.formats import placed
+from harness.cli.option_texts import names
+from harness.cli.scenarios import Features, Scenarios, chosen
 from harness.cli.settings import Settings
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import Run
     from harness.testing.conformance.runner import Lists, UnderTest
-    from harness.testing.scenarios.model import Scenario
 
 ALL = "all"
 """Stands for every engine that is known and can run."""
@@ -40,29 +41,18 @@ class _RunReport(enum.Enum):
     MARKDOWN = "markdown"
 
 
-Engines: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help="An engine by its name, or MODULE:ATTRIBUTE; all: every one that can run. Repeatable. "
-        "Else those of duckdb, spark and oracle that can run.",
-    ),
-]
-
-
 def run(
-    engine: Engines = None,
-    scenario: Annotated[
-        list[str] | None,
+    scenario: Scenarios = None,
+    engines: Annotated[
+        str | None,
         typer.Option(
-            "--scenario", metavar="GLOB", help="Only scenarios of such a name (iceberg/*); or a FILE.yaml. Repeatable."
+            "--engines",
+            metavar="A,B",
+            help="Engines by name, or MODULE:ATTRIBUTE; all: every engine that can run. [default: those of duckdb, "
+            "spark and oracle that can run]",
         ),
     ] = None,
-    feature: Annotated[
-        list[str] | None,
-        typer.Option("--feature", metavar="NAME", help="Only scenarios with this feature. Repeatable: any of them."),
-    ] = None,
+    feature: Features = None,
     skips: Annotated[
         list[Path] | None,
         typer.Option("--skips", metavar="FILE", help="What is not run: lines of ENGINE::SCENARIO # reason."),
@@ -111,8 +101,8 @@ def run(
     """Run the suite of scenarios on engines, and report which of them read what rightly.
 
     Examples:
-        harness run --engine duckdb
-        harness run --scenario 'iceberg/deletes/*' --format junit --output report.xml
+        harness scenarios run --engines duckdb,spark
+        harness scenarios run 'iceberg/deletes/*' --output report.xml
 
     Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
     or if every scenario on an engine is ERROR.
@@ -137,13 +127,13 @@ def run(
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
-            engines = OpenedReaders.of(engine, places, resources)
+            opened = OpenedReaders.of(names(engines, "--engines"), places, resources)
         found = run_suite(
             scenarios,
-            engines.ready,
+            opened.ready,
             lists=lists,
             keep=keep,
-            missing=engines.missing,
+            missing=opened.missing,
             progress=resources.enter_context(terminal.steps("running")),
         )
     for report, path in written:
@@ -164,8 +154,8 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, P
         raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
     if len(written) > 1:
         raise RequestError("Cannot write more than one report with --untrusted: give one --format")
-    engines = given["engine"] or list(untrusted.ENGINES)
-    untrusted.refuse_engines(engines, "--engine")
+    engines = names(given["engines"], "--engines") or untrusted.ENGINES
+    untrusted.refuse_engines(engines, "--engines")
     files = [*(given["skips"] or ()), *(given["xfails"] or ())]
     scenarios = [name for name in given["scenario"] or () if name.endswith(".yaml")]
     ((form, output),) = written
@@ -174,33 +164,9 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, P
         [],
         [str(file) for file in (*files, *scenarios)],
         output=output,
-        instead={"engine": engines, "format_": [form], "output": None},
+        instead={"engines": ",".join(engines), "format_": [form], "output": None},
         calls=TABLES_BUILT,
     )
-
-
-def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
-    """The scenarios of such names and features, each once, by name.
-
-    Raises:
-        RequestError: a pattern, or a feature, that no scenario has; a file that is no scenario.
-    """
-    from harness.testing.scenarios.features import FEATURES
-    from harness.testing.scenarios.loading import find, load
-
-    for feature in features or ():
-        if feature not in FEATURES:
-            raise RequestError(f"Unknown feature {feature!r}: there are {', '.join(sorted(FEATURES))}")
-    found = (
-        scenario
-        for glob in globs or ("*",)
-        for scenario in ([load(Path(glob))] if glob.endswith(".yaml") else find(glob))
-    )
-    named = {scenario.name: scenario for scenario in found}
-    wanted = [named[name] for name in sorted(named) if not features or set(features) & set(named[name].features)]
-    if not wanted:
-        raise RequestError(f"No scenario with the feature {' or '.join(features or ())} has such a name")
-    return wanted
 
 
 @dataclass(frozen=True, slots=True)
