@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +18,9 @@ from harness.metadata.catalogs.catalog import parse_name, written
 from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
+
+_KEY = "HARNESS_ANONYMISE_KEY"
+"""Names the key in the environment. Read here: versions of Typer differ in it."""
 
 
 @options.grouped
@@ -54,9 +58,8 @@ def pull(
         typer.Option(
             "--key",
             metavar="TEXT",
-            envvar="HARNESS_ANONYMISE_KEY",
-            help="Chooses the values of --anonymise; others on the machine may see it. Without a key there is a random "
-            "one, which nobody learns.",
+            help="Chooses the values of --anonymise; others on the machine may see it, so better --key-file, or "
+            "HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which nobody learns.",
         ),
     ] = None,
     key_file: Annotated[
@@ -110,8 +113,9 @@ def pull(
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
         _refuse_others(context, "--refresh")
-    if not anonymise:
-        _refuse_keys(context)
+    for option, value in (("--key", key), ("--key-file", key_file)):
+        if value is not None and not anonymise:
+            raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
     if follow and dry_run:
         raise typer.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
     request = SliceRequest(
@@ -122,7 +126,7 @@ def pull(
         sample_rows=sample_rows,
         seed=seed,
         compact=compact,
-        anonymise=_key(key, key_file, context) if anonymise else None,
+        anonymise=_key(key, key_file) if anonymise else None,
         max_bytes=max_bytes,
     )
     moment = options.moment(at)
@@ -143,22 +147,16 @@ def pull(
     print_document("pulls" if follow else "pull", content, form, output)
 
 
-def _key(key: str | None, file: Path | None, context: typer.Context) -> str:
+def _key(key: str | None, file: Path | None) -> str:
     """The key of the values."""
     if file is None:
-        return secrets.token_hex() if key is None else key
-    if _is_given(context, "key"):
+        return key if key is not None else os.environ.get(_KEY) or secrets.token_hex()
+    if key is not None:
         raise typer.BadParameter("--key excludes --key-file")
     try:
         return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
     except (OSError, UnicodeError) as error:
         raise RequestError(f"Cannot read --key-file {file}: {error}") from error
-
-
-def _refuse_keys(context: typer.Context) -> None:
-    for name in ("key", "key_file"):
-        if _is_given(context, name):
-            raise typer.BadParameter(f"--{name.replace('_', '-')} is for --anonymise, which is not asked for")
 
 
 def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -> tuple[str, dict[str, str]]:
@@ -187,6 +185,6 @@ def _refuse_others(context: typer.Context, option: str) -> None:
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Tells whether the option is in the command, not in the environment."""
+    """Tells whether the option is in the command."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
