@@ -13,9 +13,10 @@ from typing import Any, BinaryIO
 
 import typer
 
-from harness.cli import DONE, FAILED, main, options, results, terminal
+from harness.cli import DONE, FAILED, main, results, terminal
+from harness.cli.settings import Settings
 from harness.errors import RequestError
-from harness.tools.contained.bounds import check_waived, directories_of, parse_bounds
+from harness.tools.contained.bounds import Bounds, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused
 from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
@@ -26,9 +27,9 @@ ENGINES = ("duckdb", "oracle")
 _PART = 1 << 20
 
 
-def is_for_worker(trust: options.TrustOptions) -> bool:
+def is_for_worker(context: typer.Context) -> bool:
     """Tells whether the command must run in a worker, and this process is none."""
-    return trust.untrusted and not is_confined()
+    return context.params["untrusted"] and not is_confined()
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
@@ -47,7 +48,6 @@ def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = E
 
 def run(
     context: typer.Context,
-    trust: options.TrustOptions,
     locations: Iterable[str],
     roots: Iterable[str],
     *,
@@ -60,7 +60,6 @@ def run(
 
     Args:
         context: the command's.
-        trust: its options.
         locations, roots: of tables, and what they may be read from besides.
         output: where its result goes; None: standard output.
         binary: whether that is no text.
@@ -75,7 +74,7 @@ def run(
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     given = words(context, {**context.params, **(instead or {})})
-    finished = _finished(context, given, trust, directories_of(locations, roots), calls)
+    finished = _finished(context, given, directories_of(locations, roots), calls)
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:
@@ -89,7 +88,6 @@ def run(
 def _finished(
     context: typer.Context,
     request: list[str],
-    trust: options.TrustOptions,
     directories: Sequence[str],
     calls: Sequence[str],
 ) -> Finished:
@@ -98,12 +96,13 @@ def _finished(
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
+    settings = Settings.of(context.params["set_"])
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
             f"{__name__}:serve",
             request,
-            bounds=parse_bounds(options.pairs(trust.bound, "--bound").items()),
-            waived=check_waived(trust.waive or ()),
+            bounds=settings.bounds or Bounds(),
+            waived=settings.waived,
             directories=directories,
             libraries=("harness.cli.app", *LIBRARIES),
             calls=calls,
@@ -143,7 +142,7 @@ def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
             given.append(parameter.opts[0])
         else:
             given += [f"{parameter.opts[0]}={text}" for text in texts]
-    return [str(context.info_name), *given, "--", *arguments]
+    return [*context.command_path.split()[1:], *given, "--", *arguments]
 
 
 def _text(value: Any) -> str:

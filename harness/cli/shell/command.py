@@ -40,13 +40,16 @@ def shell(
             "--command", "-c", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."
         ),
     ] = None,
-    is_untrusted: Annotated[bool, typer.Option("--untrusted", hidden=True)] = False,
     *,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
 ) -> None:
-    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all."""
-    if is_untrusted:
+    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all.
+
+    Examples:
+        harness shell warehouse
+        harness shell prod --format csv < report.sql
+    """
+    if opening.untrusted:
         raise typer.BadParameter("a shell cannot be --untrusted: run each query with harness sql --untrusted")
     if source is not None and opening.catalog is not None:
         raise typer.BadParameter("say the catalog once: as the argument, or with --catalog")
@@ -55,7 +58,7 @@ def shell(
     rows = number_of_rows(max_rows)
     locations = options.pairs(table, "--table")
     with terminal.progress("opening the catalog"):
-        connection = harness.connect(source or opening.catalog, **opening.arguments(options.TrustOptions(), reading))
+        connection = harness.connect(source or opening.catalog, **opening.arguments())
     for name, location in locations.items():
         connection.register(name, location)
     with connection:
