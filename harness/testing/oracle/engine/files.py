@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet as pq
 
-from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError, UnsupportedError
+from harness.errors import (
+    CorruptDeleteError,
+    CorruptFileError,
+    EncryptedTableError,
+    HarnessError,
+    MissingFileError,
+    UnsupportedError,
+)
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -287,6 +294,49 @@ def open_file(path: str, physical: str, file_format: str, storage: Storage, *, t
     except Exception as error:
         raise _refusal(error, file_format, file).within(table=table, file=file) from error
     return replace(opened, rows=_guarded(opened.rows, file_format, file, table))
+
+
+def position_deletes(
+    path: str, physical: str, file_format: str, storage: Storage, *, table: str, record_count: int | None
+) -> list[tuple[str, int]]:
+    """The rows of a position delete file: paths of data files and positions in them (iceberg 4.10, 4.11).
+
+    Args:
+        path, physical, file_format, storage, table: as for `open_file`.
+        record_count: the row count of the metadata, None if unknown.
+
+    Raises:
+        CorruptFileError: a column is missing, or rows are; or as `open_file`.
+        CorruptDeleteError: a row lacks its path or its position.
+    """
+    stored = open_file(path, physical, file_format, storage, table=table)
+    by_id = any(c.id is not None for c in stored.columns)
+    places = []
+    for name, field_id in (("file_path", 2147483546), ("pos", 2147483545)):
+        found = [i for i, c in enumerate(stored.columns) if (c.id == field_id if by_id else c.name == name)]
+        if len(found) != 1:
+            raise CorruptFileError(
+                f"Cannot read a position delete file: {len(found)} of its columns are {name}, expected one",
+                file=path,
+                field=name,
+                rule="iceberg 4.11",
+            )
+        places += found
+    rows = [tuple(row[place] for place in places) for row in stored.rows]
+    check_whole(file_format, record_count, len(rows), table=table, file=path)
+    try:
+        deletes = [(target.decode(), position) for target, position in rows]
+        is_whole = all(isinstance(position, int) and position >= 0 for _, position in deletes)
+    except (AttributeError, UnicodeDecodeError):
+        is_whole = False
+    if not is_whole:
+        raise CorruptDeleteError(
+            "A position delete has no path or no position; rewrite the delete",
+            table=table,
+            file=path,
+            rule="iceberg 4.11",
+        )
+    return deletes
 
 
 def _opened(data: bytes, file_format: str) -> StoredFile:

@@ -43,7 +43,6 @@ from harness.testing.oracle.planner.documents import UNITS, parse_json
 from harness.testing.oracle.planner.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
 
 _EXACT = decimal.Context(prec=100)
-_WRITTEN = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
 def _value_type(part: SpecField, metadata: MetadataValues) -> Type:
@@ -60,12 +59,8 @@ def _value_type(part: SpecField, metadata: MetadataValues) -> Type:
     return OpaqueType(part.transform)
 
 
-def stored(value: Any, type_: Type, kind: str) -> Any:
-    """A partition value as Avro has it (of the logical or primitive type `kind`) as internal values (iceberg 2.18).
-
-    Raises:
-        ValueError: it is no value of the type.
-    """
+def _stored(value: Any, type_: Type, written: object) -> Any:
+    """The internal value of a partition value of a written type (iceberg 2.18). Raises ValueError."""
     if value is None:
         return None
     match type_:
@@ -73,11 +68,11 @@ def stored(value: Any, type_: Type, kind: str) -> Any:
             return _of(value, bool)
         case IntegerType() | DateType():
             return _of(value, int)
-        case TimestampType(unit=unit) if kind in ("int", "date"):
+        case TimestampType(unit=unit) if isinstance(written, DateType) or written == IntegerType(32):
             return _of(value, int) * 86_400 * UNITS[unit]
         case TimestampType(unit=unit) | TimeType(unit=unit):
-            written = next((short for long, short in _WRITTEN.items() if kind.endswith(long)), unit)
-            return _of(value, int) * UNITS[unit] // UNITS[written]
+            per_second = UNITS[written.unit if isinstance(written, TimestampType | TimeType) else unit]
+            return _of(value, int) * UNITS[unit] // per_second
         case FloatType():
             return float(_of(value, float))
         case DecimalType(scale=scale):
@@ -203,16 +198,21 @@ class Files:
     storage: Storage
     paths: PathMap
 
-    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    def physical(self, path: str) -> str:
+        """The place of a file, which may be read."""
+        physical = self.paths.physical(path)
+        self.storage.check(physical, path)
+        return physical
+
+    def read(self, path: str) -> bytes:
         """The bytes of a file.
 
         Raises:
             MissingFileError: it is not there; names both of its paths (iceberg 1.12).
         """
-        physical = self.paths.physical(path)
-        self.storage.check(physical, path)
+        physical = self.physical(path)
         try:
-            return self.storage.read(physical, offset=offset, length=length)
+            return self.storage.read(physical)
         except MissingFileError as error:
             error.file = path if path == physical else f"{path} ({physical})"
             raise
@@ -353,7 +353,7 @@ def _first_row_id(reader: _Reader, written: int | None, count: int | None) -> in
 def _partition(reader: _Reader, record: Record) -> dict[int, Any]:
     """The tuple by field id; by position where a v1 writer gave no ids; what is absent is null (iceberg 2.17)."""
     written: Record = value_of(record, 102, "partition") or {}
-    kinds = reader.avro.kinds(2, 102)
+    types = reader.avro.types(2, 102)
     has_ids = any(isinstance(key, int) for key in written)
     values: dict[int, Any] = {}
     for place, part in enumerate(reader.spec.fields):
@@ -361,7 +361,7 @@ def _partition(reader: _Reader, record: Record) -> dict[int, Any]:
         key = part.id if has_ids else by_place
         value = written.get(key) if key is not None and part.transform != "void" else None
         try:
-            values[part.id] = stored(value, _value_type(part, reader.metadata), kinds.get(key or 0, ""))
+            values[part.id] = _stored(value, _value_type(part, reader.metadata), types.get(key or 0))
         except ValueError as error:
             message = f"partition field {part.name!r}: {error}"
             raise _corrupt(message, reader.manifest.path, "iceberg 2.18") from error

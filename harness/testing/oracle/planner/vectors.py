@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import struct
 import uuid
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +15,9 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Storage
-from harness.testing.oracle.engine.bitmaps import BitmapError, decode_native, decode_portable
+from harness.testing.oracle.engine.bitmaps import BitmapError, delta_bitmap, delta_vector
 from harness.testing.oracle.planner.delta_log import canonical
 
-_PORTABLE, _NATIVE = 1681511377, 1681511376
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
@@ -55,7 +52,7 @@ class VectorLoader:
 
     def _positions(self, target: VectorTarget) -> BitMap64:
         try:
-            positions = BitMap64() if _is_bare(target.vector) else _decoded(self._blob(target.vector))
+            positions = self._decoded(target.vector)
             if len(positions) != target.vector["cardinality"]:
                 raise _broken(f"{len(positions)} positions, declared are {target.vector['cardinality']}", "delta D9")
             if positions:
@@ -66,24 +63,26 @@ class VectorLoader:
             raise error.within(table=self.table, file=target.path) from error.__cause__
         return positions
 
-    def _blob(self, vector: Mapping[str, Any]) -> bytes:
+    def _decoded(self, vector: Mapping[str, Any]) -> BitMap64:
         size, text = vector["sizeInBytes"], vector["pathOrInlineDv"]
-        if vector["storageType"] == "i":
-            data = _z85(text)
-            if not 0 <= len(data) - size < 4:
-                raise _broken(f"{len(data)} bytes inline, declared are {size}", "delta D4")
-            return data[:size]
-        path = self.paths.physical(str(vector_path(vector, self.root)))
-        data, offset = self.storage.read(path), vector.get("offset") or 1  # delta D6
-        if data[:1] != b"\x01":
-            raise _broken("its file has another format version than 1", "delta D5")
-        frame = data[offset : offset + size + 8]
-        if len(frame) != size + 8 or size < 0:
-            raise _broken(f"{len(frame)} bytes at its offset, expected {size + 8}", "delta D14")
-        blob = frame[4:-4]
-        if frame[:4] != struct.pack(">i", size) or frame[-4:] != struct.pack(">I", zlib.crc32(blob)):
-            raise _broken("its length or checksum is wrong", "delta D5")
-        return blob
+        try:
+            if vector["storageType"] == "i":
+                if not text and not size:  # Delta on Spark spells a vector of no rows so
+                    return BitMap64()
+                data = _z85(text)
+                if not 0 <= len(data) - size < 4:
+                    raise _broken(f"{len(data)} bytes inline, declared are {size}", "delta D4")
+                return delta_bitmap(data[:size])
+            path = self.paths.physical(str(vector_path(vector, self.root)))
+            data, offset = self.storage.read(path), vector.get("offset") or 1  # delta D6
+            if data[:1] != b"\x01":
+                raise _broken("its file has another format version than 1", "delta D5")
+            frame = data[offset : offset + size + 8]
+            if len(frame) != size + 8 or size < 0:
+                raise _broken(f"{len(frame)} bytes at its offset, expected {size + 8}", "delta D14")
+            return delta_vector(frame)
+        except BitmapError as error:
+            raise _broken(str(error), "delta D8") from error
 
     def _rows(self, target: VectorTarget) -> int:
         """delta D15."""
@@ -112,11 +111,6 @@ def vector_path(vector: Mapping[str, Any], root: str) -> str | None:
             raise _broken(f"storage type {other!r}, path {text!r}", "delta D1")
 
 
-def _is_bare(vector: Mapping[str, Any]) -> bool:
-    """Tells whether a vector has no bitmap, as Delta on Spark spells a vector of no rows."""
-    return (vector["storageType"], vector["pathOrInlineDv"], vector["sizeInBytes"]) == ("i", "", 0)
-
-
 def _z85(text: str) -> bytes:
     """Bytes of a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32."""
     if len(text) % 5 or not set(text) <= set(_Z85):
@@ -130,22 +124,6 @@ def _z85(text: str) -> bytes:
             raise _broken("its text is no Z85", "delta D4")
         data += number.to_bytes(4, "big")
     return data
-
-
-def _decoded(blob: bytes) -> BitMap64:
-    """A bitmap behind its magic number (delta D7)."""
-    try:
-        match blob[:4]:
-            case magic if magic == struct.pack("<i", _PORTABLE):
-                return decode_portable(blob[4:], order="ascending")
-            case magic if magic == struct.pack("<i", _NATIVE):
-                return decode_native(blob[4:], order="little")
-            case magic if magic == struct.pack(">i", _NATIVE):  # as the sample of the protocol text has it
-                return decode_native(blob[4:], order="big")
-            case magic:
-                raise _broken(f"magic {magic.hex()}", "delta D7")
-    except BitmapError as error:
-        raise _broken(str(error), "delta D8") from error
 
 
 def _broken(reason: str, rule: str) -> CorruptDeleteError:
