@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, HarnessError
-from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import EqualityDelete, PositionDelete, ScanPlan
 from harness.testing.oracle.engine.bitmaps import delta_vector, puffin_vector
 from harness.testing.oracle.engine.columns import FileColumns
+from harness.testing.oracle.engine.conversions import inside
 from harness.testing.oracle.engine.files import check_whole, open_file, position_deletes, shown
 
 Key: TypeAlias = tuple[Hashable, ...]
@@ -57,10 +57,10 @@ class DeletedKeys:
 
 
 def key_reader(delete: EqualityDelete, columns: FileColumns) -> RowKey:
-    """Reads a row's key, in the types in which keys are compared.
+    """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23).
 
     Args:
-        delete: says what the key is.
+        delete: the delete that has the key.
         columns: of the file that has the row.
 
     Raises:
@@ -70,28 +70,10 @@ def key_reader(delete: EqualityDelete, columns: FileColumns) -> RowKey:
 
     def read(row: Sequence[Any]) -> Key:
         parts = zip(readers, delete.key_paths, strict=True)
-        return tuple(_comparable(_inside(reader(row), path[1:])) for reader, path in parts)
+        values = (inside(reader(row), path[1:]) for reader, path in parts)  # null if a struct on the way is
+        return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
 
     return read
-
-
-def _inside(value: Any, path: Sequence[int]) -> Any:
-    """The value below a struct; null if a struct on the way is (iceberg 4.23)."""
-    for field_id in path:
-        if value is None:
-            return None
-        value = value[field_id]
-    return value
-
-
-def _comparable(value: Any) -> Hashable:
-    """A value that Python compares as the deletes do: NaN is NaN (iceberg 4.23).
-
-    Null is None, which equals nothing else; -0.0 and 0.0 are equal in Python too; the types of both sides are the same.
-    """
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
-    return value  # type: ignore[no-any-return]
 
 
 def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
@@ -102,7 +84,15 @@ def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
     columns = FileColumns.of(plan, stored, delete.keys, constants, file=file, file_format=delete.format)
     read = key_reader(delete, columns)
     for root in delete.keys:
-        _check_key(plan, delete, columns, root)
+        if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
+            raise CorruptDeleteError(
+                f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite the delete",
+                cause="UnknownEqualityField",
+                table=plan.table,
+                file=delete.path,
+                field=root.name,
+                rule="iceberg 4.25",
+            )
     try:
         keys = [read(row) for row in stored.rows]
     except ValueError as error:
@@ -111,19 +101,6 @@ def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
         raise error.within(table=plan.table, file=file) from None
     check_whole(delete.format, delete.record_count, len(keys), table=plan.table, file=delete.path)
     return frozenset(keys)
-
-
-def _check_key(plan: ScanPlan, delete: EqualityDelete, columns: FileColumns, root: Field) -> None:
-    """Refuses a delete file without its key: null in its place could delete or keep any row (iceberg 4.25)."""
-    if not columns.provides(root):
-        raise CorruptDeleteError(
-            f"Cannot apply an equality delete: its file has no column for its key {root.name!r}; rewrite the delete",
-            cause="UnknownEqualityField",
-            table=plan.table,
-            file=delete.path,
-            field=root.name,
-            rule="iceberg 4.25",
-        )
 
 
 _DELTA_FRAME_BYTES = 8

@@ -34,8 +34,9 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.metadata.plan.projection import ColumnLookup
+from harness.testing.oracle.engine.conversions import day_number, time_of_day
 from harness.testing.oracle.planner.delta_log import ReplayedState, table_root
-from harness.testing.oracle.planner.documents import day_number, mapping, needed, optional, parse_json, time_of_day
+from harness.testing.oracle.planner.documents import mapping, needed, optional, parse_json
 
 _READ = frozenset(
     {

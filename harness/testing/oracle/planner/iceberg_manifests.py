@@ -38,8 +38,9 @@ from harness.metadata.model.schema import (
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
+from harness.testing.oracle.engine.conversions import UNITS
 from harness.testing.oracle.planner.avro import AvroFile, Record, read_avro, value_of
-from harness.testing.oracle.planner.documents import UNITS, parse_json
+from harness.testing.oracle.planner.documents import parse_json
 from harness.testing.oracle.planner.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
 
 _EXACT = decimal.Context(prec=100)

@@ -34,7 +34,8 @@ from harness.metadata.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.testing.oracle.planner.documents import UNITS, Document, day_number, needed, optional, time_of_day
+from harness.testing.oracle.engine.conversions import UNITS, day_number, time_of_day
+from harness.testing.oracle.planner.documents import Document, needed, optional
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
