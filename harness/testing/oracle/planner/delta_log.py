@@ -398,6 +398,11 @@ class ReplayedState:
     metadata: dict[str, Any] | None = None
     adds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The table's properties."""
+        return (self.metadata or {}).get("configuration") or {}
+
 
 def list_log(root: str, storage: Storage) -> Log:
     """The log of the table in folder `root`.

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -102,16 +102,20 @@ def columns_of(state: ReplayedState, *, table: str) -> Columns:
     provider = (metadata.get("format") or {}).get("provider") or "parquet"
     if provider.lower() != "parquet":
         raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
-    _check_redirect(metadata.get("configuration") or {}, table)
+    _check_redirect(state.configuration, table)
     readers, writers = ({name.lower() for name in protocol.get(f"{who}Features") or ()} for who in ("reader", "writer"))
-    text = (metadata.get("configuration") or {}).get("delta.columnMapping.mode") or "none"
+    text = state.configuration.get("delta.columnMapping.mode") or "none"
     if text.lower() not in ("none", "name", "id"):
         raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
     # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
     features = readers | (writers if protocol["minReaderVersion"] > 1 else writers - {"columnmapping"})
     is_active = protocol["minReaderVersion"] == 2 or "columnmapping" in features
     mode = text.lower() if is_active else "none"
-    document = _schema_document(metadata.get("schemaString") or "", table)
+    try:
+        document = parse_json(metadata.get("schemaString") or "", file=table)
+    except CorruptFileError as error:
+        message = f"The schema string is missing or no JSON: {error.message}"
+        raise InvalidTableError(message, cause="SchemaError", table=table, rule="delta T1") from error
     parser = _Parser(table, mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
     if not fields:
@@ -132,18 +136,10 @@ def is_true(state: ReplayedState, key: str) -> bool:
     Raises:
         InvalidTableError: it is neither true nor false (delta R12).
     """
-    text = (((state.metadata or {}).get("configuration") or {}).get(key) or "false").lower()
+    text = (state.configuration.get(key) or "false").lower()
     if text not in ("true", "false"):
         raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
     return bool(text == "true")
-
-
-def _schema_document(text: str, table: str) -> Any:
-    try:
-        return parse_json(text, file=table)
-    except CorruptFileError as error:
-        message = f"The schema string is missing or no JSON: {error.message}"
-        raise InvalidTableError(message, cause="SchemaError", table=table, rule="delta T1") from error
 
 
 def _check_protocol(protocol: dict[str, Any], table: str) -> None:
@@ -161,7 +157,7 @@ def _check_protocol(protocol: dict[str, Any], table: str) -> None:
         raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="delta P2")
 
 
-def _check_redirect(properties: dict[str, Any], table: str) -> None:
+def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
     """frontier F5.3."""
     for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
         if properties.get(name) is None:

@@ -43,7 +43,13 @@ def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
     Raises:
         CorruptDeleteError: a delete names the file and contradicts its partition or sequence number (iceberg 4.3, 4.4).
     """
-    equality = tuple(d for d in deletes if d.content == EQUALITY_DELETES and _hits(d, data))
+    equality = tuple(
+        d
+        for d in deletes
+        if d.content == EQUALITY_DELETES
+        and data.sequence_number < d.sequence_number
+        and (d.spec.is_unpartitioned or _same_partition(d, data))  # iceberg 4.6
+    )
     for vector in (d for d in deletes if d.format == "puffin" and d.referenced == data.path):
         if vector.sequence_number < data.sequence_number or not _same_partition(vector, data):
             raise _mismatch(vector, data, "iceberg 4.3")
@@ -112,18 +118,8 @@ def key_columns(delete: LiveFile, metadata: MetadataValues) -> tuple[tuple[Field
         InvalidTableError: no schema has it, or it is no single value of a row.
         UnsupportedError: a float, which the format forbids.
     """
-    columns, paths = [], []
-    for key in sorted(set(delete.equality_ids)):
-        column, path = _key_column(key, delete, metadata)
-        columns.append(column)
-        paths.append(path)
-    return tuple(columns), tuple(paths)
-
-
-def _hits(delete: LiveFile, data: LiveFile) -> bool:
-    """iceberg 4.6."""
-    is_global = delete.spec.is_unpartitioned
-    return data.sequence_number < delete.sequence_number and (is_global or _same_partition(delete, data))
+    found = [_key_column(key, delete, metadata) for key in sorted(set(delete.equality_ids))]
+    return tuple(column for column, _ in found), tuple(path for _, path in found)
 
 
 def _same_partition(one: LiveFile, other: LiveFile) -> bool:
@@ -142,31 +138,30 @@ def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> CorruptDeleteError
 
 
 def _key_column(key: int, delete: LiveFile, metadata: MetadataValues) -> tuple[Field, tuple[int, ...]]:
-    for schema in metadata.schemas.values():
-        trails = [trail for field in schema.fields for trail in _trails(field) if trail[-1].id == key]
-        if trails:
-            return _reduced(trails[0], delete, is_current=schema is metadata.current_schema)
-    raise _unknown(f"no schema has field id {key}", delete)
+    schemas = metadata.schemas.values()
+    found = (
+        (schema, trail) for schema in schemas for f in schema.fields for trail in _trails(f) if trail[-1].id == key
+    )
+    schema, trail = next(found, (None, ()))
+    if schema is None:
+        raise _unknown(f"no schema has field id {key}", delete)
+    *parents, field = trail
+    if children(field.type) or not all(isinstance(parent.type, StructType) for parent in parents):
+        raise _unknown(f"field {key} is no single value of a row", delete)
+    if isinstance(field.type, FloatType):
+        message = f"Cannot apply an equality delete by {field.name!r} of type {field.type}"
+        raise UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
+    is_current = schema is metadata.current_schema
+    column = field if is_current else replace(field, required=False)
+    for parent in reversed(parents):
+        column = replace(parent, type=StructType((column,)), required=parent.required and is_current)
+    return column, tuple(f.id for f in trail)
 
 
 def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
     yield (field,)
     for child in children(field.type):
         yield from ((field, *trail) for trail in _trails(child))
-
-
-def _reduced(trail: tuple[Field, ...], delete: LiveFile, *, is_current: bool) -> tuple[Field, tuple[int, ...]]:
-    *parents, key = trail
-    if children(key.type) or not all(isinstance(parent.type, StructType) for parent in parents):
-        raise _unknown(f"field {key.id} is no single value of a row", delete)
-    if isinstance(key.type, FloatType):
-        message = f"Cannot apply an equality delete by {key.name!r} of type {key.type}"
-        raise UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
-    column = key if is_current else replace(key, required=False)
-    for parent in reversed(parents):
-        required = parent.required and is_current
-        column = replace(parent, type=StructType((column,)), required=required)
-    return column, tuple(field.id for field in trail)
 
 
 def _unknown(reason: str, delete: LiveFile) -> InvalidTableError:
