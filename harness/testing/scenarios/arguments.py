@@ -91,6 +91,19 @@ class Arguments:
             raise RequestError(f"Unknown key {', '.join(map(repr, self._left))} in {self.place}")
 
 
+def taken(value: Any, place: str, **kinds: Any) -> list[Any]:
+    """The values of a mapping with just these keys, in this order. kinds: a type, or a type and a default.
+
+    Raises:
+        RequestError: the mapping has another key, lacks one, or a value has another type.
+    """
+    given = Arguments(value, place)
+    keys = {name.replace("_", "-"): kind if isinstance(kind, tuple) else (kind,) for name, kind in kinds.items()}
+    found = [given.of(kind[0], key, *kind[1:]) for key, kind in keys.items()]
+    given.finish()
+    return found
+
+
 def checked(kind: type[_T], value: Any, place: str) -> _T:
     """The value if it has the type. A bool is no number, a tuple is a list, any mapping a dict.
 

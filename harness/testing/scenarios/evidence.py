@@ -157,6 +157,11 @@ class Evidence:
 Proof: TypeAlias = Callable[[Evidence], bool]
 
 
+def in_plans(shows: Callable[[ScanPlan], bool]) -> Proof:
+    """The proof of a feature by one plan that shows it."""
+    return lambda evidence: any(map(shows, evidence.plans))
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A feature that a scenario may claim. proof: tells whether the feature occurs, without the scenario's text."""
