@@ -117,9 +117,15 @@ def _int(loader: _Loader, node: Any) -> int:
     return int(text[2:] if base != 10 else text, base)
 
 
+def _float(loader: _Loader, node: Any) -> float:
+    text = loader.construct_scalar(node).lower()
+    return float(text.replace(".", "", 1) if text[-1].isalpha() else text)  # PyYAML's NaN has a sign
+
+
 for _tag, (_pattern, _first) in _CORE.items():
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"{_pattern}\Z"), _first)
 _Loader.add_constructor("tag:yaml.org,2002:int", _int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _float)
 
 
 _SELECTORS: dict[SelectorKind, tuple[type, ...]] = {
