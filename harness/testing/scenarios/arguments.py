@@ -82,11 +82,7 @@ class Arguments:
         return left
 
     def finish(self) -> None:
-        """Refuse keys that nobody took.
-
-        Raises:
-            RequestError: there are some.
-        """
+        """Raises RequestError for keys that nobody took."""
         if self._left:
             raise RequestError(f"Unknown key {', '.join(map(repr, self._left))} in {self.place}")
 
@@ -128,11 +124,7 @@ def described(value: Any) -> str:
 
 
 def label_of(known: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
-    """The thing that a label means.
-
-    Raises:
-        RequestError: nothing; the message lists the labels that there are.
-    """
+    """The thing that a label means. Raises RequestError, with the labels that there are, for any other."""
     if label not in known:
         names = ", ".join(known) or "none yet"
         raise RequestError(f"Unknown {what} {label!r} in {place}: there are {names}")

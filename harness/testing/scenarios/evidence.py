@@ -40,11 +40,7 @@ class Evidence:
         return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
 
     def plan_of(self, number: int) -> ScanPlan:
-        """The plan of one read.
-
-        Raises:
-            HarnessError: it cannot be planned.
-        """
+        """The plan of one read. Raises HarnessError if the read cannot be planned."""
         found = self.planning[number]
         if isinstance(found, HarnessError):
             raise found

@@ -204,7 +204,11 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     format_ = given.one_of("format", ("iceberg", "delta"))
     clauses = given.texts("clauses")
     features = given.texts("features", [])
-    _check_features(features, format_, place)
+    known = features_of(format_)
+    for feature in (f for f in features if f not in known):
+        if feature in FEATURES:
+            raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
+        raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
     table = given.of(dict, "table")
     history = given.of(list, "history", [])
     expect = given.any("expect")
@@ -223,24 +227,24 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     )
 
 
-def _check_features(names: list[str], format_: str, place: str) -> None:
-    known = features_of(format_)
-    for name in names:
-        if name in FEATURES and name not in known:
-            raise RequestError(f"Invalid feature {name!r} in {place}: {format_} tables do not have it")
-        if name not in known:
-            raise RequestError(f"Unknown feature {name!r} in {place}: there are {', '.join(sorted(known))}")
-
-
 def _expectation(value: Any, place: str) -> Expectation:
     given = Arguments(value, place)
-    columns = given.texts("columns", None)
+    columns, rows, error = given.texts("columns", None), None, None
+    if given.has("rows"):
+        rows = given.any("rows")
+        rows = rows if isinstance(rows, Mapping) else checked(list, rows, f"{place}, key 'rows'")
+    if given.has("error"):
+        kind = given.text("error")
+        known = getattr(errors, kind, None)
+        if not (isinstance(known, type) and issubclass(known, HarnessError)):
+            raise RequestError(f"Unknown error {kind!r} in {place}: expected a class of harness.errors")
+        error = ExpectedError(kind, given.of(str, "match", None), given.of(str, "cause", None))
     expectation = Expectation(
         at=_selector(given.any("at", None), f"{place}, key 'at'"),
         columns=None if columns is None else tuple(columns),
         where=given.of(str, "where", None),
-        rows=_rows(given, place) if given.has("rows") else None,
-        error=_error(given, place) if given.has("error") else None,
+        rows=rows,
+        error=error,
         open=given.of(str, "open", None),
         types=given.of(dict, "types", {}),
         catalog=given.any("catalog", None),
@@ -250,19 +254,6 @@ def _expectation(value: Any, place: str) -> Expectation:
     if outcomes > 1 or (outcomes == 0 and expectation.open is None):
         raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")
     return expectation
-
-
-def _rows(given: Arguments, place: str) -> Any:
-    rows = given.any("rows")
-    return rows if isinstance(rows, Mapping) else checked(list, rows, f"{place}, key 'rows'")
-
-
-def _error(given: Arguments, place: str) -> ExpectedError:
-    kind = given.text("error")
-    known = getattr(errors, kind, None)
-    if not (isinstance(known, type) and issubclass(known, HarnessError)):
-        raise RequestError(f"Unknown error {kind!r} in {place}: expected a class of harness.errors")
-    return ExpectedError(kind, given.of(str, "match", None), given.of(str, "cause", None))
 
 
 def _selector(value: Any, place: str) -> Selector:

@@ -116,11 +116,7 @@ UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """The day of a date in any year.
-
-    Raises:
-        ValueError: there is no such date.
-    """
+    """The day of a date in any year. Raises ValueError if there is no such date."""
     cycles, year_of_cycle = divmod(year, 400)
     return date(400 + year_of_cycle, month, day).toordinal() - _EPOCH + (cycles - 1) * _CYCLE
 

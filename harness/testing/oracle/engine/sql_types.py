@@ -253,11 +253,7 @@ def as_float(value: int | float | Decimal, bits: int) -> float:
 
 
 def explicit_cast(term: Term, wanted: Type) -> Term:
-    """`CAST(term AS wanted)`.
-
-    Raises:
-        UnsupportedError: the oracle does not know the cast.
-    """
+    """`CAST(term AS wanted)`. Raises UnsupportedError for a cast that the oracle does not know."""
     if isinstance(term.literal, str):
         return constant(wanted, _value_of_text(term.literal, wanted))
     convert = _explicit(term.type, wanted)

@@ -405,11 +405,7 @@ class ReplayedState:
 
 
 def list_log(root: str, storage: Storage) -> Log:
-    """The log of the table in folder `root`.
-
-    Raises:
-        TableNotFoundError: there is none, or nothing in it (delta L4).
-    """
+    """The log of the table in folder `root`. Raises TableNotFoundError for an empty log (delta L4)."""
     entries = storage.entries(join(root, "_delta_log"))
     commits = {int(match[1]): entry for entry in entries if (match := _COMMIT.fullmatch(entry.name))}
     whole = [e.name for e in entries if e.size != 0]

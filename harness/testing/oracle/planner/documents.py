@@ -42,11 +42,7 @@ def optional(document: Document, key: str, kind: type[T], *, file: str) -> T | N
 
 
 def needed(document: Any, key: str, kind: type[T], *, file: str, cause: str | None = None) -> T:
-    """The value of a key that must be there.
-
-    Raises:
-        InvalidTableError: it is null, absent, or of another kind.
-    """
+    """The value of a key. Raises InvalidTableError if the value is null, absent, or of another kind."""
     value = optional(mapping(document, file=file), key, kind, file=file)
     if value is None:
         raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, file=file, field=key)
@@ -54,11 +50,7 @@ def needed(document: Any, key: str, kind: type[T], *, file: str, cause: str | No
 
 
 def mapping(value: Any, *, file: str) -> dict[str, Any]:
-    """`value`, which must be a JSON object.
-
-    Raises:
-        InvalidTableError: it is not.
-    """
+    """The value as a JSON object. Raises InvalidTableError for any other."""
     if not isinstance(value, dict):
         raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object", file=file)
     return value

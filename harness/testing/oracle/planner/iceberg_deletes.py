@@ -96,11 +96,7 @@ def check_deletes(deletes: Sequence[LiveFile], metadata: MetadataValues) -> None
 
 
 def check_data(files: Sequence[LiveFile]) -> None:
-    """Checks that no data file is live twice.
-
-    Raises:
-        InvalidTableError: one is (iceberg 2.13).
-    """
+    """Raises InvalidTableError for a data file that is live twice (iceberg 2.13)."""
     manifests: dict[str, str] = {}
     for file in (f for f in files if f.content == DATA):
         if file.path in manifests:

@@ -280,11 +280,7 @@ class Files:
         return physical
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file.
-
-        Raises:
-            MissingFileError: it is not there; names both of its paths (iceberg 1.12).
-        """
+        """The bytes of a file. Raises MissingFileError with both paths of a file that is not there (iceberg 1.12)."""
         physical = self.physical(path)
         try:
             return self.storage.read(physical)
