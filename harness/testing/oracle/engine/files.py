@@ -47,6 +47,8 @@ from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
 from harness.testing.oracle.engine.stored import RawColumn, Row, StoredFile, rows_of
 
+_BATCH_ROWS = 4096
+
 
 def _open_orc(data: bytes) -> StoredFile:
     """The columns and rows of an ORC file; timestamps come in nanos."""
@@ -54,13 +56,8 @@ def _open_orc(data: bytes) -> StoredFile:
     table = file.read()
     if not table.schema:  # pyarrow loses the rows of a file without columns
         return StoredFile(columns=(), rows=repeat((), file.nrows))
-    columns = _columns(list(table.schema))
-    return StoredFile(columns=columns, rows=_rows(table))
-
-
-def _rows(table: pa.Table) -> Iterator[Row]:
-    for batch in table.to_batches(max_chunksize=4096):
-        yield from rows_of(batch)
+    rows = (row for batch in table.to_batches(max_chunksize=_BATCH_ROWS) for row in rows_of(batch))
+    return StoredFile(columns=_columns(list(table.schema)), rows=rows)
 
 
 def _columns(fields: list[pa.Field]) -> tuple[RawColumn, ...]:
@@ -132,9 +129,6 @@ def _binary(field: pa.Field) -> Type:
             return GeographyType()
         case _:
             return BinaryType()
-
-
-_BATCH_ROWS = 4096
 
 
 def _open_parquet(data: bytes) -> StoredFile:
@@ -261,12 +255,9 @@ def wrong_count(
 
 
 def check_whole(file_format: str | None, recorded: int | None, rows: int, *, table: str, file: str) -> None:
-    """Refuses a delete file in Avro without all its rows: a cut between two blocks does not show (iceberg 7.2).
+    """Refuses, by CorruptFileError, a delete file in Avro without all its rows (iceberg 7.2).
 
-    recorded: the row count of the metadata, None if unknown. rows: how many were read.
-
-    Raises:
-        CorruptFileError: as said.
+    A cut between two blocks does not show. recorded: the row count of the metadata. rows: how many were read.
     """
     if file_format == "avro" and recorded not in (None, rows):
         raise wrong_count(file, rows, recorded, table=table, field="record_count")

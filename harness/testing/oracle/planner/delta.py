@@ -74,11 +74,7 @@ class _VectorLoader:
     table: str
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        """Deleted positions by ordinal; files without any are absent.
-
-        Raises:
-            CorruptDeleteError, MissingFileError: a vector is damaged, contradicts its file, or is not there.
-        """
+        """Deleted positions by ordinal; files without any are absent."""
         found = {ordinal: self._positions(self.targets[ordinal]) for ordinal in ordinals if ordinal in self.targets}
         return {ordinal: positions for ordinal, positions in found.items() if positions}
 
@@ -125,11 +121,7 @@ class _VectorLoader:
 
 
 def _vector_path(vector: Mapping[str, Any], root: str) -> str | None:
-    """The file that holds a vector; None: it is inline (delta D1 to D4).
-
-    Raises:
-        CorruptDeleteError: its storage type is not known, or its path is none.
-    """
+    """The file that holds a vector; None: it is inline (delta D1 to D4)."""
     text = vector["pathOrInlineDv"]
     match vector["storageType"]:
         case "i":
@@ -271,11 +263,7 @@ _ROW_TRACKING = {
 
 
 def plan_delta(request: ReadRequest, storage: Storage) -> ScanPlan:
-    """The plan of a read, with all live data files in it.
-
-    Raises:
-        HarnessError: as `harness.testing.oracle.planner.plan.plan_unpruned`.
-    """
+    """The plan of a read, with all live data files in it. Raises as `plan_unpruned`."""
     root = table_root(request.location)
     state = _state(request, list_log(root, storage), storage)
     columns = columns_of(state, table=request.location)

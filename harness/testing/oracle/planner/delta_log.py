@@ -142,11 +142,7 @@ _VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardi
 
 
 def _commit_actions(data: bytes, *, file: str) -> list[Action]:
-    """The actions of a commit, a line each. Blank lines and unknown actions are passed over.
-
-    Raises:
-        CorruptFileError: the file is empty (delta L3), or a line is not one action as it must be (delta L24).
-    """
+    """The actions of a commit, a line each. Blank lines and unknown actions are passed over (delta L3, L24)."""
     if not data:
         raise CorruptFileError("A commit is an empty file", cause="LogCorrupt", file=file, rule="delta L3")
     actions: list[Action] = []
@@ -217,12 +213,7 @@ _MAPS = ("partitionValues", "configuration")
 
 
 def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
-    """The actions of a checkpoint and its sidecars, without tombstones (L18).
-
-    Raises:
-        CorruptFileError, MissingFileError: a file cannot be read, or is cut short (delta L15, L19).
-        InvalidTableError: it contradicts itself (delta L14, L18).
-    """
+    """The actions of a checkpoint and its sidecars, without tombstones (delta L14 to L19)."""
     actions = [action for path in paths for action in _read(path, storage)]
     top = {name for name, _ in actions}
     sidecars = [body for name, body in actions if name == "sidecar"]

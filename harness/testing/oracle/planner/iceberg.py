@@ -119,11 +119,7 @@ def _version(directory: str, version: int, storage: Storage) -> str | None:
 
 
 def plan_iceberg(request: ReadRequest, storage: Storage) -> ScanPlan:
-    """The plan of a read, with all live data files in it.
-
-    Raises:
-        HarnessError: as `harness.testing.oracle.planner.plan.plan_unpruned`.
-    """
+    """The plan of a read, with all live data files in it. Raises as `plan_unpruned`."""
     path = _current_metadata(request.location, storage)
     storage = storage.around(request.location, path)
     metadata = read_metadata(storage.read(path), file=path)
