@@ -117,7 +117,9 @@ def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Stric
     """Judges a read."""
     found = _judged(expectation, answer.result, measure, engine)
     outcome, message = found.outcome, found.message
-    if expectation.open is not None and not _wrong_anyway(answer.result, outcome, measure):
+    is_broken = isinstance(answer.result, Exception) and _is_broken(answer.result)  # a crash or a hang is no answer
+    is_wrong = is_broken or (measure is not Strictness.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR))
+    if expectation.open is not None and not is_wrong:
         message = message or ("as harness decided" if outcome is Outcome.PASS else outcome.value)
         message = f"open: {expectation.open}; the engine: {message}"
         outcome = Outcome.OPEN
@@ -132,13 +134,6 @@ def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Stric
     )
 
 
-def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Strictness) -> bool:
-    """Tells whether a read is wrong even where the specification is open: a crash or a hang."""
-    if isinstance(result, Exception) and _is_broken(result):
-        return True
-    return measure is not Strictness.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
-
-
 def described(expectation: ResolvedExpectation) -> str:
     """The read in words: `columns id, name at version 3 where id > 1`."""
     columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
@@ -146,16 +141,12 @@ def described(expectation: ResolvedExpectation) -> str:
     if expectation.at.changes is not None:
         at = [" of the changes {} to {}".format(*expectation.at.changes)]
     where = "" if expectation.where is None else f" where {expectation.where}"
-    return f"{columns}{''.join(at)}{where}{_catalog(expectation)}"
-
-
-def _catalog(expectation: ResolvedExpectation) -> str:
-    opening = expectation.opening
-    if not opening:
-        return ""
-    if "max_version" not in opening:
-        return ", of what is published"
-    return f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
+    opening, catalog = expectation.opening, ""
+    if "max_version" in opening:
+        catalog = f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
+    elif opening:
+        catalog = ", of what is published"
+    return f"{columns}{''.join(at)}{where}{catalog}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,7 @@ def table_root(location: str) -> str:
 
 
 def canonical(recorded: str, root: str) -> str:
-    """The file that a path in the log names: absolute, decoded once; equal for all spellings of one file.
-
-    Raises:
-        InvalidTableError: the path is empty or badly escaped (delta L38).
-        UnsupportedError: it is on another host.
-    """
+    """The file that a path in the log names: absolute, decoded once; equal for all spellings (delta L38, L41)."""
     if not recorded:
         raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
     if _LOCAL.match(recorded):
@@ -67,11 +62,7 @@ def canonical(recorded: str, root: str) -> str:
 
 
 def check_readable(path: str, storage: Storage) -> None:
-    """Returns if a physical path can be opened by what is installed.
-
-    Raises:
-        UnsupportedError: its scheme is not served (delta L41).
-    """
+    """Refuses a physical path that nothing installed can open (delta L41)."""
     if path.startswith("/"):
         return
     try:
@@ -410,12 +401,7 @@ def list_log(root: str, storage: Storage) -> Log:
 
 
 def load(log: Log, version: int | None, storage: Storage) -> ReplayedState:
-    """The table at a version; None: the latest.
-
-    Raises:
-        SnapshotNotFoundError: the log has no such version (any more).
-        InvalidTableError, CorruptFileError: the log is broken.
-    """
+    """The table at a version; None: the latest."""
     target = log.latest if version is None else version
     readable = log.readable()
     if not 0 <= target <= log.latest or (readable and target < readable[0]):

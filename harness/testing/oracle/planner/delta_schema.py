@@ -91,12 +91,7 @@ class Columns:
 
 
 def columns_of(state: ReplayedState, *, table: str) -> Columns:
-    """The columns of a table, once it is sure that its protocol can be read.
-
-    Raises:
-        UnsupportedError: a protocol, a feature or a type that is not read (delta P1, P2, T1, T23).
-        InvalidTableError: the protocol or the schema contradicts itself (delta P1, P4, T1, T13, V7, V8).
-    """
+    """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
     protocol, metadata = state.protocol or {}, state.metadata or {}
     _check_protocol(protocol, table)
     provider = (metadata.get("format") or {}).get("provider") or "parquet"
@@ -131,11 +126,7 @@ def is_catalog_managed(state: ReplayedState) -> bool:
 
 
 def is_true(state: ReplayedState, key: str) -> bool:
-    """Tells whether a table property is set and true.
-
-    Raises:
-        InvalidTableError: it is neither true nor false (delta R12).
-    """
+    """Tells whether a table property is set and true (delta R12)."""
     text = (state.configuration.get(key) or "false").lower()
     if text not in ("true", "false"):
         raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
@@ -305,11 +296,7 @@ _TIMESTAMP = re.compile(
 
 
 def partition_value(text: str | None, type_: Type, *, column: str) -> Any:
-    """The internal value of a partition value; None is null, and so is the empty text but of strings and binaries (V2).
-
-    Raises:
-        InvalidTableError: the text is no value of the type. UnsupportedError: no partition column has that type.
-    """
+    """The internal value of a partition value (delta V2 to V7). The empty text is null but for strings and binaries."""
     if text is None or isinstance(type_, UnknownType):
         return None
     if isinstance(type_, StringType):

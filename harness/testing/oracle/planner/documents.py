@@ -16,11 +16,7 @@ Document = Mapping[str, Any]
 
 
 def parse_json(text: str | bytes, *, file: str) -> Any:
-    """The value of a JSON text, integers exact.
-
-    Raises:
-        CorruptFileError: it is none, not UTF-8, or holds NaN or Infinity.
-    """
+    """The value of a JSON text, integers exact."""
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         check(sum(map(decoded.count, "{[,:")), MOST_VALUES, "values")
@@ -30,11 +26,7 @@ def parse_json(text: str | bytes, *, file: str) -> Any:
 
 
 def optional(document: Document, key: str, kind: type[T], *, file: str) -> T | None:
-    """The value of a key; None where it is null or absent.
-
-    Raises:
-        InvalidTableError: the value is of another kind. A boolean is no integer.
-    """
+    """The value of a key; None where it is null or absent."""
     value = document.get(key)
     if value is None or type(value) is kind:
         return value

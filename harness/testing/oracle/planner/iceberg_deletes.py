@@ -38,11 +38,7 @@ class Applying:
 
 
 def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
-    """Holds every delete file of the snapshot against a data file.
-
-    Raises:
-        CorruptDeleteError: a delete names the file and contradicts its partition or sequence number (iceberg 4.3, 4.4).
-    """
+    """Holds every delete file of the snapshot against a data file (iceberg 4.3, 4.4)."""
     equality = tuple(
         d
         for d in deletes
@@ -71,12 +67,7 @@ def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
 
 
 def check_deletes(deletes: Sequence[LiveFile], metadata: MetadataValues) -> None:
-    """Checks the entries of the delete files by themselves.
-
-    Raises:
-        InvalidTableError: a v1 table has deletes (iceberg 4.16).
-        CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors are of one file (4.21).
-    """
+    """Checks the entries of the delete files by themselves (iceberg 4.16, 4.17, 4.21, 4.23)."""
     vectors: set[str] = set()
     for delete in deletes:
         if metadata.version < 2:
@@ -109,10 +100,6 @@ def key_columns(delete: LiveFile, metadata: MetadataValues) -> tuple[tuple[Field
     """The keys of an equality delete file by ascending id: the column reduced to the key, and the ids on the way.
 
     A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
-
-    Raises:
-        InvalidTableError: no schema has it, or it is no single value of a row.
-        UnsupportedError: a float, which the format forbids.
     """
     found = [_key_column(key, delete, metadata) for key in sorted(set(delete.equality_ids))]
     return tuple(column for column, _ in found), tuple(path for _, path in found)
@@ -175,12 +162,7 @@ class Positions:
     read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        """Deleted positions by ordinal; files without any are absent.
-
-        Raises:
-            CorruptDeleteError, CorruptFileError, MissingFileError, UnsupportedError: a delete cannot be read, or names
-                a data file that it may not hit.
-        """
+        """Deleted positions by ordinal; files without any are absent."""
         try:
             found = {ordinal: self._positions(*self.targets[ordinal]) for ordinal in ordinals}
         except HarnessError as error:

@@ -66,12 +66,7 @@ class _AvroFile:
 
 
 def read_avro(data: bytes, *, file: str) -> _AvroFile:
-    """All of a container file; `file` is its path, for messages.
-
-    Raises:
-        CorruptFileError: it cannot be decoded. UnsupportedError: an unknown codec (iceberg 2.14).
-        EncryptedTableError: it is encrypted (iceberg 2.19).
-    """
+    """All of a container file; `file` is its path, for messages (iceberg 2.14, 2.19)."""
     if data[:4] == b"AGS1":
         raise EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", file=file)
     try:
@@ -224,11 +219,7 @@ class NumberedTuples:
 
 
 def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
-    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17).
-
-    Raises:
-        UnsupportedError: one has an unknown transform.
-    """
+    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17)."""
     found: dict[int, Field] = {}
     for part in (f for spec in metadata.specs.values() for f in spec.fields):
         if part.transform.startswith("unknown "):
@@ -311,11 +302,7 @@ class _Reader:
 
 
 def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, files: Files) -> tuple[LiveFile, ...]:
-    """Every live file of the snapshot, data and deletes, in the order of its manifests.
-
-    Raises:
-        InvalidTableError, UnsupportedError, MissingFileError: a manifest cannot be read, or breaks the specification.
-    """
+    """Every live file of the snapshot, data and deletes, in the order of its manifests."""
     return tuple(file for manifest in _manifests(snapshot, files) for file in _entries(metadata, manifest, files))
 
 

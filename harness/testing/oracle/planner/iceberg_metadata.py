@@ -81,12 +81,7 @@ class MetadataValues:
 
 
 def read_metadata(data: bytes, *, file: str) -> MetadataValues:
-    """The metadata file with these bytes.
-
-    Raises:
-        TableNotFoundError, IsAViewError: it is no table's. UnsupportedError: a version above 3 (iceberg 1.15).
-        InvalidTableError: it breaks the specification.
-    """
+    """The metadata file with these bytes (iceberg 1.9, 1.15)."""
     document = parse_json(_plain(data, file), file=file)
     if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
         raise TableNotFoundError("The file is no table metadata", cause="NotATable", file=file, rule="iceberg 1.15")
@@ -124,12 +119,7 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
 def select(
     metadata: MetadataValues, *, snapshot_id: int | None, timestamp_ms: int | None, ref: str | None
 ) -> tuple[ListedSnapshot | None, Schema]:
-    """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37).
-
-    Raises:
-        RequestError: several selectors. SnapshotNotFoundError: there is no such snapshot.
-        InvalidTableError: the snapshot of a ref or its schema is gone. EncryptedTableError: see iceberg 1.31.
-    """
+    """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37)."""
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
         raise RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
     snapshot, is_historic = metadata.current, False
@@ -221,11 +211,7 @@ def _specs(document: Document, version: int, file: str) -> dict[int, Spec]:
 
 
 def spec_fields(fields: list[Any], *, file: str) -> tuple[SpecField, ...]:
-    """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19).
-
-    Raises:
-        InvalidTableError: some have ids and some not, ids are repeated, or a part is missing.
-    """
+    """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19)."""
     ids = [optional(mapping(item, file=file), "field-id", int, file=file) for item in fields]
     if all(id_ is None for id_ in ids):
         ids = list(range(1000, 1000 + len(fields)))

@@ -178,11 +178,7 @@ _PLAIN: dict[str, PrimitiveType] = {
 
 
 def schema_of(document: Document, *, file: str) -> Schema:
-    """A schema; its id is 0 where it has none (iceberg 1.18).
-
-    Raises:
-        InvalidTableError: a part is missing, or ids are repeated or reserved (iceberg 1.23).
-    """
+    """A schema; its id is 0 where it has none (iceberg 1.18, 1.23)."""
     schema = Schema(id=optional(document, "schema-id", int, file=file) or 0, fields=_fields(document, file))
     seen: set[int] = set()
     for path, field in schema.walk():
