@@ -55,16 +55,6 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def _arrow_values(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """The values as an array of exactly this type."""
-    for value in values:
-        _check(type_, value)
-    try:
-        return pa.array(values, type_)
-    except (pa.ArrowException, TypeError, OverflowError) as error:
-        raise ValueError(str(error)) from error
-
-
 def _check(type_: pa.DataType, value: Any) -> None:
     if value is None:
         return
@@ -168,8 +158,20 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
     Raises:
         AssertionError: a row has other columns, or a value that its column's type has not; so no such rows are there.
     """
-    records = [_record(row, schema.names, number) for number, row in enumerate(rows)]
-    arrays = [_array([record[i] for record in records], field) for i, field in enumerate(schema)]
+    names, records = schema.names, []
+    for number, row in enumerate(rows):
+        given: Sequence[str] | str = list(row) if isinstance(row, Mapping) else f"{len(row)} values"
+        if set(given) != set(names) if isinstance(row, Mapping) else len(row) != len(names):
+            raise AssertionError(f"different columns: expected row {number} has {given}, the other side {names}")
+        records.append([row[name] for name in names] if isinstance(row, Mapping) else list(row))
+    arrays = []
+    for i, field in enumerate(schema):
+        try:
+            for record in records:
+                _check(field.type, record[i])
+            arrays.append(pa.array([record[i] for record in records], field.type))
+        except (ValueError, pa.ArrowException, TypeError, OverflowError) as error:
+            raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error
     return pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
@@ -209,18 +211,3 @@ def _read_before(side: object, how: dict[str, Any], number: int) -> object:
     if is_relation(data) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
         return side
     return pa.table(data)  # what can be read once only
-
-
-def _record(row: Any, names: Sequence[str], number: int) -> list[Any]:
-    given: Sequence[str] | str = list(row) if isinstance(row, Mapping) else f"{len(row)} values"
-    fits = set(given) == set(names) if isinstance(row, Mapping) else len(row) == len(names)
-    if not fits:
-        raise AssertionError(f"different columns: expected row {number} has {given}, the other side {list(names)}")
-    return [row[name] for name in names] if isinstance(row, Mapping) else list(row)
-
-
-def _array(values: list[Any], field: pa.Field) -> pa.Array:
-    try:
-        return _arrow_values(values, field.type)
-    except ValueError as error:
-        raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error

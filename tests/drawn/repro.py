@@ -20,13 +20,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from scenario_text import dump
+
 from drawn.agreement import Disagreement, assert_agrees, described, made, scenario_of
 from drawn.anonymous import anonymised
 from drawn.models.model import scenario_rows
 from drawn.reads import Read, Shape, answer, reads_of
 from drawn.strategies.histories import DrawnHistory
 from harness.errors import HarnessError
-from harness.testing.scenarios.loading import dump
 from harness.testing.scenarios.model import History
 
 _PACKAGES: Final = ("lakeharness", "duckdb", "pyarrow", "pyspark", "hypothesis")

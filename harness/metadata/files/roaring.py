@@ -30,7 +30,7 @@ _NO_OFFSETS_BELOW = 4  # containers; smaller bitmaps with runs have no offset he
 _ARRAY_LIMIT = 4096  # values; containers with more are bitsets
 _BITSET_BYTES = 8192
 _MAX_CONTAINERS = 1 << 16
-_KEY_LIMIT = (1 << 31) - 1  # iceberg 4.18
+_KEY_LIMITS = {"any": (1 << 31) - 1, "ascending": 1 << 31}  # iceberg 4.18; delta D7: an int32 of 0 and above
 _SMALLEST_BITMAP = 12  # bytes: key, cookie and container count
 
 _Span: TypeAlias = tuple[int, int, int]  # key, start and end of the 32-bit bitmap
@@ -55,8 +55,9 @@ def decode_portable(
     Empty inner bitmaps and gaps between keys are legal and cost nothing.
 
     Raises:
-        CorruptDeleteError: the bytes end early or late, a key is repeated or 2^31 - 1 and above, or a container
-            contradicts its header or is not sorted. Rules: iceberg 4.18, 4.20; delta D7, D8.
+        CorruptDeleteError: the bytes end early or late, a key is repeated or too large (2^31 - 1 in any order, 2^31 in
+            ascending order), or a container contradicts its header or is not sorted. Rules: iceberg 4.18, 4.20;
+            delta D7, D8.
         LimitError: it holds more than `limits.positions`.
     """
     buffer = bytes(data)
@@ -139,6 +140,9 @@ def _corrupt(reason: str, rule: str | None) -> CorruptDeleteError:
 
 
 def _check_keys(keys: list[int], order: Literal["any", "ascending"], rule: str | None) -> None:
+    limit = _KEY_LIMITS[order]
+    if max(keys, default=0) >= limit:
+        raise _corrupt(f"key {max(keys)} is too large, expected below {limit}", rule)
     if len(set(keys)) != len(keys):
         raise _corrupt("two bitmaps have the same key", rule)
     if order == "ascending" and keys != sorted(keys):
@@ -153,8 +157,6 @@ def _portable_spans(buffer: bytes) -> list[_Span]:
     at = 8
     for _ in range(count):
         (key,) = struct.unpack_from("<I", buffer, at)
-        if key >= _KEY_LIMIT:
-            raise _DamageError(f"key {key} is too large, expected below {_KEY_LIMIT}")
         end = _bitmap_end(buffer, at + 4)
         spans.append((key, at + 4, end))
         at = end
