@@ -1,8 +1,7 @@
 """The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
 
-This module is what `harness.engines.registry.DuckDBEngine` says, and has the streams of rows. `lowering` puts a query
-together out of `scans`, which open file groups and apply equality deletes, and `columns`, which translate values.
-`relations` and `queries` run queries on connections; `instance` makes these.
+`lowering` puts a query together out of `scans`, which open file groups and apply equality deletes, and `columns`, which
+translate values. `relations` runs queries on connections, which `instance` makes.
 """
 
 from __future__ import annotations
