@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -54,13 +55,7 @@ _SHOWN = 300  # characters
 
 @contextmanager
 def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> Iterator[None]:
-    """Turns DuckDB's failures on files into harness's.
-
-    doing: how the message begins, such as "Cannot open file".
-
-    Raises:
-        As `refusal` says.
-    """
+    """Turns DuckDB's failures on files into `refusal`. doing: how its message begins, such as "Cannot open file"."""
     try:
         yield
     except duckdb.Error as error:
@@ -149,8 +144,7 @@ def read_footers(
 def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
     """The physical paths of the files whose binary columns DuckDB parses as geometries and writes anew (frontier F0.2).
 
-    GeoPandas writes the metadata that makes it do so, and so does DuckDB's own COPY. Connections of harness's own have
-    the conversion turned off. On a user's connection no setting is changed: there, such files come in through Arrow.
+    Connections of harness's own have the conversion turned off. On a user's, such files come in through Arrow.
 
     files: opens them. footers: of the files to look at, by physical path.
     """
@@ -200,32 +194,22 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
     schemas.update(learnt)
     _schemas.update(learnt)
     counts = _counts(files, others)
-    found = {path: Footer(parsed[path].columns, counts[path], True, True, parsed[path].shown) for path in others}
+    found = {path: Footer(parsed[path][0], counts[path], True, True, parsed[path][1]) for path in others}
     for path, tail in tails.items():
-        schema = schemas[tail.schema]
-        found[path] = Footer(schema.columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, schema.shown)
+        columns, shown = schemas[tail.schema]
+        found[path] = Footer(columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, shown)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownSchema:
-    """A footer's schema: the columns, and `shown` of `Footer`."""
-
-    columns: PhysicalSchema
-    shown: tuple[str, ...] | None
-
-
+_KnownSchema: TypeAlias = tuple[PhysicalSchema, tuple[str, ...] | None]
+"""The columns, and `shown`, of a `Footer`."""
 _schemas: dict[bytes, _KnownSchema] = {}
 """Schemas by the bytes that they were parsed from, in any file of this process."""
 _MOST_SCHEMAS = 1024
 
 
 def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dict[str, Tail]:
-    """The ends of those files that are as usual, by physical path; those of stores are asked for together.
-
-    Raises:
-        MissingFileError, OutsideTableError, StorageError: a file cannot be read.
-    """
+    """The ends of those files that are as usual, by physical path; those of stores are asked for together."""
     tails: dict[str, Tail] = {}
     known: dict[bytes, None] = {}
     if not are_images:
@@ -267,10 +251,9 @@ def _check_claims(path: str, end: bytes) -> None:
 
 
 def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
-    """Refuses a footer that contradicts itself, which DuckDB and Spark do not see, see
-    `harness.metadata.files.parquet_footer`.
+    """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`.
 
-    Of a stranger's file it is parsed. Else a look is enough if it is as is usual, and none if it was seen before.
+    A stranger's footer is parsed. Of others a look is enough where they are as usual, and none where they were seen.
     """
     length = tail_length(end)
     if not 0 < length <= len(end):
@@ -339,7 +322,7 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSche
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: _KnownSchema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
+    return {path: (found[name], _shown(found[name], types[name])) for path, name in names.items()}
 
 
 def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
@@ -387,11 +370,17 @@ _KEYS = {"org.apache.spark.legacyDateTime": _DATES, "org.apache.spark.legacyINT9
 _VERSION = "org.apache.spark.version"
 
 
-def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, frozenset[str]]:
+def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str, frozenset[str]]:
     """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent.
 
-    files: opens them.
+    files: opens them. footers: of the files to look at, by physical path.
     """
+    every = frozenset(_KEYS.values())
+    physical = [
+        path
+        for path, footer in footers.items()
+        if footer.may_be_legacy and any(is_legacy(stored, every) for stored in walk_stored(footer.schema))
+    ]
     if not physical:
         return {}
     keys = ", ".join(f"{sqltext.text(key)}::BLOB" for key in (*_KEYS, _VERSION))
@@ -401,16 +390,11 @@ def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, froze
     ).fetchall()
     found: dict[str, frozenset[str]] = {}
     for file, key, value in rows:
-        kinds = frozenset({_KEYS[key]}) if key in _KEYS else _of_version(bytes(value))
-        if kinds:
+        major = b"" if key in _KEYS else bytes(value).split(b".", 1)[0]
+        kinds = frozenset({_KEYS[key]}) if key in _KEYS else every
+        if key in _KEYS or (major.isdigit() and int(major) < 3):
             found[paths[file]] = found.get(paths[file], frozenset()) | kinds
     return found
-
-
-def is_dated(schema: PhysicalSchema) -> bool:
-    """Tells whether a file of that schema has a column, at any level, that could be in the old calendar."""
-    every = frozenset({_DATES, _INT96})
-    return any(is_legacy(stored, every) for stored in walk_stored(schema))
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
@@ -422,8 +406,3 @@ def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
             return _INT96 in legacy
         case _:
             return False
-
-
-def _of_version(version: bytes) -> frozenset[str]:
-    major = version.split(b".", 1)[0]
-    return frozenset({_DATES, _INT96}) if major.isdigit() and int(major) < 3 else frozenset()

@@ -178,10 +178,11 @@ class UnionArm:
                 partitions = [self.planned.partition(ordinal) for ordinal in self.group.members]
                 return constant([p.values if has_fields else None for p in partitions], column.type)
             case "_row_id":
-                first = self._first_row_id()
+                first = self._constant(self.planned.first_row_id, _LONG)
                 return Lineage(first, self._stored_or(column, PositionFrom(first)))
             case "_last_updated_sequence_number":
-                return Lineage(self._first_row_id(), self._stored_or(column, self._sequence_number()))
+                first = self._constant(self.planned.first_row_id, _LONG)
+                return Lineage(first, self._stored_or(column, self._sequence_number()))
             case "_row_commit_version":
                 versions = self.plan.row_commit_versions
                 own = [None if versions is None else versions[o].as_py() for o in self.group.members]
@@ -204,9 +205,6 @@ class UnionArm:
 
     def _sequence_number(self) -> Constant:
         return self._constant(self.planned.sequence_number, _LONG)
-
-    def _first_row_id(self) -> Constant:
-        return self._constant(self.planned.first_row_id, _LONG)
 
     def _constant(self, values: Sequence[Any], type_: Type) -> Constant:
         return constant([values[ordinal] for ordinal in self.group.members], type_)
@@ -279,7 +277,9 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
     while start < total:
         rows += _rows(plan, start, min(end, total), looks)
         if rows >= enough:
-            return _first(plan, min(end, total))
+            count, versions = min(end, total), plan.row_commit_versions  # ordinals stay, and all that goes by them
+            versions = None if versions is None else versions.slice(0, count)
+            return replace(plan, files=plan.files.slice(0, count), row_commit_versions=versions)
         start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
     return plan
 
@@ -294,16 +294,6 @@ def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
     deleted = plan.load_positions([start + i for i in counted if planned.has_positions[i]])
     found = [looks.opened(file).rows or 0 for file in files]
     return sum(max(rows - len(deleted.get(start + i, ())), 0) for i, rows in zip(counted, found, strict=True))
-
-
-def _first(plan: ScanPlan, count: int) -> ScanPlan:
-    """The plan of the first files. A file's ordinal stays what it is, so all that goes by ordinals does."""
-    versions = plan.row_commit_versions
-    return replace(
-        plan,
-        files=plan.files.slice(0, count),
-        row_commit_versions=None if versions is None else versions.slice(0, count),
-    )
 
 
 # Equality deletes: the keys that are compared, and which deletes hit which data file.
@@ -403,7 +393,17 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
             (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[members[i]] for i in group.members]
-    _check_keys(plan, key_set, group, deletes[0])
+    for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
+        if not _has_value(root, source):
+            raise CorruptDeleteError(
+                f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
+                f" (field id {path[-1]}). Rewrite the delete",
+                cause="UnknownEqualityField",
+                table=plan.table,
+                file=deletes[0].path,
+                field=str(path[-1]),
+                rule="iceberg 4.25",
+            )
     return DeletedKeys(
         roots=column_values(key_set.keys, group.sources, [_constants(plan, d) for d in deletes]),
         sequence_number=constant([d.sequence_number for d in deletes], _LONG),
@@ -414,20 +414,6 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
 def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
     """The values of columns that the delete file lacks, by its partition tuple (iceberg 4.25, 5.2)."""
     return {} if delete.partition is None else plan.partitions[delete.partition].constants
-
-
-def _check_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, delete: EqualityDelete) -> None:
-    for root, path, source in zip(key_set.keys, delete.key_paths, group.sources, strict=True):
-        if not _has_value(root, source):
-            raise CorruptDeleteError(
-                f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
-                f" (field id {path[-1]}). Rewrite the delete",
-                cause="UnknownEqualityField",
-                table=plan.table,
-                file=delete.path,
-                field=str(path[-1]),
-                rule="iceberg 4.25",
-            )
 
 
 def _has_value(wanted: Field, source: ColumnSource) -> bool:

@@ -26,7 +26,7 @@ import numpy as np
 from harness.engines.data_files import FileName, check_magic, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.file_groups import DirectLooks, KnownFile, ScanFile, check_partition_values
-from harness.engines.footers import FOOTER, Footer, codecs, failing_on, is_dated, legacy_files, read_footers
+from harness.engines.footers import FOOTER, Footer, codecs, failing_on, legacy_files, read_footers
 from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import unwrap
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
@@ -112,22 +112,16 @@ class FooterImages:
             raise self._about(error, image) from error
 
     def _opened(self, images: Sequence[Image]) -> list[KnownFile]:
-        footers = self._footers(images)
-        legacy: dict[str, frozenset[str]] = {}
-        if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            found = {image.path: footers[image.path] for image in images}
-            doubtful = [path for path, footer in found.items() if footer.may_be_legacy and is_dated(footer.schema)]
-            with failing_on([image.name for image in images], Storage(), table=self.plan.table, doing=FOOTER):
-                legacy = legacy_files(self._access, doubtful)
-        pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
-        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
-
-    def _footers(self, images: Sequence[Image]) -> dict[str, Footer]:
-        found: dict[str, Footer] = {}
+        footers: dict[str, Footer] = {}
         for is_part in (True, False):
             names = [image.name for image in images if image.is_part is is_part]
-            found |= read_footers(self._access, names, table=self.plan.table, are_images=is_part)
-        return found
+            footers |= read_footers(self._access, names, table=self.plan.table, are_images=is_part)
+        legacy: dict[str, frozenset[str]] = {}
+        if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            with failing_on([image.name for image in images], Storage(), table=self.plan.table, doing=FOOTER):
+                legacy = legacy_files(self._access, footers)
+        pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
+        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
 
     def _about(self, error: HarnessError, image: Image) -> HarnessError:
         """The error as one about the file, of which the image is not known to anybody."""
