@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
@@ -49,8 +50,10 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
         return StorageError(f"Cannot read a file: {reason}", table=plan.table)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
-    physical = _NAMED.search(reason)
-    name = _damaged(plan) if physical is None else _recorded(plan, physical.group(1))
+    found = _NAMED.search(reason)
+    name = _damaged(plan) if found is None else FileName(found[1], found[1])
+    if found is not None:  # a data file under both its paths, a delete file under the one that DuckDB has
+        name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
     return CorruptFileError(
         f"Cannot read {'a data ' if name is None else ''}file: it is damaged: {reason}; restore it",
         cause="CorruptDataFile",
@@ -99,32 +102,17 @@ def file_failure(error: Exception, plans: Iterable[ScanPlan]) -> HarnessError | 
 
 def _gone(plan: ScanPlan, reason: str) -> FileName | None:
     """A file of the plan that is no longer there; of remote ones only those that DuckDB names are asked for."""
-    for name in _files(plan):
+    paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
+    deletes = (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
+    for name in (*map(FileName, *paths), *deletes):
         if is_local(name.physical):
             if plan.storage.fault(name.physical) is not None:
                 return name
-        elif name.physical in reason and _is_absent(plan, name):
-            return name
+        elif name.physical in reason:
+            with contextlib.suppress(HarnessError):
+                if not plan.storage.exists(name.physical):
+                    return name
     return None
-
-
-def _is_absent(plan: ScanPlan, name: FileName) -> bool:
-    try:
-        return not plan.storage.exists(name.physical)
-    except HarnessError:
-        return False
-
-
-def _files(plan: ScanPlan) -> Iterator[FileName]:
-    """The files that DuckDB reads itself: data files, and files of equality deletes."""
-    paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
-    yield from map(FileName, *paths)
-    yield from (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
-
-
-def _recorded(plan: ScanPlan, physical: str) -> FileName:
-    """The file under both its paths; a delete file under the one that DuckDB has."""
-    return next((name for name in _parquet_files(plan) if name.physical == physical), FileName(physical, physical))
 
 
 def _damaged(plan: ScanPlan) -> FileName | None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error, file_failure
 from harness.engines.duckdb.instance import cursor, forget, is_given_up
-from harness.engines.duckdb.lowering import Use, lower, named, numbered
+from harness.engines.duckdb.lowering import Use, labelled, lower, numbered
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
@@ -136,7 +136,6 @@ def relation(
     """The plan's rows as a lazy relation.
 
     Args:
-        plan: what to read.
         connection: the user's; None: one of harness's own.
         name: also make the rows a temporary view of this name.
 
@@ -183,18 +182,12 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
 def lowered(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> str:
-    """The query of a plan, its columns under their own names.
-
-    register: as for `harness.engines.duckdb.lowering.lower`.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
+    """The query of a plan, its columns under their own names; `register` and what is raised are `lower`'s."""
     with about(plan):
         refuse_same_names(plan.columns, plan.table)
-        _check_time_zone(plan, connection)
-        _check_collation(plan, connection)
-        return named(lower(plan, connection, register, use), plan)
+        if plan.filter is not None:
+            _check_settings(plan.filter, plan.table, connection)
+        return labelled(lower(plan, connection, register, use), plan, [sqltext.name(f.name) for f in plan.columns])
 
 
 @contextmanager
@@ -220,30 +213,23 @@ def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filt
     return filter_ if zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT") else in_any_zone(filter_)
 
 
-def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """A plan that was made for another zone may lack files."""
-    if plan.filter is not None and zoned(plan.filter, connection) is not plan.filter:
+def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuses a connection that reads a filter in another way than its plan, which may lack files (iceberg 3.3)."""
+    if zoned(filter_, connection) is not filter_:
         raise RequestError(
             "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
             "the filter for the connection",
-            table=plan.table,
+            table=table,
         )
-
-
-def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """Planning skips files by the bytes of text; the connection must compare text in the same way (iceberg 3.3)."""
-    if plan.filter is None or not any(isinstance(f.type, StringType) for _, f in walk(plan.filter.columns)):
+    if not any(isinstance(f.type, StringType) for _, f in walk(filter_.columns)):
         return
     ((collation,),) = connection.execute("SELECT current_setting('default_collation')").fetchall()
     if collation.upper() not in ("", "C", "POSIX", "BINARY"):
         raise RequestError(
             f"Cannot filter text on a connection with default collation {collation!r}: "
             "run RESET default_collation on it first",
-            table=plan.table,
+            table=table,
         )
-
-
-# Queries over several plans, each of them a view.
 
 
 # What DuckDB says of a query that names a column which is not there.
@@ -265,7 +251,9 @@ def better_told(
             table = sqltext.name(name)
             connection.unregister(name)
             connection.execute(f"DROP VIEW IF EXISTS {table}")
-            connection.execute(f"CREATE TEMPORARY TABLE {table} ({_columns(plan)})")
+            fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}.values()
+            columns = ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields)
+            connection.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
             made.append(table)
         connection.sql(text)
     except duckdb.BinderException as better:
@@ -277,11 +265,6 @@ def better_told(
             with contextlib.suppress(duckdb.Error):
                 connection.execute(f"DROP TABLE {table}")
     return error
-
-
-def _columns(plan: ScanPlan) -> str:
-    fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
-    return ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields.values())
 
 
 # The types in which a query's columns leave DuckDB.
@@ -454,11 +437,7 @@ def filled(
     *,
     aliased: Collection[str] = (),
 ) -> str:
-    """A statement of any kind, with what DuckDB reads in place of the names of plans; the arguments are `query`'s.
-
-    Raises:
-        HarnessError: as for `register`.
-    """
+    """A statement of any kind, with what DuckDB reads in place of the names of plans; all is as for `query`."""
     return _put(text, _places(plans, connection, None, aliased))
 
 
@@ -474,11 +453,8 @@ def query_text(
     """A query as text for the connection to run, in whose result columns are cast and named as in that of `query`.
 
     Args:
-        text, plans, connection, aliased, originals: as for `query`.
+        text, plans, connection, aliased, originals: as for `query`, and so is what is raised.
         parameters: values, as DuckDB's `execute` takes them.
-
-    Raises:
-        As `query`.
     """
     places = _places(plans, connection, None, aliased)
     put = _put(text, places)
@@ -541,16 +517,12 @@ def _told(
     error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
 ) -> Exception:
     """The error to raise for one of the binder, which opens a file of each arm."""
-    scans = _scans(plans)
+    scans = {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
     if isinstance(error, duckdb.BinderException):
         return better_told(error, text, scans, connection)
     if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return file_failure(error, scans.values()) or error
     return error
-
-
-def _scans(plans: Mapping[str, ScanPlan | pa.Table]) -> dict[str, ScanPlan]:
-    return {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
 
 
 def _places(
