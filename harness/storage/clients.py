@@ -72,11 +72,7 @@ class Client(Protocol):
 
 
 def check_scheme(scheme: str) -> None:
-    """Returns if something installed serves a scheme, as far as that can be told without options.
-
-    Raises:
-        ValueError, ImportError: nothing does.
-    """
+    """Raises ValueError or ImportError if nothing installed serves a scheme, as far as shows without options."""
     if scheme.lower() not in OBJECT_STORES:
         import fsspec
 
@@ -166,8 +162,12 @@ class _FsspecClient:
                 info: dict[str, Any] = self.file_system.info(name)
         except FileNotFoundError as error:
             # That of HTTP says so of any failure (fsspec 2026.9): a file that is there would be taken for absent.
-            failure = error.__cause__
-            if failure is not None and (passing_reason(failure) or _is_unanswered(failure)):
+            failure, answers = (
+                error.__cause__,
+                (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
+            )
+            is_unanswered = isinstance(failure, OSError) and not isinstance(failure, answers)
+            if failure is not None and (passing_reason(failure) or is_unanswered):
                 raise failure from None
             raise
         return info
@@ -182,13 +182,6 @@ class _FsspecClient:
     def _name(self, path: str) -> str:
         match = SCHEME.match(path)
         return path if match is None else self.protocol + path[match.end() :]
-
-
-def _is_unanswered(failure: BaseException) -> bool:
-    """True if nobody answered, false if the answer was that there is no such file."""
-    return isinstance(failure, OSError) and not isinstance(
-        failure, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError
-    )
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
@@ -253,8 +246,8 @@ TRAFFIC = Traffic()
 
 # Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 #
-# A record says what was asked, for which file, what came, and how long it took. A request to a file system of fsspec
-# that failed in a way that passes is asked again here; obstore repeats its own requests, unseen.
+# A request to a file system of fsspec that failed in a way that passes is asked again here; obstore repeats its own
+# requests, unseen.
 
 
 _Result = TypeVar("_Result")
@@ -302,23 +295,6 @@ class _LoggedClient:
         )
 
 
-def _asked(what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: Any) -> _Result:
-    start = time.monotonic()
-    try:
-        found = ask(path, *more)
-    except Exception as error:
-        LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, (time.monotonic() - start) * 1000)
-        raise
-    TRAFFIC.add(_size(found))
-    LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), (time.monotonic() - start) * 1000)
-    return found
-
-
-def _size(found: object) -> int:
-    """The bytes of a file in what came."""
-    return len(found[0]) if isinstance(found, tuple) and isinstance(found[0], bytes) else 0
-
-
 def _bytes(found: tuple[bytes, FileStatus | None]) -> str:
     return f"{len(found[0])} bytes"
 
@@ -345,23 +321,26 @@ _LOST_NAMES = frozenset(
 
 
 def _repeated(what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: Any) -> _Result:
-    """The result of a request, or the error of its last repetition.
-
-    what, came: the request and its result, for the log.
-    """
+    """The result of a request, or the error of its last repetition. what, came: request and result, for the log."""
     end = time.monotonic() + _MOST_SECONDS
-    for number in range(1, MOST_RETRIES + 1):
+    number = 0
+    while True:
+        number, start = number + 1, time.monotonic()
         try:
-            return _asked(what, came, ask, path, *more)
+            found = ask(path, *more)
         except Exception as error:
+            LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, (time.monotonic() - start) * 1000)
             reason = passing_reason(error)
             wait_s = max(0.1 * 2 ** (number - 1) * random.uniform(0.5, 1), _retry_after(error))
-            if reason is None or time.monotonic() + wait_s > end:
+            if number > MOST_RETRIES or reason is None or time.monotonic() + wait_s > end:
                 raise
+        else:
+            TRAFFIC.add(len(found[0]) if isinstance(found, tuple) and isinstance(found[0], bytes) else 0)
+            LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), (time.monotonic() - start) * 1000)
+            return found
         TRAFFIC.repeat()
         LOG.info("%s %s: %s, asked again in %.1f s, %d of %d", what, shown(path), reason, wait_s, number, MOST_RETRIES)
         time.sleep(wait_s)
-    return _asked(what, came, ask, path, *more)
 
 
 def passing_reason(error: BaseException) -> str | None:

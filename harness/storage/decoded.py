@@ -134,12 +134,9 @@ class Cache:
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
     def version(self, storage: Storage, path: str) -> FileVersion | None:
-        """The version of a file; None: nothing may be remembered of the file.
+        """The version of a file; None: nothing may be remembered of the file. Raises as `Storage.check`.
 
-        A store is asked only where entries are on disk. Without a directory the question costs what reading does.
-
-        Raises:
-            OutsideTableError: the table may not read it.
+        A store is asked only where entries are on disk: elsewhere the question costs what reading does.
         """
         if self.folder is None and not is_local(path):
             storage.check(path)
@@ -197,12 +194,10 @@ BYTES = "HARNESS_CACHE_BYTES"
 
 
 def open_cache(cache_dir: str | None, *, untrusted: bool = False) -> Cache | None:
-    """The cache for one table.
+    """The cache for one table; None for one of a stranger's.
 
-    Args:
-        cache_dir: where entries are kept on disk; None: where the environment variable HARNESS_CACHE_DIR says. Empty,
-            either: nowhere, and this process remembers all the same.
-        untrusted: whether a stranger wrote the table: then there is none.
+    cache_dir: where entries are kept on disk; None: where the environment variable HARNESS_CACHE_DIR says. Empty,
+        either: nowhere, and this process remembers all the same.
 
     Raises:
         RequestError: the directory is not private, or one is given for a table of a stranger's.

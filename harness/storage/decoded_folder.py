@@ -49,13 +49,10 @@ class Usage:
 
 
 class Folder:
-    """The entries in a directory.
+    """The entries in a directory; raises RequestError for one that cannot be made, or is not private to this user.
 
     directory: the user's; what is in it besides `harness-1` is left alone.
     most: bytes that the files may have together; those that were not used for longest are removed.
-
-    Raises:
-        RequestError: the directory cannot be made, or is not private to this user.
     """
 
     def __init__(self, directory: str, *, most: int = MOST_BYTES) -> None:

@@ -115,11 +115,7 @@ def is_there(path: str) -> bool:
 
 
 def refuse_no_name(path: str) -> None:
-    """Refuses what no file can be called, before a library takes it for something else.
-
-    Raises:
-        MissingFileError: as said.
-    """
+    """Raises MissingFileError for what no file can be called, before a library takes it for something else."""
     unnamed = name_fault(path)
     if unnamed is not None:
         raise _missing(unnamed, path)
@@ -253,7 +249,8 @@ def metadata_root(file: str) -> str:
     """
     folder = folder_of(_slashed(file))
     above, _, name = folder.rpartition("/")
-    return above if name == "metadata" and above.strip("/") and not _is_drive(above) else folder
+    is_drive = os.name == "nt" and above.endswith(":")
+    return above if name == "metadata" and above.strip("/") and not is_drive else folder
 
 
 @dataclass(slots=True)
@@ -329,14 +326,9 @@ class Roots:
         return known
 
     def check(self, path: str, recorded: str | None = None) -> None:
-        """Returns if a file may be read, by the directory that it is in.
+        """Raises OutsideTableError for a file that may not be read, by the directory that it is in.
 
-        Args:
-            path: physical.
-            recorded: its path in the metadata, if that is known to be another.
-
-        Raises:
-            OutsideTableError: it may not; names the file, the roots and what would allow it.
+        path: physical. recorded: its path in the metadata, if that is known to be another.
         """
         if self._verdicts.get(path.rpartition("/")[0]) is Verdict.INSIDE or path.rstrip("/") in self.exact:
             return
@@ -350,7 +342,14 @@ class Roots:
             raise self._refusal("its path leads out of the table by '..'", path, recorded)
         if self.outside is Outside.REFUSE:
             raise self._refusal("outside='refuse' is set", path, recorded)
-        self._meet(folder)
+        met = self._met
+        # A path of another machine leads nowhere on this one: that is said of the file, which is missing.
+        if folder in met.folders or (is_local(folder) and not os.path.isdir(folder)):
+            return
+        met.folders[folder] = None
+        if met.told:  # a link between the data files shows only when they are opened
+            met.told = False
+            warn(f"Table {self.table}: {self._sentence((folder,))}")
 
     def followed(self, link: str) -> str:
         """The file that a link leads to, local, if that may be read. Raises as `check`."""
@@ -368,16 +367,6 @@ class Roots:
         self._met.told = True
         return self._sentence(folders) if folders else None
 
-    def _meet(self, folder: str) -> None:
-        met = self._met
-        # A path of another machine leads nowhere on this one: that is said of the file, which is missing.
-        if folder in met.folders or (is_local(folder) and not os.path.isdir(folder)):
-            return
-        met.folders[folder] = None
-        if met.told:  # a link between the data files shows only when they are opened
-            met.told = False
-            warn(f"Table {self.table}: {self._sentence((folder,))}")
-
     def _sentence(self, folders: tuple[str, ...]) -> str:
         listed = ", ".join(map(shown, folders[:_SHOWN_FOLDERS]))
         more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN_FOLDERS else ""
@@ -391,15 +380,13 @@ class Roots:
         parent, slash, name = folder.rpartition("/")
         if slash and name not in ("", ".", "..") and os.name != "nt":
             # Of directories side by side, the one above them is resolved once.
-            real, is_inside = self._above.get(parent) or self._look_above(parent)
+            if parent not in self._above:
+                real = os.path.realpath(parent or "/")
+                self._above[parent] = real, self._placed(_local_forms(parent, real)) is Verdict.INSIDE
+            real, is_inside = self._above[parent]
             if is_inside and not os.path.islink(f"{real}/{name}"):
                 return Verdict.INSIDE
         return self._placed(_local_forms(folder, os.path.realpath(folder or "/")))
-
-    def _look_above(self, parent: str) -> tuple[str, bool]:
-        real = os.path.realpath(parent or "/")
-        found = self._above[parent] = (real, self._placed(_local_forms(parent, real)) is Verdict.INSIDE)
-        return found
 
     def _placed(self, found: tuple[Place, ...]) -> Verdict:
         if all(any(form.is_within(root) for root in self.allowed) for form in found):
@@ -420,10 +407,6 @@ class Roots:
 def _slashed(path: str) -> str:
     """A local path of Windows with the slashes that all paths are cut at; every other path as it is."""
     return path.replace("\\", "/") if os.name == "nt" and is_local(path) else path
-
-
-def _is_drive(path: str) -> bool:
-    return os.name == "nt" and path.endswith(":")
 
 
 def _forms(root: str) -> tuple[Place, ...]:

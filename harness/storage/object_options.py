@@ -23,19 +23,14 @@ from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, StoreK
 
 _STATIC = ("aws_access_key_id", "aws_secret_access_key")
 _BY_OTHERS = (
-    "sso_session",
-    "sso_start_url",
-    "role_arn",
-    "credential_process",
-    "web_identity_token_file",
-    "login_session",
+    *("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session"),
 )
 
 
 def profile_settings(name: str | None) -> dict[str, str]:
     """The settings of a profile by the keys of AWS; empty if there is none and none was asked for.
 
-    name: the profile; None: that of `AWS_PROFILE`, or `default`.
+    name: None: that of `AWS_PROFILE`, or `default`.
 
     Raises:
         RequestError: a profile that was named is in none of the files.
@@ -93,7 +88,18 @@ class ProfileCredentials:
                 "token": settings.get("aws_session_token"),
                 "expires_at": None,
             }
-        return _resolved(self.name)
+        try:
+            from obstore.auth.boto3 import Boto3CredentialProvider
+        except ImportError as error:
+            raise RequestError(
+                "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
+                "pip install boto3, or set access_key_id and secret_access_key",
+                options=("storage_options",),
+            ) from error
+        from boto3 import Session
+
+        resolved: dict[str, Any] = Boto3CredentialProvider(Session(profile_name=self.name))()
+        return resolved
 
 
 def with_profile(options: Mapping[str, str]) -> dict[str, str]:
@@ -115,21 +121,6 @@ def with_profile(options: Mapping[str, str]) -> dict[str, str]:
         "session_token": keys.get("token"),
     }
     return {name: value for name, value in said.items() if value is not None} | dict(options)
-
-
-def _resolved(name: str | None) -> dict[str, Any]:
-    try:
-        from obstore.auth.boto3 import Boto3CredentialProvider
-    except ImportError as error:
-        raise RequestError(
-            "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
-            "pip install boto3, or set access_key_id and secret_access_key",
-            options=("storage_options",),
-        ) from error
-    from boto3 import Session
-
-    found: dict[str, Any] = Boto3CredentialProvider(Session(profile_name=name))()
-    return found
 
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -155,32 +146,19 @@ class StoreOptions:
     provider: Callable[[], Any] | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
 class ToldCredentials:
     """Gives obstore credentials as they were said, and nothing of the environment with them."""
 
-    __slots__ = ("_given",)
-
-    def __init__(self, *given: tuple[str, str | None]) -> None:
-        self._given = given
+    given: tuple[tuple[str, str | None], ...] = field(repr=False)
 
     def __call__(self) -> dict[str, Any]:
         """The credentials, which are good for ever."""
-        return {**dict(self._given), "expires_at": None}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ToldCredentials) and self._given == other._given
-
-    def __hash__(self) -> int:
-        return hash(self._given)
+        return {**dict(self.given), "expires_at": None}
 
 
 def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> StoreOptions:
-    """The arguments of one client.
-
-    Args:
-        kind: of the store.
-        authority: what stands behind `://` in its locations.
-        found: options as `canonical` gives them.
+    """The arguments of one client. authority: behind `://` in its locations. found: options as of `canonical`.
 
     Raises:
         RequestError: the authority is none of a store, which would make another host of it; or a value is not of its
@@ -198,11 +176,7 @@ def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> Store
 
 
 def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
-    """Options by the one name that each has here, as text, without those that are None.
-
-    Args:
-        kind: of the store.
-        options: by name; nested ones as mappings.
+    """Options by the one name that each has here, as text, without those that are None; nested ones are mappings.
 
     Raises:
         RequestError: a name is not known, two names of one option have different values, or a value is not of its type.
@@ -218,7 +192,11 @@ def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
         if spelled in IGNORED or (value is None and name is not None):
             continue
         if name is None:
-            raise _unknown(key, kind, names)
+            near = difflib.get_close_matches(spelled, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
+            raise RequestError(
+                f"Invalid storage_options: {kind.value} has no option {key}; {hint}", options=("storage_options",)
+            )
         text = _text(key, name, value)
         if found.setdefault(name, text) != text:
             raise RequestError(
@@ -237,14 +215,6 @@ def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
             yield from _flat(value, f"{above}{key}.")
         else:
             yield f"{above}{key}", value
-
-
-def _unknown(key: str, kind: StoreKind, names: Mapping[str, str]) -> RequestError:
-    near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
-    return RequestError(
-        f"Invalid storage_options: {kind.value} has no option {key}; {hint}", options=("storage_options",)
-    )
 
 
 def _text(key: str, name: str, value: Any) -> str:
@@ -285,8 +255,7 @@ def _client(found: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
 
 
 _PATIENT = {"timeout": "1h", "read_timeout": "30s"}
-"""A range of a slow link may take minutes, and a store that says nothing for so long is asked again: obstore's own 30 s
-for a whole answer would end each try of such a range."""
+"""A range over a slow link may take minutes: obstore's own 30 s for a whole answer would end each try."""
 
 
 def _made(
@@ -321,8 +290,8 @@ def _of_s3(found: Mapping[str, str]) -> StoreOptions:
         provider = ProfileCredentials.of(profile, named=found.get("profile"))
     elif {"access_key_id", "secret_access_key"} <= found.keys() and "session_token" not in found:
         # obstore would send the session's token of the environment along.
-        keys = {name: found[name] for name in ("access_key_id", "secret_access_key")}
-        provider = ToldCredentials(*keys.items(), ("token", None))
+        keys = [(name, found[name]) for name in ("access_key_id", "secret_access_key")]
+        provider = ToldCredentials((*keys, ("token", None)))
     client = _client(found, endpoint)
     is_told = bool({"access_key_id", "anonymous", "role_arn"} & found.keys()) or provider is not None
     if not is_told and not os.environ.get("AWS_ACCESS_KEY_ID") and "connect_timeout" not in found:
@@ -365,12 +334,7 @@ class AzureAccount:
 
 
 def azure_account(found: Mapping[str, str], authority: str) -> AzureAccount:
-    """The account of a location.
-
-    Args:
-        found: options as `canonical` gives them.
-        authority: what stands behind `://`; of `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`, it names the account.
-    """
+    """The account of a location; `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net` names it. Arguments: `made_for`'s."""
     parts = dict(part.partition("=")[::2] for part in found.get("connection_string", "").split(";") if part)
     host = authority.partition("@")[2]
     return AzureAccount(
@@ -405,7 +369,7 @@ def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
             options=("storage_options",),
         )
     # obstore would take a token or a key of the environment before what is said here.
-    return _made(given, _client(found, given.get("endpoint")), found, None if one is None else ToldCredentials(one))
+    return _made(given, _client(found, given.get("endpoint")), found, None if one is None else ToldCredentials((one,)))
 
 
 _SHADOWING = frozenset(f"AZURE_STORAGE_{name}" for name in ("TOKEN", "ACCOUNT_KEY", "ACCESS_KEY", "MASTER_KEY"))
@@ -413,16 +377,12 @@ _SHADOWING = frozenset(f"AZURE_STORAGE_{name}" for name in ("TOKEN", "ACCOUNT_KE
 
 
 def _of_gcs(found: Mapping[str, str]) -> StoreOptions:
-    config: dict[str, Any] = {}
-    if "service_account_path" in found:
-        config["service_account"] = found["service_account_path"]
-    if "service_account_key" in found:
-        config["service_account_key"] = found["service_account_key"]
-    if "token" in found:
-        config["bearer_token"] = found["token"]
+    own = {"service_account_path": "service_account", "service_account_key": "service_account_key"}
+    own |= {"token": "bearer_token"}
+    config: dict[str, Any] = {theirs: found[name] for name, theirs in own.items() if name in found}
     endpoint = _url(found)
     if endpoint is not None:
-        config |= {"base_url": endpoint}
+        config["base_url"] = endpoint
     if found.get("anonymous") == "true":
         config["skip_signature"] = True
     return _made(config, _client(found, endpoint), found)

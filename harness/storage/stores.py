@@ -6,11 +6,11 @@ import os
 import stat
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage import gate
@@ -23,6 +23,10 @@ from harness.storage.threads import Lock
 if TYPE_CHECKING:
     from harness.storage.clients import Client
     from harness.storage.configuration import Renewal
+
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 # Names, sizes and times of files, out of the listings and look-ups of each file system.
@@ -108,31 +112,19 @@ def remote_entry(info: Mapping[str, Any]) -> Entry:
 
 
 def local_entries(directory: str) -> Iterator[Entry]:
-    """The entries directly in a local directory; nothing if there is no such directory.
+    """The entries directly in a local directory, also those of what is no regular file and could pass for none."""
+    for item in _items(directory):
+        try:
+            is_file = item.is_file()
+            status = item.stat(follow_symlinks=is_file)
+        except FileNotFoundError:  # removed since the directory was read
+            continue
+        yield Entry(item.name, status.st_size if is_file else UNREADABLE, status.st_mtime_ns // 1_000_000)
 
-    Things that are no regular files are in it: one in the place of a file must not pass for no file.
-    """
-    if not os.path.isdir(directory):
-        return
+
+def _items(directory: str) -> list[os.DirEntry[str]]:
     with os.scandir(directory) as found:
-        for item in found:
-            try:
-                if item.is_file():
-                    status = item.stat()
-                    yield Entry(item.name, status.st_size, status.st_mtime_ns // 1_000_000)
-                else:
-                    status = item.stat(follow_symlinks=False)
-                    yield Entry(item.name, UNREADABLE, status.st_mtime_ns // 1_000_000)
-            except FileNotFoundError:  # removed since the directory was read
-                continue
-
-
-def local_directories(directory: str) -> Iterator[str]:
-    """Names of the directories directly in a local directory; none if there is no such directory."""
-    if not os.path.isdir(directory):
-        return
-    with os.scandir(directory) as found:
-        yield from (item.name for item in found if item.is_dir())
+        return list(found)
 
 
 def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
@@ -188,7 +180,15 @@ class FileEnds:
             raise StorageError(
                 f"Cannot read file: its storage gives {len(data)} bytes for the last {length}", file=path
             )
-        self._keep(path, _End(status, data))
+        with self._lock:
+            old = self._known.pop(path, None)
+            self._known[path] = _End(status, data)
+            self._bytes += len(data) - (0 if old is None else len(old.data))
+            if self._bytes > _MOST_BYTES:
+                for other in self._known.values():
+                    self._bytes, other.data = self._bytes - len(other.data), b""
+                    if self._bytes <= _MOST_BYTES // 2:
+                        break
         return data
 
     def status(self, path: str) -> FileStatus | None:
@@ -197,13 +197,7 @@ class FileEnds:
         return None if known is None else known.status
 
     def read(self, client: Client, path: str, offset: int, length: int | None, expected: FileStatus | None) -> bytes:
-        """Bytes of a file, without a request where they are at hand.
-
-        expected: what the file must still be; None: whatever it is, asked for now.
-
-        Raises:
-            StorageError: the file is another one than expected.
-        """
+        """Bytes of a file, without a request where they are at hand. expected: see `Storage.read`."""
         known = self._known.get(path)
         if known is not None and length is not None and known.status == expected:
             data, size = known.data, known.status.size
@@ -214,17 +208,6 @@ class FileEnds:
         if found is not None and expected is not None and (found.size, found.etag) != (expected.size, expected.etag):
             raise StorageError("Cannot read file: it was replaced while it was read; read the table again", file=path)
         return data
-
-    def _keep(self, path: str, end: _End) -> None:
-        with self._lock:
-            old = self._known.pop(path, None)
-            self._known[path] = end
-            self._bytes += len(end.data) - (0 if old is None else len(old.data))
-            if self._bytes > _MOST_BYTES:
-                for other in self._known.values():
-                    self._bytes, other.data = self._bytes - len(other.data), b""
-                    if self._bytes <= _MOST_BYTES // 2:
-                        break
 
 
 @dataclass(frozen=True)
@@ -342,8 +325,7 @@ class Storage:
     ) -> bytes:
         """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).
 
-        Threads may call this at once: each call reads by its own offset. On a store this is one request, or none where
-        `end` read them.
+        Threads may call this at once. On a store this is one request, or none where `end` read them.
 
         expected: what a remote file must still be; None: whatever it is.
 
@@ -388,11 +370,7 @@ class Storage:
         return self.status(path) if known is None else known
 
     def exists(self, path: str) -> bool:
-        """True if `path` is a file.
-
-        Raises:
-            StorageError: that cannot be told: a file that is taken for absent could be the newest metadata.
-        """
+        """True if `path` is a file. Raises StorageError where that cannot be told: it could be the newest metadata."""
         return self._is(path, "file")
 
     def has_file(self, path: str) -> bool:
@@ -424,13 +402,7 @@ class Storage:
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes.
-
-        Raises:
-            MissingFileError: there is no such file.
-            OutsideTableError: the table may not read it.
-            StorageError: the storage fails.
-        """
+        """The size of a file in bytes. Raises as `read`."""
         local = local_path(path)
         refuse_no_name(local)
         if is_local(local):
@@ -440,13 +412,7 @@ class Storage:
         return self.status(local).size
 
     def status(self, path: str) -> FileStatus:
-        """A file's size and its last modification, asked for afresh; one request to an object store.
-
-        Raises:
-            MissingFileError: there is no such file, or it is none but a directory.
-            OutsideTableError: the table may not read it.
-            StorageError: the storage fails, or does not tell its size.
-        """
+        """A file's size and last modification, asked for afresh: one request to an object store. Raises as `read`."""
         local = local_path(path)
         refuse_no_name(local)
         local = self._followed(local) if is_local(local) else local
@@ -457,11 +423,8 @@ class Storage:
     def version(self, path: str) -> FileVersion | None:
         """The version of a file now, asked for afresh; None: its storage does not tell versions apart.
 
-        One request to an object store. To be asked before the file is read: if it is replaced in between, what was
-        read is remembered under a version that never comes back.
-
-        Raises:
-            As `status`.
+        To be asked before the file is read: if it is replaced in between, what was read is remembered under a version
+        that never comes back. One request to an object store. Raises as `read`.
         """
         local = local_path(path)
         refuse_no_name(local)
@@ -476,10 +439,7 @@ class Storage:
     def fault(self, path: str) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
 
-        Of a remote file its name shows, of a local one also whether it is there and regular.
-
-        Raises:
-            OutsideTableError: the table may not read it.
+        Of a remote file its name shows, of a local one also whether it is there and regular. Raises as `check`.
         """
         local = path if path.startswith("/") else local_path(path)
         if self.roots is None:
@@ -490,65 +450,43 @@ class Storage:
     def names(self, directory: str) -> tuple[str, ...]:
         """Names (not paths) of what is directly in `directory`, sorted; empty if there is no such directory.
 
-        On an object store, of files; else also of what is in the place of one.
-
-        Raises:
-            StorageError: the storage fails.
+        On an object store, of files; else also of what is in the place of one. Raises StorageError if that fails.
         """
-        local = local_path(directory)
-        if not is_name(local):
-            return ()
-        if is_local(local):
-            self.check(local)
-            with _failing(directory):
-                if not os.path.isdir(local):
-                    return ()
-                with os.scandir(local) as entries:
-                    return tuple(sorted(entry.name for entry in entries))
-        return tuple(entry.name for entry in self.entries(local))
+        found = self._listed(directory, _items, lambda client, path: client.entries(path))
+        return tuple(sorted(item.name for item in found))
 
     def directories(self, directory: str) -> tuple[str, ...]:
-        """Names (not paths) of the directories directly in `directory`, sorted; empty if there is no such directory.
+        """Names (not paths) of the directories directly in `directory`, sorted. Else as `names`."""
 
-        Raises:
-            StorageError: the storage fails.
-        """
-        local = local_path(directory)
-        if not is_name(local):
-            return ()
-        if is_local(local):
-            self.check(local)
-            with _failing(directory):
-                return tuple(sorted(local_directories(local)))
-        client = self.client(local)
-        with _failing(directory):
-            try:
-                return tuple(sorted(client.directories(local)))
-            except (FileNotFoundError, NotADirectoryError):
-                return ()
+        def below(path: str) -> list[str]:
+            return [item.name for item in _items(path) if item.is_dir()]
+
+        return tuple(sorted(self._listed(directory, below, lambda client, path: client.directories(path))))
 
     def entries(self, directory: str) -> tuple[Entry, ...]:
-        """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory.
+        """The files directly in `directory`, listed afresh, sorted by name. Else as `names`.
 
         On a local disk, also what is in the place of one; its size is `UNREADABLE`.
-
-        Raises:
-            StorageError: the storage fails.
         """
-        local = local_path(directory)
-        if not is_name(local):
-            return ()
-        if is_local(local):
-            self.check(local)
+        found = self._listed(directory, local_entries, lambda client, path: client.entries(path))
+        return tuple(sorted(found, key=lambda entry: entry.name))
+
+    def _listed(
+        self, directory: str, local: Callable[[str], Iterable[T]], remote: Callable[[Client, str], Iterable[R]]
+    ) -> list[T] | list[R]:
+        path = local_path(directory)
+        if not is_name(path):
+            return []
+        if is_local(path):
+            self.check(path)
             with _failing(directory):
-                return tuple(sorted(local_entries(local), key=lambda entry: entry.name))
-        client = self.client(local)
+                return list(local(path)) if os.path.isdir(path) else []
+        client = self.client(path)
         with _failing(directory):
             try:
-                found = client.entries(local)
+                return list(remote(client, path))
             except (FileNotFoundError, NotADirectoryError):
-                return ()
-        return tuple(sorted(found, key=lambda entry: entry.name))
+                return []
 
     @property
     def _follow(self) -> gate.Follow | None:

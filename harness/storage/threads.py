@@ -1,8 +1,7 @@
 """Threads: locks that survive a fork, work done one ahead, and queries that another thread can end.
 
-Other threads may hold locks while the process is forked, and these threads are not in the child.
-
-A lock of theirs would be held there for ever, and the next read would wait for it. So the child has new locks.
+A lock that another thread holds while the process is forked would be held for ever in the child, where that thread is
+not. So the child has new locks.
 """
 
 from __future__ import annotations
