@@ -20,7 +20,7 @@ some files the dotted path of a column may also be that of another, see `_has_pl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -106,7 +106,12 @@ def reads_natively(
             plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
             return plain and _has_plain_paths(schema) and not (traits is not None and traits.needs_brotli(files))
         case "orc":
-            return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, traits)
+            if positions or all(f.name.startswith(_POSITIONAL) for f in schema):
+                return False
+            plain = all(map(_is_exact, walk_stored(used))) and all(map(_is_plainly_named, used))
+            if not plain or not any(isinstance(f.type, StringType) for f in walk_stored(used)):
+                return plain
+            return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)
         case _:
             return False
 
@@ -134,12 +139,6 @@ def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], 
     )
 
 
-def _is_plain_orc(schema: PhysicalSchema, used: Sequence[PhysicalField]) -> bool:
-    if schema and all(f.name.startswith(_POSITIONAL) for f in schema):
-        return False
-    return all(_is_exact(f) for f in walk_stored(used)) and all(map(_is_plainly_named, used))
-
-
 def _is_plainly_named(stored: PhysicalField) -> bool:
     """Spark tells ORC the columns in a text of its own grammar."""
     inner = all(map(_is_plainly_named, stored.children))
@@ -150,19 +149,10 @@ def _is_exact(stored: PhysicalField) -> bool:
     match stored.type:
         case BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType() | BinaryType():
             return True
-        case TimeType() | GeometryType() | GeographyType():
-            return True  # stored as long and binary
-        case StructType() | ListType() | MapType():
-            return True
+        case TimeType() | GeometryType() | GeographyType() | StructType() | ListType() | MapType():
+            return True  # the first three are stored as long and binary
         case _:
             return False
-
-
-def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], traits: FileTraits | None) -> bool:
-    """Tells whether the footers have none of the traits that would change the values of `used`."""
-    if not any(isinstance(f.type, StringType) for f in walk_stored(used)):
-        return True
-    return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)
 
 
 # The Spark types in which files that are read through Arrow show their columns, and the Arrow types for these.

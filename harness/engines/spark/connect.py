@@ -24,9 +24,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.spark.deletes import with_flags
-from harness.engines.spark.gateway import OPTIONS, FileFormat, Gateway, check_readable, has_gateway, location
+from harness.engines.spark.gateway import OPTIONS, Gateway, check_readable, has_gateway, location
 from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.session import are_distinct, check_nested, failure, levels, require
+from harness.engines.spark.types import quoted
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import (
@@ -82,7 +83,7 @@ class PlainPaths:
     def planned_frame(
         self,
         *,
-        file_format: FileFormat,
+        file_format: str,
         read_schema: SparkStruct,
         paths: Sequence[str],
         constants: pa.Table,
@@ -126,14 +127,14 @@ class PlainPaths:
         return frame
 
     def _stored(
-        self, file_format: FileFormat, read_schema: SparkStruct, locations: Sequence[str], *, positions: bool
+        self, file_format: str, read_schema: SparkStruct, locations: Sequence[str], *, positions: bool
     ) -> tuple[DataFrame, Mapping[str, str]]:
         """Columns `p0`, `p1`, …, `#path`, and perhaps `pos`, of each file once, and how Spark spells the locations."""
         read = self.session.read.format(file_format).schema(read_schema).options(**OPTIONS, **_NO_GLOBS)
         frame = read.load(list(locations))
         found = _found(frame, locations)
         metadata = frame.metadataColumn("_metadata")
-        columns = [functions.col(_quoted(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
+        columns = [functions.col(quoted(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
         columns.append(metadata.getField("file_path").alias(_PATH))
         if positions:
             columns.append(metadata.getField("row_index").alias("pos"))
@@ -216,14 +217,9 @@ def _normal(place: str) -> str:
     return f"{scheme.lower()}:/{re.sub('/+', '/', rest).lstrip('/')}"
 
 
-def _spellings(spelling: str) -> list[str]:
+def _spellings(spelling: str) -> set[str]:
     """A URI as Spark lists it, and as it names it in rows, where an empty authority is left out."""
-    short = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*):///", r"\1:/", spelling)
-    return list(dict.fromkeys((spelling, short)))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return {spelling, re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*):///", r"\1:/", spelling)}
 
 
 def _is_settled(stored: PhysicalField) -> bool:

@@ -17,13 +17,12 @@ have a value, and with the null key, if there is one. Few rows are joined once, 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
-from operator import and_, or_
-from typing import TypeAlias, assert_never
+from operator import and_, eq, or_
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +85,8 @@ def with_flags(
     rows, which Spark's shuffle spreads over the executors.
     """
     size = sum((int(bitmap.max()) >> 3) + 1 for bitmap in deleted.values() if len(bitmap))
-    if size <= _broadcast_bytes(spark):
+    most = str(spark.conf.get(_BROADCAST_CONF)).rstrip("bB")  # in bytes; below 0: Spark never broadcasts
+    if size <= (int(most) if most.lstrip("-").isdigit() else 10 << 20):
         words = functions.broadcast(spark.createDataFrame(_whole(deleted)))
         on, shift = functions.col("#file") == file, position
     else:
@@ -98,13 +98,6 @@ def with_flags(
     word = functions.get(functions.col("#words"), place)
     bit = functions.getbit(word, shift.bitwiseAND((1 << _WORD_BITS) - 1).cast("int"))
     return frame.join(words, on, "left"), functions.coalesce(bit == 1, functions.lit(False))
-
-
-def _broadcast_bytes(spark: SparkSession) -> int:
-    """The size up to which Spark broadcasts, in bytes; below 0: it never does."""
-    text = str(spark.conf.get(_BROADCAST_CONF))
-    digits = text.rstrip("bB")
-    return int(digits) if digits.lstrip("-").isdigit() else 10 << 20
 
 
 def _whole(deleted: Mapping[int, BitMap64]) -> pa.Table:
@@ -146,9 +139,6 @@ def _table(keys: list[pa.Array], names: list[str], words: list[Words]) -> pa.Tab
     values = pa.array(np.concatenate([np.empty(0, np.int64), *words]))
     lists = pa.LargeListArray.from_arrays(pa.array(np.cumsum(lengths)), values)
     return pa.table([*keys, lists.cast(pa.list_(pa.int64()))], names=[*names, "#words"])
-
-
-# Equality deletes.
 
 
 KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
@@ -204,7 +194,7 @@ class DeleteJoins:
         hits = []
         for match in self._matches(scope, roots):
             flag = f"{match.prefix}hit"
-            frame = frame.join(match.once().withColumn(flag, lit(True)), match.on(), "left")
+            frame = frame.join(match.deletes(once=True).withColumn(flag, lit(True)), match.on(), "left")
             hits.append(col(flag).isNotNull())
         return frame, reduce(or_, hits)
 
@@ -225,16 +215,18 @@ class DeleteJoins:
     def _joined(
         self, pool: Sequence[int], rows: DataFrame, keys: Sequence[Column], numbers: Iterator[int]
     ) -> Iterator[_Match]:
-        known = self._count(pool)
-        size = _Size.LARGE if known is not None and known > _BROADCAST_ROWS else _Size.ANY
+        counts = [self.plan.equality_deletes[m].record_count for m in pool]
+        known = [number for number in counts if number is not None]
+        is_known, is_large = len(known) == len(counts), sum(known) > _BROADCAST_ROWS
+        hint = "merge" if is_known and is_large else None
         if len(keys) > 1 or self._has_few_rows():
-            yield _Match(f"d{next(numbers)}", rows, keys, _Same.NULL_SAFE, size)
+            yield _Match(f"d{next(numbers)}", rows, keys, Column.eqNullSafe, hint)
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
-        if known is None or known > _BROADCAST_ROWS:
+        if not is_known or is_large:
             null = null.distinct()  # a shuffle: it costs small reads more than it spares them
-        yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, _Same.EQUAL, size)
-        yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], _Same.EQUAL, _Size.TINY)
+        yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, eq, hint)
+        yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], eq, "broadcast")
 
     def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | Pooled) -> DataFrame:
         """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key.
@@ -260,40 +252,6 @@ class DeleteJoins:
         total = pc.sum(counts).as_py()
         return total is not None and counts.null_count == 0 and total <= _FEW_ROWS
 
-    def _count(self, pool: Sequence[int]) -> int | None:
-        counts = [self.plan.equality_deletes[m].record_count for m in pool]
-        known = [number for number in counts if number is not None]
-        return sum(known) if len(known) == len(counts) else None
-
-
-class _Same(enum.Enum):
-    """When a key of a row and one of a delete are the same."""
-
-    EQUAL = "both have the same value"
-    NULL_SAFE = "both have the same value or none"
-
-    def holds(self, left: Column, right: Column) -> Column:
-        return left == right if self is _Same.EQUAL else left.eqNullSafe(right)
-
-
-class _Size(enum.Enum):
-    """The number of deletes, by which Spark decides how to join."""
-
-    TINY = "so few, or of so little each, that they are always broadcast"
-    LARGE = "too many to broadcast"
-    ANY = "as many as the size of the files lets expect"
-
-    def hinted(self, frame: DataFrame) -> DataFrame:
-        match self:
-            case _Size.TINY:
-                return frame.hint("broadcast")
-            case _Size.LARGE:
-                return frame.hint("merge")
-            case _Size.ANY:
-                return frame
-            case _:
-                assert_never(self)
-
 
 @dataclass(frozen=True, slots=True)
 class _Match:
@@ -302,30 +260,28 @@ class _Match:
     prefix: of the labels of the deletes' columns in the joined frame.
     rows: the deletes: a column `k0`, `k1`, … for each of `keys`, and `ks` and `kp` where they are compared.
     keys: on the data side.
+    same: when a key of either side is the same.
+    hint: to Spark, how to join; None: by the size of the files.
     """
 
     prefix: str
     rows: DataFrame
     keys: Sequence[Column]
-    same: _Same
-    size: _Size
+    same: Callable[[Column, Column], Column]
+    hint: str | None
 
-    def deletes(self) -> DataFrame:
-        """The rows to join with, the same delete perhaps more than once."""
-        return self.size.hinted(self._renamed())
-
-    def once(self) -> DataFrame:
-        """The rows to join with, at most one for each data row."""
-        return self.size.hinted(self._renamed() if "ks" in self.rows.columns else self._renamed().distinct())
+    def deletes(self, *, once: bool = False) -> DataFrame:
+        """The rows to join with. once: at most one for each data row."""
+        rows = self.rows.select(*[col(label).alias(f"{self.prefix}{label}") for label in self.rows.columns])
+        if once and "ks" not in self.rows.columns:
+            rows = rows.distinct()
+        return rows if self.hint is None else rows.hint(self.hint)
 
     def on(self) -> Column:
         """When a delete hits a row."""
-        conditions = [self.same.holds(key, col(f"{self.prefix}k{i}")) for i, key in enumerate(self.keys)]
+        conditions = [self.same(key, col(f"{self.prefix}k{i}")) for i, key in enumerate(self.keys)]
         if "ks" in self.rows.columns:
             conditions.append(col("sq") < col(f"{self.prefix}ks"))
         if "kp" in self.rows.columns:
             conditions.append(col("sp") == col(f"{self.prefix}kp"))
         return reduce(and_, conditions)
-
-    def _renamed(self) -> DataFrame:
-        return self.rows.select(*[col(label).alias(f"{self.prefix}{label}") for label in self.rows.columns])

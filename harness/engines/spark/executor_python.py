@@ -34,9 +34,8 @@ from harness.errors import CorruptFileError, EngineError, HarnessError, MissingF
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.
 #
-# The text of harness's own carries the error's parts behind a mark, so that the driver raises the class that a read in
-# its own process would have raised, with the same table and file. What Spark's own readers say about a file is told by
-# the name of Spark's error and the Java exceptions that caused it.
+# Harness's own carry their parts behind a mark, so that the driver raises the class that a read in its own process
+# would raise. Failures of Spark's own readers are told by the name of Spark's error and the Java exceptions behind it.
 
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
@@ -62,7 +61,11 @@ def unwrap(error: BaseException) -> HarnessError | None:
     for text in _texts(error):
         found = _MARK.search(text)
         if found is not None:
-            return _decoded(found.group(1))
+            parts = json.loads(base64.urlsafe_b64decode(found[1]))
+            kind = getattr(errors, parts.pop("class"), HarnessError)
+            assert isinstance(kind, type)
+            assert issubclass(kind, HarnessError)
+            return kind(parts.pop("message"), **parts)
         changed = _CHANGED.search(text)
         if changed is not None:
             return CorruptFileError(
@@ -149,14 +152,6 @@ def _texts(error: BaseException) -> list[str]:
     return texts
 
 
-def _decoded(encoded: str) -> HarnessError:
-    parts = json.loads(base64.urlsafe_b64decode(encoded))
-    found = getattr(errors, parts.pop("class"), HarnessError)
-    assert isinstance(found, type)
-    assert issubclass(found, HarnessError)
-    return found(parts.pop("message"), **parts)
-
-
 Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _READY: WeakSet[Any] = WeakSet()
@@ -193,7 +188,12 @@ def prepare(session: SparkSession) -> None:
         return
     lacking = _lacking(session)
     if lacking is not None and _HARNESS in str(lacking):
-        _send(session)
+        if context is None:
+            session.addArtifacts(str(_zipped()), pyfile=True)
+        else:
+            before = list(sys.path)
+            context.addPyFile(str(_zipped()))
+            sys.path[:] = before  # the driver has it
         lacking = _lacking(session)
     if lacking is not None:
         raise engine_error(lacking) from lacking
@@ -207,17 +207,6 @@ def _lacking(session: SparkSession) -> Exception | None:
     except (PySparkException, Py4JError) as error:
         return error
     return None
-
-
-def _send(session: SparkSession) -> None:
-    package = _zipped()
-    context = getattr(session, "_sc", None)
-    if context is None:
-        session.addArtifacts(str(package), pyfile=True)
-        return
-    before = list(sys.path)
-    context.addPyFile(str(package))
-    sys.path[:] = before  # the driver has it
 
 
 @cache

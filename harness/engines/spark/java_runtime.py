@@ -113,17 +113,6 @@ def hadoop_aws() -> str:
     return f"org.apache.hadoop:hadoop-aws:{_hadoop_version()}"
 
 
-def _connector(name: str) -> str:
-    version = _hadoop_version()
-    if name == "gcs" and tuple(map(int, version.split(".")[:2])) < _FIRST_WITH_GCP:
-        raise RequestError(
-            f"Cannot add packages='gcs': Hadoop {version} has no connector for Google Cloud; put the shaded jar of "
-            "com.google.cloud.bigdataoss:gcs-connector in spark.jars, or take Spark 4.3",
-            options=("packages",),
-        )
-    return f"org.apache.hadoop:{_CONNECTORS[name]}:{version}"
-
-
 def coordinates(packages: str) -> str:
     """`spark.jars.packages` for short names and Maven coordinates, with commas between them.
 
@@ -137,5 +126,13 @@ def coordinates(packages: str) -> str:
             raise RequestError(
                 f"Invalid packages={packages!r}: expected {names}, or group:artifact:version", options=("packages",)
             )
-        found.append(_connector(package) if package in _CONNECTORS else package)
+        version = _hadoop_version()
+        if package == "gcs" and tuple(map(int, version.split(".")[:2])) < _FIRST_WITH_GCP:
+            raise RequestError(
+                f"Cannot add packages='gcs': Hadoop {version} has no connector for Google Cloud; put the shaded jar of "
+                "com.google.cloud.bigdataoss:gcs-connector in spark.jars, or take Spark 4.3",
+                options=("packages",),
+            )
+        is_short = package in _CONNECTORS
+        found.append(f"org.apache.hadoop:{_CONNECTORS[package]}:{version}" if is_short else package)
     return ",".join(found)

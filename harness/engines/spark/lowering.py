@@ -6,7 +6,7 @@ the arms down to the files. Inside, columns have made-up names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -26,7 +26,7 @@ from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader, reader_for
 from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.spark.file_bounds import FileBounds
-from harness.engines.spark.gateway import DiskFile, Gateway, PlannedReads
+from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead, PlannedReads
 from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
 from harness.engines.spark.scans import FrameScan
 from harness.engines.spark.session import check_session
@@ -42,7 +42,7 @@ from harness.engines.union_arms import (
     union_arms,
 )
 from harness.metadata.model.schema import METADATA, Field
-from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.transpile.filters import condition
 from harness.storage.threads import Lock
 
@@ -74,10 +74,15 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     merged, shared = own.copy(), list(sets)
     hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
     classes = _classes(plan)[hit]
+    by_class: dict[int, list[int]] = {}
+    for class_, number in np.unique(np.stack([classes, own[hit]]), axis=1).T.tolist():
+        by_class.setdefault(class_, []).append(number)
     shares = np.full(len(own), -1)
-    for class_, numbers in _sets_by_class(classes, own[hit]).items():
+    for class_, numbers in by_class.items():
         members = sorted({member for number in numbers for member in sets[number]})
-        if len(numbers) > 1 and _rows(plan.equality_deletes[member] for member in members) <= _MOST_ROWS:
+        counts = [plan.equality_deletes[member].record_count for member in members]
+        rows = sum(float("inf") if count is None else count for count in counts)
+        if len(numbers) > 1 and rows <= _MOST_ROWS:
             shares[class_] = len(shared)
             shared.append(tuple(members))
     merged[hit] = np.where(shares[classes] < 0, own[hit], shares[classes])
@@ -93,18 +98,6 @@ def _classes(plan: ScanPlan) -> Numbers:
     age = np.searchsorted(np.unique([d.sequence_number for d in deletes]), numbers, side="right")
     alone = np.isin(partitions, [d.partition for d in deletes if d.partition is not None])
     return np.unique(np.stack([age, np.where(alone, partitions, -1)]), axis=1, return_inverse=True)[1].ravel()
-
-
-def _sets_by_class(classes: Numbers, own: Numbers) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for class_, number in np.unique(np.stack([classes, own]), axis=1).T.tolist():
-        found.setdefault(class_, []).append(number)
-    return found
-
-
-def _rows(deletes: Iterable[EqualityDelete]) -> float:
-    """The rows of all of them; infinite where one does not say."""
-    return sum(float("inf") if d.record_count is None else d.record_count for d in deletes)
 
 
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
@@ -132,12 +125,14 @@ def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
             stored.append(StructField(f"refused{len(stored)}", storage_type(f.type)))
     plan = arm.plan
     faults = [f.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) for f in arm.group.faults]
-    frame = gateway.refused_frame(
+    reasons = pa.array([str(told(fault)) for fault in faults], pa.string())
+    read = PlannedRead(
+        file_format="refused",
         read_schema=StructType(stored),
         files=[DiskFile(file.name.physical, 1) for file in arm.files],
-        reasons=[str(told(fault)) for fault in faults],
-        constants=constants.table(),
+        constants=constants.table().add_column(0, "#reason", reasons),
     )
+    frame = gateway.planned_frame(read)
     return frame.select(*[expression.alias(f"c{i}") for i, expression in enumerate(expressions)])
 
 
@@ -149,12 +144,26 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
-        MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
-            at fault.
+        HarnessError: about the file at fault.
         RequestError: the session has a setting under which rows would come out wrong, and no gateway to read beside it.
     """
     with without_call_sites():
-        return _lowered(plan, reader)
+        columns = columns_to_read(plan)
+        labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
+        where = None if plan.filter is None else condition(plan.filter, labels)
+        if not isinstance(reader, Gateway):
+            check_session(reader.session, (*columns, *key_roots(plan)), where)
+            reader = reader_for(plan, reader)
+        if plan.files.num_rows == 0:
+            # Not by createDataFrame, which would make harness's own session the active one.
+            nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
+            frame = reader.session.range(0).select(*nulls)
+        else:
+            frame = reduce(DataFrame.union, _FrameLowering.of(plan, reader, columns).arms())
+        if where is not None:
+            frame = frame.where(where)
+        places = {f.id: i for i, f in enumerate(columns)}
+        return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
 
 
 class _CallSites:
@@ -186,25 +195,6 @@ class _CallSites:
 
 
 without_call_sites = _CallSites().off
-
-
-def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
-    columns = columns_to_read(plan)
-    labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
-    where = None if plan.filter is None else condition(plan.filter, labels)
-    if not isinstance(reader, Gateway):
-        check_session(reader.session, (*columns, *key_roots(plan)), where)
-        reader = reader_for(plan, reader)
-    if plan.files.num_rows == 0:
-        # Not by createDataFrame, which would make harness's own session the active one.
-        nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
-        frame = reader.session.range(0).select(*nulls)
-    else:
-        frame = reduce(DataFrame.union, _FrameLowering.of(plan, reader, columns).arms())
-    if where is not None:
-        frame = frame.where(where)
-    places = {f.id: i for i, f in enumerate(columns)}
-    return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
 
 
 @dataclass(frozen=True, slots=True)

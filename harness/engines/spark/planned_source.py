@@ -17,7 +17,7 @@ import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import pyspark
@@ -29,7 +29,6 @@ from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import (
     OPTIONS,
     SETTINGS,
-    Looks,
     PlannedRead,
     PlannedReads,
     ipc,
@@ -81,10 +80,11 @@ class PlannedSource(PlannedReads):
         """The frame itself: it belongs to the user's session already."""
         return frame
 
-    def _planned(self, read: PlannedRead) -> DataFrame:
+    def planned_frame(self, read: PlannedRead) -> DataFrame:
+        """The rows of a read, in the user's session."""
         told = {
-            "kind": read.kind,
-            "schema": read.schema.json(),
+            "kind": read.file_format,
+            "schema": read.read_schema.json(),
             "files": _packed(stream(read.files, read.constants)),
             "hadoop": _hadoop(read.options),
             "settings": json.dumps(SETTINGS),
@@ -95,7 +95,7 @@ class PlannedSource(PlannedReads):
             told["bounds"] = _packed(ipc(read.bounds))
         if read.root is not None:
             told["root"] = location(read.root)
-        stored = [f"p{i}" for i in range(len(read.schema.names))]
+        stored = [f"p{i}" for i in range(len(read.read_schema.names))]
         position = [_POSITION] if read.positions else []
         # By place: the source has the files' own names, which the session may not tell apart.
         frame = self._source(told).toDF(*stored, *position, *read.constants.column_names)
@@ -106,7 +106,7 @@ class PlannedSource(PlannedReads):
             shown.append(filled.alias("pos"))
         return frame.select(*shown)
 
-    def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+    def _found(self, kind: Literal["footers", "tails"], named: Sequence[str], options: Mapping[str, str]) -> bytes:
         try:
             return self._answer(kind, files=_packed(joined(named)), hadoop=_hadoop(options))
         except PySparkException as error:
