@@ -151,7 +151,7 @@ class Inspector:
     _met: dict[int, tuple[PhysicalSchema, PhysicalSchema]] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Looks at all of `files` in one go, for the calls of `groups` that follow."""
+        """Looks at `files` in one go, for the calls of `groups` that follow."""
         self.looks.prefetch(files)
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
@@ -418,23 +418,20 @@ class DirectLooks:
         return KnownFile(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
 
     def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[Field]) -> pa.Table:
-        """All rows of a file in physical order, its columns by place; variants are JSON text (iceberg 6.15).
+        """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).
 
-        Args:
-            file: one of the group.
-            fields: what the group's sources are the sources of.
+        fields: what the group's sources are the sources of.
 
         Raises:
             CorruptFileError: the file or a value cannot be decoded.
             LimitError: it has more rows than are read at once.
         """
+        name, table = file.name, self.plan.table
         if group.format == "parquet":
-            rows = load_parquet(
-                file.name, group.schema, fields, group.sources, self.plan.storage, table=self.plan.table
-            )
+            rows = load_parquet(name, group.schema, fields, group.sources, self.plan.storage, table=table)
         else:
-            rows = self._loaded[file.name.physical]
-        return with_canonical_geometries(rows, fields, group.sources, file=file.name, table=self.plan.table)
+            rows = self._loaded[name.physical]
+        return with_canonical_geometries(rows, fields, group.sources, file=name, table=table)
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
         """Checks as `Looks` says."""

@@ -1,9 +1,8 @@
 """Footers of Parquet files, each read once: schemas and row counts, before any row is read.
 
 Only the end of a file is read, and the schema known again by its bytes (`harness.metadata.files.parquet_footer`):
-10,000 local files take 0.1 s. Ends of files in an object store are asked for together, and the scan reuses their
-bytes. DuckDB parses one footer of each schema, for every engine, and those of the other files, in one call. It
-refuses a file without a column, and with it the whole list; those files are looked for only then.
+10,000 local files take 0.1 s. Ends of files in a store are asked for together. DuckDB parses one footer of each schema,
+for every engine. It refuses a list with a file without a column; those files are looked for only then.
 """
 
 from __future__ import annotations
@@ -63,10 +62,9 @@ def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing
 
 
 def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> HarnessError:
-    """The error for a failure on files. A file that was there a moment ago may be gone, so all are looked at anew.
+    """The error for a failure on files, which are looked at anew: one that was there a moment ago may be gone.
 
-    A MissingFileError or EncryptedTableError, as of `check_file`; a StorageError, if the storage failed while DuckDB
-    read; else a CorruptFileError, which names the file if there is but one.
+    The error of `check_file`; a StorageError, if the storage failed while DuckDB read; else a CorruptFileError.
     """
     if isinstance(error, StorageError):
         return error.within(table=table)
@@ -110,11 +108,7 @@ def read_footers(
 ) -> dict[str, Footer]:
     """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_footer`).
 
-    Args:
-        access: opens them.
-        files: to look at.
-        table: it is named in errors.
-        are_images: whether the files are parts of others, whose counts were looked at before.
+    are_images: whether the files are parts of others, whose counts were looked at before.
 
     Raises:
         MissingFileError: a file is not there, or is empty (iceberg 7.6).
@@ -145,8 +139,6 @@ def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozen
     """The physical paths of the files whose binary columns DuckDB parses as geometries and writes anew (frontier F0.2).
 
     Connections of harness's own have the conversion turned off. On a user's, such files come in through Arrow.
-
-    files: opens them. footers: of the files to look at, by physical path.
     """
     binary = [
         path
@@ -167,8 +159,6 @@ def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
     """The codecs of the first row groups of Parquet files, in upper case; none, where DuckDB cannot tell.
 
     pyarrow is not asked for them: a column chunk with size statistics of another type ends its process (26.0).
-
-    files: opens them. physical: their paths.
     """
     try:
         rows = files.connection.execute(
@@ -229,10 +219,7 @@ def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dic
 
 
 def _check_claims(path: str, end: bytes) -> None:
-    """Refuses a footer that claims more than it has: DuckDB (1.5, 2.0) takes memory for all that a list claims.
-
-    pyarrow takes none beyond its limits, so it is asked wherever a number is as large.
-    """
+    """Refuses, by pyarrow, a footer that claims more than it has: DuckDB (1.5, 2.0) takes memory for all of it."""
     if not claims_too_much(end):
         return
     footer = end[-tail_length(end) :]
@@ -355,9 +342,8 @@ def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
 # Files of writers that counted days in the old calendar before 1582 (delta T20).
 #
 # Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
-# hybrid Julian calendar and in local zones. Readers that take them for proleptic Gregorian are days off. The footer of
-# such a file says so. A value that is old enough to be wrong is refused when it is met. No writer rebases timestamps
-# without a zone, and neither does Spark when it reads.
+# hybrid Julian calendar and in local zones, as the footer says. A value that is old enough to be wrong is refused when
+# it is met. No writer rebases timestamps without a zone, and neither does Spark when it reads.
 
 
 OLDEST_DAY = -141427
@@ -371,10 +357,7 @@ _VERSION = "org.apache.spark.version"
 
 
 def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str, frozenset[str]]:
-    """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent.
-
-    files: opens them. footers: of the files to look at, by physical path.
-    """
+    """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent."""
     every = frozenset(_KEYS.values())
     physical = [
         path

@@ -218,17 +218,9 @@ def is_metadata(field: Field) -> bool:
 def union_arms(
     plan: ScanPlan, columns: tuple[Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
 ) -> list[UnionArm]:
-    """The arms that together have the rows of a plan.
+    """The arms that together have the rows of a plan, which has files; raises HarnessError about the file at fault.
 
-    Args:
-        plan: what to read; it has files.
-        columns: what each arm yields.
-        inspector: opens the files.
-        deletes: the plan's equality delete files, whose footers are read along with the others.
-
-    Raises:
-        MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
-            at fault.
+    columns: what each arm yields. deletes: the plan's equality delete files, whose footers are read with the others.
     """
     planned = FilesByOrdinal.of(plan)
     loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
@@ -265,11 +257,7 @@ def union_arms(
 
 
 def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
-    """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then.
-
-    Raises:
-        HarnessError: as looking at the files, and reading their positional deletes.
-    """
+    """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then."""
     total, enough = plan.files.num_rows, plan.enough
     if enough is None or plan.filter is not None:
         return plan
@@ -361,8 +349,7 @@ def scopes(plan: ScanPlan) -> list[Scope]:
 def joins_by_set(plan: ScanPlan) -> bool:
     """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
 
-    A join per set sees exactly the deletes that hit its files. With many sets (a stream that commits deletes every
-    minute) it would read each delete file once per set.
+    With many sets (a stream that commits deletes every minute) a join per set would read each delete file once per set.
     """
     work = sum(map(len, plan.delete_sets))
     return len(plan.delete_sets) <= 64 and work <= 2 * len(plan.equality_deletes) + 16
@@ -384,13 +371,10 @@ class DeletedKeys:
 def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
     """The keys that delete files hold.
 
-    Args:
-        group: the files, with the key set's roots resolved.
-        members: indexes into `plan.equality_deletes` of the files that were grouped.
+    group: the files, with the key set's roots resolved. members: the indexes of what was grouped, as of `key_sets`.
 
     Raises:
-        CorruptDeleteError: they have no value for a key; taking it for null could delete or keep any row
-            (iceberg 4.25).
+        CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[members[i]] for i in group.members]
     for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
@@ -467,11 +451,7 @@ def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
 
 
 def refuse_same_names(columns: Sequence[Field], table: str) -> None:
-    """Refuses columns that a result with case-insensitive names cannot hold beside each other.
-
-    Raises:
-        SchemaMismatchError: two names differ only by case, or not at all.
-    """
+    """Raises SchemaMismatchError for columns whose names differ only by case, or not at all."""
     seen: dict[str, Field] = {}
     for column in columns:
         other = seen.setdefault(column.name.lower(), column)

@@ -223,17 +223,12 @@ class Streamed:
 
 
 def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
-    """The rows of a plan as a stream, in the types that `to_arrow` gives; row order is open.
+    """The rows of a plan as a stream, in the types that `to_arrow` gives; raises as that, also while it is read.
 
     Footers and deletes are read now, rows as they are asked for: DuckDB runs ahead by no more than its streaming buffer
     (a megabyte), and stops when the stream is closed.
 
-    Args:
-        rows: of a batch, at most; DuckDB fills whole vectors.
-        context: entered around each read of the stream.
-
-    Raises:
-        HarnessError: as `harness.engines.duckdb.relations.to_arrow`, also while the stream is read.
+    rows: of a batch, at most; DuckDB fills whole vectors. context: entered around each read of the stream.
     """
     connection = cursor()
     try:

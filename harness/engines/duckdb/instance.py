@@ -149,9 +149,7 @@ class DuckDBFiles:
     def name(self, physical: str) -> str:
         """DuckDB's name of a file, which SQL of the connection may read from now on.
 
-        Raises:
-            MissingFileError: what has such a path cannot be a file (iceberg 7.6).
-            RequestError: no installed file system serves its scheme.
+        Raises MissingFileError where no file can have such a path (iceberg 7.6), RequestError for an unknown scheme.
         """
         if physical in self._names:
             return self._names[physical]

@@ -65,15 +65,9 @@ _LARGEST_SHARE = 1.5
 
 
 def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
-    """Runs of files to join by position; None: bitmaps are faster.
+    """Per arm, the runs of its files to join by position, the larger ones first; None: bitmaps are faster.
 
-    Args:
-        deleted: per arm, the row counts of its files, some of whose rows are deleted.
-        others: how many rows the other arms have.
-        threads: how many the query has.
-
-    Returns:
-        Per arm, the runs that its files are dealt out to. The larger ones are first.
+    deleted: per arm, the row counts of its files. others: rows of the other arms. threads: of the query.
     """
     joined = sum(map(sum, deleted))
     if joined > _MOST_ROWS:
@@ -134,15 +128,10 @@ class LoweredQuery:
 def lower(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> LoweredQuery:
-    """The query of a plan.
+    """The query of a plan; raises HarnessError about the file at fault.
 
-    Args:
-        connection: where footers are read and names are bound; no rows are.
-        register: puts an Arrow table where the query can read it, and returns its name.
-        use: how the query will be run.
-
-    Raises:
-        HarnessError: about the file at fault.
+    connection: where footers are read and names are bound; no rows are.
+    register: puts an Arrow table where the query can read it, and returns its name.
     """
     columns = columns_to_read(plan)
     if plan.files.num_rows == 0:

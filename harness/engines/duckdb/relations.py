@@ -133,14 +133,9 @@ class _DigestSink:
 def relation(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The plan's rows as a lazy relation.
+    """The plan's rows as a lazy relation; raises as `harness.engines.duckdb.lowering.lower` says.
 
-    Args:
-        connection: the user's; None: one of harness's own.
-        name: also make the rows a temporary view of this name.
-
-    Raises:
-        HarnessError: as `harness.engines.duckdb.lowering.lower` says.
+    connection: the user's; None: one of harness's own. name: also make the rows a temporary view of this name.
     """
     own = cursor(lossless=False) if connection is None else connection
     with about(plan):
@@ -152,25 +147,14 @@ def relation(
 
 
 def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
-    """Makes the plan's rows the temporary view `name` of a connection, replacing a view of that name.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
+    """Makes the plan's rows the temporary view `name` of a connection, replacing one; raises as `relation`."""
     with about(plan):
         query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
-    """All rows of a plan, in the exact types of its columns (`harness.metadata.model.schema.arrow_type`); row order
-    is open.
-
-    Raises:
-        HarnessError: as for `relation`.
-        CorruptFileError: DuckDB could not decode a data file.
-        EngineError: DuckDB failed otherwise while it ran the query.
-    """
+    """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
     connection = cursor()
     with about(plan):
         query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
@@ -241,10 +225,7 @@ def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConn
 def better_told(
     error: duckdb.BinderException, text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection
 ) -> duckdb.Error:
-    """The error that the query gives where its tables have all their columns; `error` itself if there is none.
-
-    The views or relations of the plans are gone from the connection afterwards.
-    """
+    """The error that the query gives where its tables have all their columns, which replace the plans' views."""
     made = []
     try:
         for name, plan in plans.items():
@@ -299,10 +280,7 @@ _LEAVES = {
 def given_out(names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None) -> str | None:
     """The list of a SELECT that gives a result out; None where all columns stay as they are.
 
-    Args:
-        names: of the result's columns.
-        types: the type of each, as a relation has it.
-        shown: what the columns are called from here on; None: as they are.
+    types: of the columns, as a relation has them. shown: what they are called from here on; None: as they are.
 
     Raises:
         UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
@@ -484,15 +462,7 @@ def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
 def columns_of(
     text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE
 ) -> tuple[tuple[str, str], ...]:
-    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file.
-
-    Args:
-        text, plans, originals: as for `query`.
-
-    Raises:
-        HarnessError: a table's columns cannot be named, or cannot leave DuckDB.
-        duckdb.Error: DuckDB refuses the query.
-    """
+    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file. Else as for `query`."""
     connection = cursor()
     for name, plan in plans.items():
         refuse_same_names(plan.columns, plan.table)

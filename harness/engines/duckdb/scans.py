@@ -79,8 +79,7 @@ class Scanner:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
 
         Raises:
-            MissingFileError, CorruptFileError, StorageError: DuckDB cannot open the files.
-            SchemaMismatchError: it sees other columns than harness.
+            HarnessError: DuckDB cannot open the files, or sees other columns than harness.
         """
         schema = group.schema
         rows = tuple(count for count in group.rows if count is not None)
@@ -226,12 +225,7 @@ def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:
 
 
 def implied(predicate: Predicate, columns: Mapping[int, str]) -> list[str]:
-    """Conditions that hold wherever `predicate` is true, each about one column.
-
-    Args:
-        predicate: of the filter.
-        columns: by field id, an expression with the column's values; other columns are left out.
-    """
+    """Conditions that hold wherever `predicate` is true, each about one of `columns`, expressions by field id."""
     return [sql for part in _conjuncts(predicate) if (sql := _condition(part, columns)) is not None]
 
 
@@ -313,13 +307,10 @@ class AntiJoins:
     files: tuple[ScanFile, ...]
 
     def matches(self, scope: Scope, roots: Mapping[Field, str], rows: int) -> list[Match]:
-        """The deletes that hit an arm, one match per anti join with its rows, `s`.
+        """The deletes that hit an arm of so many rows, one match per anti join with its rows, `s`.
 
-        Args:
-            scope: the arm's. Where deletes are pooled, `s` has `sq` (the data sequence number of the row's file) and
-                `sp` (the index of its partition).
-            roots: expression of each root column on the data side.
-            rows: how many rows the arm has.
+        scope: the arm's. Where deletes are pooled, `s` has the columns `sq` and `sp` of `UnionArm.values`.
+        roots: expression of each root column on the data side.
         """
         match scope:
             case None:

@@ -87,11 +87,9 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._lock = Lock()
 
     def admit(self, physical: str, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
-        """Lets a file be opened by SQL of a connection; the name under which. A connection that is gone holds it still:
-        relations that were made on it may not be.
+        """Lets a file be opened by SQL of a connection; the name under which. Raises as `Storage.client`.
 
-        Raises:
-            RequestError: no installed file system serves its scheme.
+        A connection that is gone holds it still: relations that were made on it may not be.
         """
         store = storage.client(physical).identity
         with self._lock:
@@ -135,11 +133,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     @marked
     def open(self, path: str, mode: str = "rb", **_: Any) -> PlannedFile:
-        """A file, for reading.
-
-        Raises:
-            OSError: it was not planned, or is to be written, or is not there.
-        """
+        """A file, for reading; raises OSError where it was not planned, is to be written, or is not there."""
         planned = self._files.get(path)
         if planned is None or mode != "rb":
             raise PermissionError(f"Cannot open {physical(path)} in this way: it is not for other use than harness's")
@@ -183,13 +177,11 @@ class PlannedFile:
 
     @marked
     def read(self, length: int) -> bytes:
-        """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest.
-
-        Raises:
-            OSError: the storage gives more or fewer.
-        """
+        """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest."""
         offset = self.tell()
-        data = self._part(offset, length) if length else b""
+        data = (
+            self._storage.read(self._physical, offset=offset, length=length, expected=self._status) if length else b""
+        )
         if len(data) != length:
             raise StorageError(
                 f"Cannot read {self._physical}: its storage gives {len(data)} bytes for {length} from {offset} on, of "
@@ -197,9 +189,6 @@ class PlannedFile:
             )
         self.seek(offset + length)
         return data
-
-    def _part(self, offset: int, length: int) -> bytes:
-        return self._storage.read(self._physical, offset=offset, length=length, expected=self._status)
 
     def close(self) -> None:
         """Nothing is open between two reads."""
