@@ -111,43 +111,8 @@ public final class RowHash {
         return prefixed(value, Platform.BYTE_ARRAY_OFFSET, value.length);
     }
 
-    public static long of(boolean value, UTF8String description, int lane) {
-        return parsed(description).hash(Boolean.valueOf(value), lane);
-    }
-
-    public static long of(byte value, UTF8String description, int lane) {
-        return parsed(description).hash(Byte.valueOf(value), lane);
-    }
-
-    public static long of(short value, UTF8String description, int lane) {
-        return parsed(description).hash(Short.valueOf(value), lane);
-    }
-
-    public static long of(int value, UTF8String description, int lane) {
-        return parsed(description).hash(Integer.valueOf(value), lane);
-    }
-
-    public static long of(long value, UTF8String description, int lane) {
-        return parsed(description).hash(Long.valueOf(value), lane);
-    }
-
-    public static long of(UTF8String value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(Decimal value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(ArrayData value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(MapData value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(InternalRow value, UTF8String description, int lane) {
+    /** Spark passes numbers and Booleans as they are, and Java makes objects of them. */
+    public static long of(Object value, UTF8String description, int lane) {
         return parsed(description).hash(value, lane);
     }
 
