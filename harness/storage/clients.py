@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.errors import StorageError
 from harness.storage.paths import SCHEME, shown
 from harness.storage.records import dataclass
-from harness.storage.stores import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
+from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
 from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
@@ -128,10 +129,15 @@ class _FsspecClient:
             raise IsADirectoryError(path)
         if info["size"] is None:
             raise StorageError("Cannot read file: its storage does not tell its size", file=path)
-        return remote_status(info)
+        return FileStatus(int(info["size"]), _modified_ms(info))
 
     def version(self, path: str) -> FileVersion | None:
-        return remote_version(self._info(path))
+        info = self._info(path)
+        tags = [f"{name}={info[name]}" for name in _TAGS if isinstance(info.get(name), str | int) and info[name] != ""]
+        size = info.get("size")
+        if not tags or not isinstance(size, int):
+            return None
+        return FileVersion(size, ";".join([*tags, f"modified={_modified_ms(info)}"]))
 
     def is_file(self, path: str) -> bool:
         try:
@@ -144,7 +150,11 @@ class _FsspecClient:
             return bool(self.file_system.isdir(self._name(path)))
 
     def entries(self, directory: str) -> list[Entry]:
-        return [remote_entry(info) for info in self._listed(directory) if info["type"] == "file"]
+        return [
+            Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info, "created"))
+            for info in self._listed(directory)
+            if info["type"] == "file"
+        ]
 
     def directories(self, directory: str) -> set[str]:
         listed = self._listed(directory)
@@ -182,6 +192,25 @@ class _FsspecClient:
     def _name(self, path: str) -> str:
         match = SCHEME.match(path)
         return path if match is None else self.protocol + path[match.end() :]
+
+
+_TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
+"""Names of properties that change with each version of an object."""
+_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
+"""Names of the last modification, which is a number of seconds, an ISO text or a datetime."""
+
+
+def _modified_ms(info: Mapping[str, Any], *more: str) -> int | None:
+    """The first time that fsspec gives of a file under one of these names, milliseconds since 1970-01-01 UTC."""
+    value = next((info[key] for key in (*_MODIFIED, *more) if info.get(key) is not None), None)
+    if isinstance(value, int | float):
+        return round(value * 1_000_000) // 1000
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    return milliseconds(value) if isinstance(value, datetime) else None
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:

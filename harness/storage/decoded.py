@@ -32,8 +32,7 @@ layout 1, bounds of checkpoints were wrong outside the years 1901 to 2262."""
 class Key:
     """The name of what was decoded.
 
-    kind: what it holds of the file, such as `manifest`.
-    path: the file's, physical. size: its bytes. token: its version, see `harness.storage.stores.FileVersion`.
+    kind: what it holds, such as `manifest`. path, size, token: of the file, see `harness.storage.stores.FileVersion`.
     """
 
     kind: str
@@ -65,10 +64,7 @@ Held = TypeVar("Held", bound=Sized)
 
 
 class Memory:
-    """Decoded values by key, of any kind that knows its size. The least recently used go first. Threads may share it.
-
-    most: bytes that all values together may have.
-    """
+    """Decoded values of at most so many bytes, by key. The least recently used go first. Threads may share it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -213,8 +209,7 @@ def open_cache(cache_dir: str | None, *, untrusted: bool = False) -> Cache | Non
 def open_folder(directory: str) -> Folder:
     """The entries in a directory; the environment variable HARNESS_CACHE_BYTES says how large it may become.
 
-    Raises:
-        RequestError: the directory is not private, or the variable is no number.
+    Raises RequestError where the directory is not private, or the variable is no number.
     """
     from harness.storage.decoded_folder import MOST_BYTES, Folder
 

@@ -94,10 +94,7 @@ class _ObjectClient:
     store: Any
     kind: StoreKind
     identity: Hashable
-
-    @property
-    def reads_ends(self) -> bool:
-        return True
+    reads_ends: bool = True
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         if length == 0:
@@ -113,7 +110,7 @@ class _ObjectClient:
                 return b"", None
             if _may_be_empty(error):
                 return self._empty(path)
-            raise self._told(error, path) from error
+            raise told(error, path, self.kind) from error
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
         if self.kind is StoreKind.AZURE:  # which gives no bytes from the end
@@ -125,7 +122,7 @@ class _ObjectClient:
         except Exception as error:
             if _may_be_empty(error):
                 return self._empty(path)
-            raise self._told(error, path) from error
+            raise told(error, path, self.kind) from error
 
     def status(self, path: str) -> FileStatus:
         status = self.read(path, 0, 1)[1]
@@ -152,7 +149,7 @@ class _ObjectClient:
         try:
             return any(listed(self.store, f"{_key(path)}/".lstrip("/"), chunk_size=1))
         except Exception as error:
-            raise self._told(error, path, listing=True) from error
+            raise told(error, path, self.kind, listing=True) from error
 
     def entries(self, directory: str) -> list[Entry]:
         return [
@@ -169,7 +166,7 @@ class _ObjectClient:
         try:
             return list_with_delimiter(self.store, _key(directory) or None)
         except Exception as error:
-            raise self._told(error, directory, listing=True) from error
+            raise told(error, directory, self.kind, listing=True) from error
 
     def _get(self, path: str, span: Any) -> Any:
         from obstore import get
@@ -188,10 +185,7 @@ class _ObjectClient:
         try:
             return _status(head(self.store, _key(path)))
         except Exception as error:
-            raise self._told(error, path) from error
-
-    def _told(self, error: Exception, path: str, *, listing: bool = False) -> Exception:
-        return told(error, path, self.kind, listing=listing)
+            raise told(error, path, self.kind) from error
 
 
 def _may_be_empty(error: Exception) -> bool:
@@ -217,8 +211,8 @@ def _status(meta: Mapping[str, Any]) -> FileStatus:
 
 # Failures of a store, out of the text of obstore's error: one line, and what to set.
 #
-# obstore has few classes of errors. Its message holds the server's answer, beside much that may be secret. So nothing
-# of a message is passed on but the server's status, its code and the kind of a broken connection.
+# obstore's message holds the server's answer, beside much that may be secret. So nothing of it is passed on but the
+# server's status, its code and the kind of a broken connection.
 
 
 _STATUS = re.compile(r"status code: (\d{3})")

@@ -27,6 +27,10 @@ _BY_OTHERS = (
 )
 
 
+def _refused(message: str) -> RequestError:
+    return RequestError(message, options=("storage_options",))
+
+
 def profile_settings(name: str | None) -> dict[str, str]:
     """The settings of a profile by the keys of AWS; empty if there is none and none was asked for.
 
@@ -42,10 +46,7 @@ def profile_settings(name: str | None) -> dict[str, str]:
     secrets = _parsed(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
     found = {**config.get("default" if profile == "default" else f"profile {profile}", {}), **secrets.get(profile, {})}
     if asked and not found:
-        raise RequestError(
-            f"Cannot find the profile {asked} in the files config and credentials of AWS; set profile",
-            options=("storage_options",),
-        )
+        raise _refused(f"Cannot find the profile {asked} in the files config and credentials of AWS; set profile")
     return found
 
 
@@ -63,10 +64,7 @@ def _parsed(path: str | Path) -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class ProfileCredentials:
-    """Gives obstore the keys of a profile. Profiles of single sign-on, roles and processes are botocore's to resolve.
-
-    name: the profile; None: the default one.
-    """
+    """Gives obstore the keys of a profile, or the default one. Single sign-on, roles and processes are botocore's."""
 
     name: str | None
     settings: tuple[tuple[str, str], ...] = field(repr=False)
@@ -91,10 +89,9 @@ class ProfileCredentials:
         try:
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError as error:
-            raise RequestError(
+            raise _refused(
                 "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
-                "pip install boto3, or set access_key_id and secret_access_key",
-                options=("storage_options",),
+                "pip install boto3, or set access_key_id and secret_access_key"
             ) from error
         from boto3 import Session
 
@@ -105,8 +102,7 @@ class ProfileCredentials:
 def with_profile(options: Mapping[str, str]) -> dict[str, str]:
     """Options of S3 for a client that knows no profiles: with what the profile says that they name.
 
-    Raises:
-        RequestError: it is not there, or only boto3 could tell its credentials.
+    Raises RequestError for one that is not there, or whose credentials only boto3 could tell.
     """
     if "profile" not in options:
         return dict(options)
@@ -136,7 +132,6 @@ _ANONYMOUS = "anonymousawscredentialsprovider"
 class StoreOptions:
     """The arguments of a client of obstore: pairs by obstore's names.
 
-    most_retries: how often a request is repeated at most; only what may succeed then is.
     provider: gives credentials when it is asked; None: they are in `config`, or obstore finds them.
     """
 
@@ -194,14 +189,11 @@ def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
         if name is None:
             near = difflib.get_close_matches(spelled, names, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
-            raise RequestError(
-                f"Invalid storage_options: {kind.value} has no option {key}; {hint}", options=("storage_options",)
-            )
+            raise _refused(f"Invalid storage_options: {kind.value} has no option {key}; {hint}")
         text = _text(key, name, value)
         if found.setdefault(name, text) != text:
-            raise RequestError(
-                f"Invalid storage_options: {given[name]} and {key} are one option, and have different values; give one",
-                options=("storage_options",),
+            raise _refused(
+                f"Invalid storage_options: {given[name]} and {key} are one option, and have different values; give one"
             )
         given.setdefault(name, key)
         if account:
@@ -221,10 +213,10 @@ def _text(key: str, name: str, value: Any) -> str:
     if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
         return _flag(key, name, value)
     if name in _IN_HOSTS and not _HOST_PART.fullmatch(str(value)):
-        raise RequestError(f"Invalid storage_options: {key} has signs that no {name} has", options=("storage_options",))
+        raise _refused(f"Invalid storage_options: {key} has signs that no {name} has")
     if isinstance(value, bool | int | float | str | os.PathLike):
         return str(value)
-    raise RequestError(f"Invalid storage_options: {key} is no text, number or Boolean", options=("storage_options",))
+    raise _refused(f"Invalid storage_options: {key} is no text, number or Boolean")
 
 
 def _flag(key: str, name: str, value: Any) -> str:
@@ -235,7 +227,7 @@ def _flag(key: str, name: str, value: Any) -> str:
     if key.lower().endswith("credentials.provider"):  # Hadoop's class
         return str(text.endswith(_ANONYMOUS)).lower()
     if text not in (*_TRUE, *_FALSE):
-        raise RequestError(f"Invalid storage_options: {key} must be true or false", options=("storage_options",))
+        raise _refused(f"Invalid storage_options: {key} must be true or false")
     return str((text in _TRUE) != (key.lower() in NEGATED.get(name, ()))).lower()
 
 
@@ -263,7 +255,7 @@ def _made(
 ) -> StoreOptions:
     retries = found.get("max_retries", "5")
     if not retries.isdecimal():
-        raise RequestError("Invalid storage_options: max_retries is no number", options=("storage_options",))
+        raise _refused("Invalid storage_options: max_retries is no number")
     return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)
 
 
@@ -363,10 +355,9 @@ def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
     told = {"token": found.get("token"), "access_key": account.key, "sas_token": account.sas_token}
     one = next(((name, value) for name, value in told.items() if value is not None), None)
     if one is None and "client_secret" in found and not _SHADOWING.isdisjoint(os.environ):
-        raise RequestError(
-            f"Cannot use client_secret of Azure: the environment has {min(_SHADOWING & os.environ.keys())}, which goes "
-            "before it; unset that",
-            options=("storage_options",),
+        found_there = min(_SHADOWING & os.environ.keys())
+        raise _refused(
+            f"Cannot use client_secret of Azure: the environment has {found_there}, which goes before it; unset that"
         )
     # obstore would take a token or a key of the environment before what is said here.
     return _made(given, _client(found, given.get("endpoint")), found, None if one is None else ToldCredentials((one,)))

@@ -29,11 +29,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-# Names, sizes and times of files, out of the listings and look-ups of each file system.
+# Names, sizes and times of files.
 
 
-# fsspec's names of the last modification, which is a number of seconds, an ISO text or a datetime.
-_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,9 +43,7 @@ UNREADABLE = -1
 class Entry:
     """A file in a listing.
 
-    name: without its directory.
-    size: in bytes; `UNREADABLE` of what is there and is no regular file.
-    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
+    name: without its directory. size: in bytes; `UNREADABLE` of what is no regular file. modified_ms: see `FileStatus`.
     """
 
     name: str
@@ -77,38 +73,8 @@ class FileVersion:
     token: str
 
 
-_TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
-"""Names of properties that change with each version of an object."""
 _SETTLED_NS = 2_000_000_000
 """A clock of files may stand still for so long: within it, two versions of a file can have one time."""
-
-
-def remote_version(info: Mapping[str, Any]) -> FileVersion | None:
-    """The version of a file by what a file system of fsspec says of it; None: that does not tell."""
-    tags = [f"{name}={info[name]}" for name in _TAGS if isinstance(info.get(name), str | int) and info[name] != ""]
-    size = info.get("size")
-    if not tags or not isinstance(size, int):
-        return None
-    return FileVersion(size, ";".join([*tags, f"modified={_modified_ms(info, *_MODIFIED)}"]))
-
-
-def local_version(status: os.stat_result, *, now_ns: int) -> FileVersion | None:
-    """The version of a local file; None: it was changed just now, so the next change might not show."""
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    if not 0 <= changed <= now_ns - _SETTLED_NS:
-        return None
-    return FileVersion(status.st_size, f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}")
-
-
-def remote_status(info: Mapping[str, Any]) -> FileStatus:
-    """The status in fsspec's answer about one file."""
-    return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
-
-
-def remote_entry(info: Mapping[str, Any]) -> Entry:
-    """A file by what a file system of fsspec says of it in a listing."""
-    modified_ms = _modified_ms(info, *_MODIFIED, "created")
-    return Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), modified_ms)
 
 
 def local_entries(directory: str) -> Iterator[Entry]:
@@ -125,19 +91,6 @@ def local_entries(directory: str) -> Iterator[Entry]:
 def _items(directory: str) -> list[os.DirEntry[str]]:
     with os.scandir(directory) as found:
         return list(found)
-
-
-def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
-    """The first time that `info` has under one of the keys, milliseconds since 1970-01-01 UTC."""
-    value = next((info[key] for key in keys if info.get(key) is not None), None)
-    if isinstance(value, int | float):
-        return round(value * 1_000_000) // 1000
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    return milliseconds(value) if isinstance(value, datetime) else None
 
 
 def milliseconds(time: datetime) -> int:
@@ -214,9 +167,8 @@ class FileEnds:
 class Storage:
     """Reads local files, object stores, and everything else that fsspec has a file system for.
 
-    options: for locations that are not local: of object stores under any names of `harness.storage.option_names`, of
-        other file systems those of fsspec. Under a key that is a URI, such as `s3://bucket`, are those of that store;
-        the others are of `stores`.
+    options: for locations that are not local: of object stores under any names of `harness.storage.option_names`, else
+        those of fsspec. Under a key that is a URI, such as `s3://bucket`, are those of that store.
     limits: what the decoders of its bytes let a file ask for.
     stores: scheme, host and bucket that the plain options are for, see `harness.storage.paths`; None: all.
     roots: what may be read; None: everything.
@@ -245,11 +197,10 @@ class Storage:
         return self if self.roots is None else replace(self, roots=self.roots.for_read())
 
     def around(self, location: str, metadata_file: str) -> Storage:
-        """The same storage, which may also read the table that a metadata file is the metadata of.
+        """The same storage, which may also read the table that a metadata file, physical, is the metadata of.
 
         location: as the user named it. Where that is the file itself, a link, the table that the link leads to is read
             too; a link in the place of a metadata file in a table's directory is one of the table's own words.
-        metadata_file: physical, where the location leads.
         """
         if self.roots is None:
             return self
@@ -270,8 +221,7 @@ class Storage:
         """The client of the store of `path`, physical and not local.
 
         Raises:
-            RequestError: nothing that is installed serves the scheme, or the options are wrong.
-            OutsideTableError: the table may not read there.
+            RequestError: nothing installed serves the scheme, or the options are wrong. OutsideTableError: see `check`.
         """
         from harness.storage import clients  # local files are read without it
 
@@ -301,11 +251,7 @@ class Storage:
         return self._clients[key]
 
     def store_options(self, path: str) -> dict[str, str]:
-        """The options of the object store of `path`, by the names of `harness.storage.option_names`.
-
-        Raises:
-            RequestError: the options are wrong.
-        """
+        """The options of the object store of `path`, by our names; raises RequestError for wrong ones."""
         from harness.storage import object_client
 
         options = self.options if self.renewal is None else self.renewal.current()
@@ -431,7 +377,12 @@ class Storage:
         if is_local(local):
             self.check(local)
             with _failing(path):
-                return local_version(os.stat(self._followed(local)), now_ns=time.time_ns())
+                status = os.stat(self._followed(local))
+                changed = max(status.st_mtime_ns, status.st_ctime_ns)
+                if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
+                    return None  # changed just now, so the next change might not show
+                token = f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}"
+                return FileVersion(status.st_size, token)
         client = self.client(local)
         with _failing(path):
             return client.version(local)
