@@ -239,7 +239,13 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return exact(array.storage, wanted)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if isinstance(wanted, pa.UuidType) and (is_text or pa.types.is_string_view(array.type)):
-        return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
+        digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
+        if pc.any(pc.not_equal(pc.binary_length(digits), 32)).as_py():
+            raise ValueError("a UUID does not have 32 digits")
+        packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
+        validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+        data = pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])
+        return pa.ExtensionArray.from_storage(wanted, data)
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, exact(array, wanted.storage_type))
     if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
@@ -251,13 +257,3 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         pairs = zip(children_of(array), child_types(wanted), strict=True)
         return with_children(array, [exact(child, type_) for child, type_ in pairs], wanted)
     return array.cast(wanted)
-
-
-def _uuid_bytes(array: pa.Array) -> pa.Array:
-    """The 16 bytes of each canonical text."""
-    digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
-    if pc.any(pc.not_equal(pc.binary_length(digits), 32)).as_py():
-        raise ValueError("a UUID does not have 32 digits")
-    packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
-    validity = pc.is_valid(array).buffers()[1] if array.null_count else None
-    return pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])

@@ -96,6 +96,19 @@ def missing_file(file: FileName, fault: str | None, *, table: str) -> MissingFil
     )
 
 
+def damaged(
+    message: str,
+    file: FileName | str | None,
+    *,
+    table: str | None = None,
+    field: str | None = None,
+    rule: str = "iceberg 7.6",
+) -> CorruptFileError:
+    """The error about a data file whose bytes are not what they should be. field: a column, or a key of metadata."""
+    name = None if file is None else str(file)
+    return CorruptFileError(message, cause="CorruptDataFile", table=table, file=name, field=field, rule=rule)
+
+
 def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
     """Looks at each file, in order; at remote ones together, because each look waits. physical: the files' paths."""
     if all(map(is_local, physical)):
@@ -351,14 +364,8 @@ def with_canonical_geometries(
         try:
             column = _mapped(rows.column(place).combine_chunks(), (place,), found, canonical)
         except ValueError as error:
-            raise CorruptFileError(
-                f"Cannot read file: a geometry is no well-known binary: {error}; restore it",
-                cause="CorruptDataFile",
-                table=table,
-                file=str(file),
-                field=source.physical.name,
-                rule="frontier F1.7",
-            ) from error
+            reason = f"Cannot read file: a geometry is no well-known binary: {error}; restore it"
+            raise damaged(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
         rows = rows.set_column(place, rows.column_names[place], column)
     return rows
 

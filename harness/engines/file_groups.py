@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.engines.data_files import FileName, load, load_parquet, with_canonical_geometries
+from harness.engines.data_files import FileName, damaged, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_files, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
@@ -280,14 +280,8 @@ class Inspector:
 
 def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:
     """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
-    return CorruptFileError(
-        f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file",
-        cause="CorruptDataFile",
-        table=table,
-        file=str(file.name),
-        field="record_count",
-        rule="iceberg 7.2",
-    )
+    reason = f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file"
+    return damaged(reason, file.name, table=table, field="record_count", rule="iceberg 7.2")
 
 
 # Looks from this process, for engines that run here.
@@ -310,15 +304,11 @@ def check_partition_values(
     *,
     table: str,
 ) -> None:
-    """Refuses a Parquet file whose stored columns cannot hold its own partition values.
+    """Raises SchemaMismatchError for a Parquet file whose stored columns cannot hold its own partition values.
 
-    Args:
-        access: reads the file's statistics; those that are missing or unreadable say nothing.
-        fields, sources: the wanted top-level columns, and where they come from in this file.
-        constants: the tuple's values by source field id, as internal values.
-
-    Raises:
-        SchemaMismatchError: cause `PartitionValueConflict`.
+    access: reads the file's statistics; those that are missing or unreadable say nothing.
+    fields, sources: the wanted top-level columns, and where they come from in this file.
+    constants: the tuple's values by source field id, as internal values.
     """
     checked = {
         source.physical.name: f

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.engines.data_files import FileName, check_file, columnless_rows, look_at
+from harness.engines.data_files import FileName, check_file, columnless_rows, damaged, look_at
 from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
@@ -78,7 +78,7 @@ def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, ta
         return EngineError(f"{doing}: open the table again: {reason}", table=table)
     if is_of_storage(reason):
         return StorageError(f"{doing}: {reason}", table=table, file=name)
-    return CorruptFileError(f"{doing}: {reason}", cause="CorruptDataFile", table=table, file=name, rule="iceberg 7.6")
+    return damaged(f"{doing}: {reason}", name, table=table)
 
 
 FOOTER = "Cannot read the footer of a Parquet file"
@@ -87,11 +87,9 @@ FOOTER = "Cannot read the footer of a Parquet file"
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The columns of a Parquet file, and the rows that it really has.
+    """The columns of a Parquet file, none of one that DuckDB does not open, and the rows that it really has.
 
-    A schema without columns belongs to a file that DuckDB does not open.
-
-    may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_calendar`.
+    may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_files`.
     may_be_geo: whether to look for metadata of GeoParquet, see `converted_files`.
     shown: the DuckDB types of the columns, which have their own names there; None: only DuckDB's binder tells.
     """
@@ -177,13 +175,14 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
     for path, tail in tails.items():
         if tail.schema not in schemas:
             new.setdefault(tail.schema, path)
-    parsed = _parsed(files, [*new.values(), *others])
+    unknown = [*new.values(), *others]
+    parsed = _parsed(files, unknown) if unknown else {}
     if len(_schemas) + len(new) > _MOST_SCHEMAS:
         _schemas.clear()
     learnt = {schema: parsed[path] for schema, path in new.items()}
     schemas.update(learnt)
     _schemas.update(learnt)
-    counts = _counts(files, others)
+    counts = _counts(files, others) if others else {}
     found = {path: Footer(parsed[path][0], counts[path], True, True, parsed[path][1]) for path in others}
     for path, tail in tails.items():
         columns, shown = schemas[tail.schema]
@@ -229,12 +228,7 @@ def _check_claims(path: str, end: bytes) -> None:
         pq.read_metadata(pa.BufferReader(footer[-4:] + footer))
     except (pa.ArrowException, OSError) as error:
         if "deserialize thrift" in str(error):
-            raise CorruptFileError(
-                "A list or text in it claims more than there is; rewrite the file",
-                cause="CorruptDataFile",
-                file=path,
-                rule="iceberg 7.6",
-            ) from error
+            raise damaged("A list or text in it claims more than there is; rewrite the file", path) from error
 
 
 def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
@@ -258,9 +252,7 @@ def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) 
             return
         check_counts(footer, files.storage.size(path))
     except Contradiction as error:
-        raise CorruptFileError(
-            f"{error}; restore the file", cause="CorruptDataFile", file=path, rule="iceberg 7.6"
-        ) from error
+        raise damaged(f"{error}; restore the file", path) from error
 
 
 def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
@@ -299,8 +291,6 @@ _MOST_TRIED = 8
 
 
 def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
-    if not physical:
-        return {}
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
     query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
     rows = files.connection.execute(query).fetchall()
@@ -329,8 +319,6 @@ _PLAIN = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType
 
 
 def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
-    if not physical:
-        return {}
     query = f"SELECT file_name, num_rows FROM parquet_file_metadata({files.listed(physical)})"
     rows = dict(files.connection.execute(query).fetchall())
     names = {path: files.name(path) for path in physical}

@@ -35,8 +35,7 @@ class Engine(Protocol):
         """The version of the library that runs the plans."""
 
     def to_arrow(self, plan: ScanPlan) -> pa.Table:
-        """All rows of a plan, in the exact types of its columns (`harness.metadata.model.schema.arrow_type`); order
-        is open.
+        """All rows of a plan in any order, in its columns' exact types (`harness.metadata.model.schema.arrow_type`).
 
         Raises:
             HarnessError: the plan cannot be run; an EngineError if it failed while it ran.
@@ -48,11 +47,7 @@ class Starting(Protocol):
     """An engine that takes long to start, or may be unable to."""
 
     def start(self) -> None:
-        """Starts the engine, unless it runs.
-
-        Raises:
-            HarnessError: it cannot start.
-        """
+        """Starts the engine, unless it runs; a HarnessError if it cannot."""
 
 
 @runtime_checkable
@@ -108,16 +103,12 @@ def find_engine(name: str) -> Engine:
     Raises:
         RequestError: there is no such engine, or what it needs is not installed.
     """
-    if name not in _BUILT_IN:
-        return _loaded(name)
-    module, package, install = _BUILT_IN[name]
-    if importlib.util.find_spec(package) is None:
-        raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
-    # `harness.engines` says to mypy that its modules keep the protocols.
-    return cast(Engine, importlib.import_module(module))
-
-
-def _loaded(name: str) -> Engine:
+    if name in _BUILT_IN:
+        module, package, install = _BUILT_IN[name]
+        if importlib.util.find_spec(package) is None:
+            raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
+        # `harness.engines` says to mypy that its modules keep the protocols.
+        return cast(Engine, importlib.import_module(module))
     registered = registered_engines()
     if name not in registered:
         raise RequestError(f"Unknown engine {name!r}: there are {', '.join([*_BUILT_IN, *registered])}")
@@ -132,12 +123,7 @@ def _loaded(name: str) -> Engine:
 
 
 def start_engines(names: Iterable[str]) -> None:
-    """Finds and starts engines: one that is missing says nothing about a table.
-
-    Raises:
-        RequestError: as `find_engine`.
-        HarnessError: an engine cannot start.
-    """
+    """Finds and starts engines: one that is missing says nothing about a table. Raises as `find_engine` and `start`."""
     for engine in map(find_engine, dict.fromkeys(names)):
         if isinstance(engine, Starting):
             engine.start()

@@ -145,7 +145,7 @@ class UnionArm:
         resolved = column_values(self.fields, self.group.sources, partitions)
         stored: dict[Field, ColumnValue] = dict(zip(self.fields, resolved, strict=True))
         columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id != DELETED}
-        values = {label: self._metadata(f) if is_metadata(f) else stored[f] for label, f in columns.items()}
+        values = {label: self._metadata(f) if f.id in _METADATA_IDS else stored[f] for label, f in columns.items()}
         values |= {label: stored[root] for root, label in self.key_labels().items()}
         if self.scope is Pooled.ALL:
             values["sq"] = self._sequence_number()
@@ -210,11 +210,6 @@ class UnionArm:
         return constant([values[ordinal] for ordinal in self.group.members], type_)
 
 
-def is_metadata(field: Field) -> bool:
-    """Tells whether a column describes the row's place instead of coming from the table's schema."""
-    return field.id in _METADATA_IDS
-
-
 def union_arms(
     plan: ScanPlan, columns: tuple[Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
 ) -> list[UnionArm]:
@@ -232,7 +227,7 @@ def union_arms(
     ]
     inspector.prefetch([*files, *deletes])
     roots = key_roots(plan)
-    fields = tuple(f for f in columns if not is_metadata(f)) + roots
+    fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
     arms = []
     for group in inspector.groups(files, fields):
         inspector.check_partition_values(files[group.members[0]], group, fields)

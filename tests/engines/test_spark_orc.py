@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType as SparkStruct
 from stored_on_spark import disk_files
 
 from harness.engines.data_files import FileName
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, reads_natively
-from harness.engines.spark.arrow_worker import read_head, read_orc_traits
+from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
+from harness.engines.spark.arrow_worker import ArrowFile, read_head, read_orc_traits
 from harness.engines.spark.gateway import Gateway, PlannedRead
 from harness.engines.spark.looks import ClientTraits
 from harness.engines.spark.types import natural

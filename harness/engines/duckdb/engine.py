@@ -125,7 +125,19 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
     for schema, name, _ in found:
         connection.execute(f"DROP VIEW {sqltext.name(schema)}.{sqltext.name(name)}")
     for schema in {schema for schema, _, comment in found if comment == _MARK_WITH_SCHEMA}:
-        if not _holds_anything(schema, connection):
+        rest = connection.execute(
+            """
+            SELECT 1 FROM (
+                FROM duckdb_views() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_tables() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_functions() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_sequences() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_types() SELECT database_name, schema_name)
+            WHERE database_name = current_database() AND schema_name = ? LIMIT 1
+            """,
+            [schema],
+        )
+        if not rest.fetchall():
             connection.execute(f"DROP SCHEMA {sqltext.name(schema)}")
     relations.release(connection)
 
@@ -160,23 +172,6 @@ def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
         [schema, _MARK_WITH_SCHEMA],
     ).fetchall()
     return ours != [(0,)]
-
-
-def _holds_anything(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
-    return bool(
-        connection.execute(
-            """
-            SELECT 1 FROM (
-                FROM duckdb_views() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_tables() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_functions() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_sequences() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_types() SELECT database_name, schema_name)
-            WHERE database_name = current_database() AND schema_name = ? LIMIT 1
-            """,
-            [schema],
-        ).fetchall()
-    )
 
 
 # If one thread of a query fails while others run, DuckDB 1.5 tells the reader of a stream at times that the query was

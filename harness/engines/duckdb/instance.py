@@ -46,8 +46,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
     """A new in-memory instance, for a caller who may change it, under the settings that harness reads with.
 
     UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
-    none and DuckDB is faster without; the bytes of binary columns come as they are stored, whatever a file's GeoParquet
-    metadata says of them (frontier F0.2).
+    none; the bytes of binary columns come as they are stored, whatever GeoParquet metadata says (frontier F0.2).
 
     Args:
         lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
@@ -188,17 +187,6 @@ class DuckDBFiles:
         found = self.storage.end(physical, length)
         self._names[physical] = local_path(physical)
         return found
-
-
-def forget(connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
-    """Let SQL of a connection read no more the files that it was let read, and that no other connection was.
-
-    unless: whether something still needs a file, by the text that stands for it in SQL.
-    """
-    if connection.list_filesystems():
-        from harness.engines.duckdb import store_files
-
-        store_files.forget(connection, unless=unless)
 
 
 # DuckDB's words about files, in a caller's words: physical paths for its names, and its errors as one line.

@@ -10,9 +10,8 @@ of the query alone (docs/bench has whole reads by the clock):
   reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
 - by *positional join* of runs of files with a column of flags: a full scan costs 1.1 times the plain one, but nothing
   can be skipped. So only for files of which the metadata says that the filter keeps all rows, on DuckDB versions whose
-  optimizer is known to leave it alone, and where `harness.engines.duckdb.lowering` finds enough to do for all threads.
-  Never for streams: each run holds a row group, and DuckDB begins all of them while it waits for the reader (20 runs
-  held 530 MB, one arm of bitmaps 96).
+  optimizer is known to leave it alone, and where `runs` finds enough to do for all threads. Never for streams: each run
+  holds a row group, and DuckDB begins all of them (20 runs held 530 MB, one arm of bitmaps 96).
 
 What else was measured, in multiples of the plain scan: to read `file_row_number` and compare it 1.13, which every
 lookup pays; an anti join on positions 2.7 and more; each file with its bitmap from a cross product 2.1; with one bit or

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error, file_failure
-from harness.engines.duckdb.instance import cursor, forget, is_given_up
+from harness.engines.duckdb.instance import cursor, is_given_up
 from harness.engines.duckdb.lowering import Use, labelled, lower, numbered
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
@@ -92,7 +92,10 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
         if not any(name in text for text in texts):
             connection.unregister(name)
             connection.execute(f"DROP VIEW IF EXISTS {sqltext.name(name)}")
-    forget(connection, unless=lambda literal: any(literal in text for text in texts))
+    if connection.list_filesystems():
+        from harness.engines.duckdb.store_files import forget  # fsspec, which local files need not
+
+        forget(connection, unless=lambda literal: any(literal in text for text in texts))
 
 
 def _views(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -379,19 +382,16 @@ def query(
     aliased: Collection[str] = (),
     originals: Mapping[str, str] = _NONE,
 ) -> duckdb.DuckDBPyRelation:
-    """The result of a query that reads plans by name, as a lazy relation; its rows keep the order of the query.
-
-    Columns of types that only DuckDB reads are cast, as `harness.engines.duckdb.relations` says.
+    """The result of a query in DuckDB's dialect that reads plans by name, as a lazy relation, in the query's order.
 
     Args:
-        text: one query in DuckDB's dialect.
         plans: by the name that the query calls each, or a table that is there already. Filters of plans must be implied
             by the query's own conditions.
         connection: the user's; None: one of harness's own.
         aliased: those of the names that have an alias in the query, so that a subquery can stand in their place. No
             other text may contain them.
-        originals: of texts in the query, each around a name of a plan, what the user has written in their place.
-            Columns that DuckDB names for what they are made of are called what they are there.
+        originals: of texts in the query, each around a name of a plan, what the user has written in their place:
+            DuckDB names columns for what they are made of.
 
     Raises:
         HarnessError: as for `register`.

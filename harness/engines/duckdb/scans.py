@@ -255,8 +255,8 @@ def _condition(part: Predicate, columns: Mapping[int, str]) -> str | None:
 # Keys of an anti join, padded so that DuckDB's hash table of them is sparse.
 #
 # A probe of an empty slot is done; another key in the slot costs a mispredicted branch, and most probes find nothing.
-# DuckDB's table is the least power of two, from 2^14 slots on, of which its rows take up to half. Rows with equal keys
-# share a slot, so copies of one row make the table larger and no fuller. 20 million probes (plain scan: 1), DuckDB 2.0:
+# DuckDB's table is the least power of two, from 2^14 slots on, of which its rows take up to half. Copies of a row share
+# a slot, and make the table larger and no fuller. 20 million probes (plain scan: 1), DuckDB 2.0:
 #
 #     keys             2,000  8,000  20,000  50,000  100,000  200,000
 #     as they are       1.28   1.96    1.59    1.83     1.91     2.05

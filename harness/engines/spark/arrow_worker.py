@@ -22,6 +22,7 @@ from harness.engines.data_files import (
     FileName,
     check_file,
     check_format,
+    damaged,
     load,
     load_parquet,
     opened,
@@ -56,10 +57,8 @@ def uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
 def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
     """The same values as `wanted`, whatever nested fields are called; parts that are not read become nulls.
 
-    Times and timestamps become integers in their own unit where `wanted` is one; zone flags never change a value.
-
-    Raises:
-        pa.ArrowException: a value does not fit.
+    Times and timestamps become integers in their own unit where `wanted` is one; zone flags never change a value. A
+    value that does not fit is a pa.ArrowException.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -130,9 +129,10 @@ def packed(positions: npt.NDArray[np.uint64]) -> bytes:
 class FileReader:
     """Reads the files of one physical schema; travels to the workers.
 
-    fields, sources: what is read, see `harness.metadata.plan.projection`.
+    fields, sources: everything that is read, stored row lineage included.
     uses, types: by place, what is read of a column, and its Arrow type.
-    constants: one row per file, unless it has no columns.
+    constants: one row per file, unless it has no columns; small values, because every row carries them.
+    storage: with its options; the executors must reach the same places.
     """
 
     files: tuple[ArrowFile, ...]
@@ -160,27 +160,26 @@ class FileReader:
     def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:
         """The wanted columns of a file by place, and how many rows it has."""
         file, expected = self.files[number].name, self.files[number].exact_rows
-        stored = self._load(file)
+        if self.file_format == "parquet":
+            check_file(file, self.storage, table=self.table)
+            stored = load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
+        else:
+            schema, stored = load(file, self.file_format, self.storage, table=self.table)
+            if schema != self.schema:
+                reason = "its columns changed while the table was read; read it again"
+                raise damaged(f"Cannot read file: {reason}", file, table=self.table)
+        stored = with_canonical_geometries(stored, self.fields, self.sources, file=file, table=self.table)
         if expected is not None and expected != stored.num_rows:
-            reason = f"it has {stored.num_rows} rows, the metadata says {expected}; restore the file"
-            raise self._corrupt(file, reason, rule="iceberg 7.2", field="record_count")
+            reason = f"Cannot read file: it has {stored.num_rows} rows, the metadata says {expected}; restore the file"
+            raise damaged(reason, file, table=self.table, field="record_count", rule="iceberg 7.2")
         try:
             columns = {
                 p: reshaped(stored.column(p).combine_chunks(), type_, self.uses[p]) for p, type_ in self.types.items()
             }
         except pa.ArrowException as error:
-            raise self._corrupt(file, f"a value does not fit its type: {error}") from error
+            reason = f"Cannot read file: a value does not fit its type: {error}"
+            raise damaged(reason, file, table=self.table) from error
         return columns, stored.num_rows
-
-    def _load(self, file: FileName) -> pa.Table:
-        if self.file_format == "parquet":
-            check_file(file, self.storage, table=self.table)
-            rows = load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
-        else:
-            schema, rows = load(file, self.file_format, self.storage, table=self.table)
-            if schema != self.schema:
-                raise self._corrupt(file, "its columns changed while the table was read; read it again")
-        return with_canonical_geometries(rows, self.fields, self.sources, file=file, table=self.table)
 
     def _rows(self, number: int, columns: Mapping[int, pa.Array], rows: int) -> Iterator[pa.RecordBatch]:
         constants = [column[number] for column in self.constants.columns]
@@ -208,18 +207,6 @@ class FileReader:
         marks[deleted[first:end] - np.uint64(rows.start)] = True
         arrays["deleted"] = pa.array(marks)
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
-
-    def _corrupt(
-        self, file: FileName, reason: str, *, rule: str = "iceberg 7.6", field: str | None = None
-    ) -> CorruptFileError:
-        return CorruptFileError(
-            f"Cannot read file: {reason}",
-            cause="CorruptDataFile",
-            table=self.table,
-            file=str(file),
-            field=field,
-            rule=rule,
-        )
 
 
 # Looks at Avro and ORC files before their rows are read: the columns, and in ORC the number of rows. Only an end of the
@@ -315,14 +302,13 @@ class HeadReader:
         check_file(file, self.storage, table=self.table)
         size = self.storage.size(file.physical)
         head = self.storage.read(file.physical, length=_MAGIC)
-        tail = self._end(file, size, TAIL_BYTES)
-        needed = int.from_bytes(tail[-_FRAME:-_MAGIC], "little") + _FRAME
-        if len(tail) < needed <= min(size, _MOST):
-            tail = self._end(file, size, needed)
-        return Ends(size, head, tail)
 
-    def _end(self, file: FileName, size: int, length: int) -> bytes:
-        return self.storage.read(file.physical, offset=max(0, size - length), length=min(size, length))
+        def end(length: int) -> bytes:
+            return self.storage.read(file.physical, offset=max(0, size - length), length=min(size, length))
+
+        tail = end(TAIL_BYTES)
+        needed = int.from_bytes(tail[-_FRAME:-_MAGIC], "little") + _FRAME
+        return Ends(size, head, end(needed) if len(tail) < needed <= min(size, _MOST) else tail)
 
 
 def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -210,9 +210,13 @@ class ColumnTranslation:
             return access
         match wanted:
             case StructType(fields=fields):
-                built = [
-                    self._part(part, physical, access).alias(f.name) for f, part in zip(fields, parts, strict=True)
-                ]
+                built = []
+                for f, part in zip(fields, parts, strict=True):
+                    if isinstance(part, StoredColumn):
+                        column = self._stored(part, _child(access, physical, part.source))
+                    else:  # never null; but toArrow of Spark 4.3 fails on a field that says so, in one that may be
+                        column = F.when(access.isNotNull(), self.expression(part))
+                    built.append(column.alias(f.name))
                 return F.when(access.isNotNull(), F.struct(*built))
             case ListType():
                 return F.transform(access, lambda item: self._item(parts[0], item))
@@ -231,13 +235,6 @@ class ColumnTranslation:
     def _item(self, part: StoredColumn | Constant, item: Column) -> Column:
         """An element, key or value."""
         return self._stored(part, item) if isinstance(part, StoredColumn) else self.expression(part)
-
-    def _part(self, part: StoredColumn | Constant, physical: PhysicalField, access: Column) -> Column:
-        """A field of a struct."""
-        if isinstance(part, StoredColumn):
-            return self._stored(part, _child(access, physical, part.source))
-        # Never null; but toArrow of Spark 4.3 fails on a field that says so, in a struct that may be null.
-        return F.when(access.isNotNull(), self.expression(part))
 
     def _map(self, key: Field, item: Field, value: StoredColumn, access: Column) -> Column:
         """The map with its entries in the file's order. Keys that become equal fail the query."""

@@ -42,8 +42,7 @@ _LOCK = Lock()
 def load_classes(context: SparkContext, package: str = ENGINE) -> None:
     """Makes the Java classes of a Python package known to the driver and to the executors of `context`; free when done.
 
-    Args:
-        package: has the sources in its directory `java`. They may use the engine's, if these were loaded before.
+    package: has the sources in its directory `java`. They may use the engine's, if these were loaded before.
 
     Raises:
         EngineError: this Spark cannot compile them.

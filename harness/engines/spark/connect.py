@@ -67,14 +67,9 @@ class PlainPaths:
         return not name.startswith(_HIDDEN) and ":" not in name and not name.endswith("._COPYING_")
 
     def knows(self, schema: Sequence[PhysicalField], used: Sequence[PhysicalField]) -> bool:
-        """Tells whether no setting of the session has a say in what is read of a file.
+        """Tells whether no setting of the session has a say in what is read of a file; raises as `check_nested`.
 
-        Args:
-            schema: the file's columns.
-            used: those of them that are read.
-
-        Raises:
-            RequestError: as `session.check_nested`.
+        schema: the file's columns. used: those of them that are read.
         """
         check_nested(self.session, used)
         settled = all(_is_settled(stored) for stored in walk_stored(used))
@@ -92,10 +87,7 @@ class PlainPaths:
     ) -> DataFrame:
         """The rows of files, as `Gateway.planned_frame` gives them; with `deleted` also a column of that name.
 
-        Args:
-            paths: physical; one that is given twice gives its rows twice.
-            constants: one row per file.
-            deleted: positions of each file's deleted rows; None: no column.
+        deleted: positions of each file's deleted rows; None: no column. Else as in `gateway.PlannedRead`.
 
         Raises:
             UnsupportedError: two columns of one exact name.
@@ -185,11 +177,7 @@ def reader_for(plan: ScanPlan, reader: PlannedSource | PlainPaths) -> PlannedSou
 
 
 def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
-    """Spark's spellings of the files that a frame reads, by `_normal` location: just the files asked for.
-
-    Raises:
-        EngineError: it reads others, or fewer, or fails.
-    """
+    """Spark's spellings of the files that a frame reads, by `_normal` location; an EngineError for any others."""
     try:
         spellings = frame.inputFiles()
     except PySparkException as error:

@@ -1,18 +1,15 @@
 """Deletes on Spark: rows deleted by position, and joins with the keys of equality deletes.
 
 With a gateway, a file's bitmap of deleted positions is a constant of the file, like its partition values. Harness's
-reader marks deleted rows batch by batch (`java/MarkedRows.java`): no join, whole-stage code generation stays, filters
-still reach the Parquet reader. The bitmap travels as a compressed roaring bitmap: 20,000 deletes in 2 million rows take
-40 kB, plain bits 250. A small bitmap goes along with every task that reads a part of the file; above 16 KiB an executor
-fetches it once, as a broadcast. Without a gateway, words of 64 rows are joined to the rows.
+reader marks deleted rows batch by batch (`java/MarkedRows.java`): no join, and filters still reach the Parquet reader.
+Without a gateway, words of 64 rows are joined to the rows.
 
-The plan's delete sets say which equality deletes hit which data file. Few sets: each is an arm that is joined with
-exactly its own delete files. Many sets: all data files share one join, which compares sequence number and partition as
-columns (iceberg 4.6, 4.29).
+Few sets of equality deletes: each is an arm that is joined with exactly its own delete files. Many sets: all data files
+share one join, which compares sequence number and partition as columns (iceberg 4.6, 4.29).
 
-A null key equals null and nothing else (iceberg 4.26). Spark runs `<=>` on two columns per key, without the hash table
-of plain longs that `=` on one integer column gets. So a set of one key is joined twice: by `=` with the deletes that
-have a value, and with the null key, if there is one. Few rows are joined once, by `<=>`.
+A null key equals null and nothing else (iceberg 4.26). Spark runs `<=>` without the hash table of plain longs that `=`
+on one integer column gets. So a set of one key is joined twice: by `=` with the deletes that have a value, and with the
+null key, if there is one. Few rows are joined once, by `<=>`.
 """
 
 from __future__ import annotations
@@ -46,12 +43,7 @@ _BROADCAST_CONF = "spark.sql.autoBroadcastJoinThreshold"
 
 
 def encode(deleted: BitMap64, rows: int) -> bytes:
-    """The bitmap as a constant of its file, for `Gateway.planned_frame`: 64-bit roaring, in the portable format.
-
-    Args:
-        deleted: positions from 0.
-        rows: of the file; positions from there on are left out.
-    """
+    """The bitmap as a constant of a file of so many rows, for `PlannedRead`: 64-bit roaring, in the portable format."""
     compact = BitMap64(deleted)
     if len(compact) and compact.max() >= rows:
         compact.remove_range(rows, compact.max() + 1)
@@ -74,12 +66,9 @@ def with_flags(
 ) -> tuple[DataFrame, Column]:
     """`frame` joined with bitmaps, and whether a row of it is deleted; for sessions without a gateway.
 
-    Args:
-        frame: rows of any files; its columns stay, none may be called `#file`, `#chunk` or `#words`.
-        file: a whole number that names the row's file.
-        position: of the row in its file, from 0.
-        deleted: positions by number of the file; other files have none.
-        spark: the session of `frame`.
+    frame: rows of any files; its columns stay, none may be called `#file`, `#chunk` or `#words`.
+    file, position: the number of the row's file, and its place there, from 0.
+    deleted: positions by number of the file; other files have none.
 
     Words of one file are one row as long as all of them fit into a broadcast. Larger ones are cut in chunks of 4,096
     rows, which Spark's shuffle spreads over the executors.
@@ -176,21 +165,15 @@ class DeleteJoins:
     def without_deleted(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> DataFrame:
         """The rows of `frame` that no equality delete hits, with its columns.
 
-        Args:
-            frame: with the columns of `roots`, and, where deletes are pooled, `sq` (the data sequence number
-                of the row's file) and `sp` (the index of its partition). No label may begin with `d` and a digit.
-            scope: the arm's.
-            roots: the label in `frame` of each root column.
+        frame: of an arm, with the columns of `UnionArm.values`. No label may begin with `d` and a digit.
+        roots: the label in `frame` of each root column.
         """
         for match in self._matches(scope, roots):
             frame = frame.join(match.deletes(), match.on(), "left_anti")
         return frame
 
     def flagged(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> tuple[DataFrame, Column]:
-        """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null.
-
-        Args: as for `without_deleted`.
-        """
+        """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null."""
         hits = []
         for match in self._matches(scope, roots):
             flag = f"{match.prefix}hit"
@@ -203,14 +186,12 @@ class DeleteJoins:
         numbers = count()
         for key_set, chosen in key_sets(self.plan, members).items():
             keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
-            for pool in [chosen] if isinstance(scope, int) else self._pools(chosen):
+            pools = [chosen]
+            if not isinstance(scope, int):  # deletes of all partitions are compared in other columns than those of one
+                everywhere = [m for m in chosen if self.plan.equality_deletes[m].partition is None]
+                pools = [everywhere, [m for m in chosen if self.plan.equality_deletes[m].partition is not None]]
+            for pool in filter(None, pools):
                 yield from self._joined(pool, self._rows(key_set, pool, scope), keys, numbers)
-
-    def _pools(self, members: Sequence[int]) -> list[list[int]]:
-        """The delete files that are compared in the same columns: those of all partitions apart from those of one."""
-        deletes = self.plan.equality_deletes
-        everywhere = [m for m in members if deletes[m].partition is None]
-        return [pool for pool in (everywhere, [m for m in members if deletes[m].partition is not None]) if pool]
 
     def _joined(
         self, pool: Sequence[int], rows: DataFrame, keys: Sequence[Column], numbers: Iterator[int]
@@ -219,7 +200,9 @@ class DeleteJoins:
         known = [number for number in counts if number is not None]
         is_known, is_large = len(known) == len(counts), sum(known) > _BROADCAST_ROWS
         hint = "merge" if is_known and is_large else None
-        if len(keys) > 1 or self._has_few_rows():
+        records = self.plan.files.column("record_count")
+        total = None if records.null_count else pc.sum(records).as_py()  # if it is wrong, the join is slower
+        if len(keys) > 1 or (total is not None and total <= _FEW_ROWS):
             yield _Match(f"d{next(numbers)}", rows, keys, Column.eqNullSafe, hint)
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
@@ -229,12 +212,9 @@ class DeleteJoins:
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], eq, "broadcast")
 
     def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | Pooled) -> DataFrame:
-        """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key.
-
-        The same pool is the same frame each time, which lets Spark broadcast it once for all arms.
-        """
+        """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key."""
         found = self._read.get((key_set, tuple(pool)))
-        if found is not None:
+        if found is not None:  # the same frame each time, which lets Spark broadcast it once for all arms
             return found
         labels = [f"k{i}" for i in range(len(key_set.keys))]
         rows = self.read_keys(key_set, pool)
@@ -245,12 +225,6 @@ class DeleteJoins:
             rows = rows.groupBy(*labels, *partition).agg(functions.max("ks").alias("ks"))
         self._read[key_set, tuple(pool)] = rows
         return rows
-
-    def _has_few_rows(self) -> bool:
-        """Tells whether the data files say so; what they say changes the join, not its result."""
-        counts = self.plan.files.column("record_count")
-        total = pc.sum(counts).as_py()
-        return total is not None and counts.null_count == 0 and total <= _FEW_ROWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,7 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
 
 
 def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
-    """All rows of a plan, in the exact types of its columns (`harness.metadata.model.schema.arrow_type`); row order
-    is open.
-
-    Raises:
-        HarnessError: as for `dataframe`.
-        EngineError: Spark failed while it ran the query.
-    """
+    """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `dataframe`, or `engine_error`."""
     own = spark_session() if spark is None else spark
     with _about(plan):
         frame = lower(replace(plan, bounds=None), reader_of(own))  # no filter comes later
@@ -128,14 +122,12 @@ def query(
     *,
     columns: Sequence[Field] | None = None,
 ) -> DataFrame:
-    """The result of a query that reads plans by name, as a lazy frame of the user's session.
+    """The result of a query in Spark's dialect that reads plans by name, as a lazy frame of the user's session.
 
-    The query is analysed in a new session that shares nothing with the user's but the application: under ANSI mode, in
-    time zone UTC, names without regard to case. So it sees no views, functions or settings of the user's, and leaves
-    none behind.
+    The query is analysed in a new session, under ANSI mode, in time zone UTC, names without regard to case. So it sees
+    no views, functions or settings of the user's, and leaves none behind.
 
     Args:
-        text: one query in Spark's dialect.
         plans: by the name that the query calls each. Their filters must be implied by the query's own conditions.
         spark: the user's session, or None for `harness.spark_session()`.
         columns: what the result must look like, by place: names, and types that the columns can be cast to without

@@ -29,8 +29,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from harness import errors
+from harness.engines.data_files import damaged
 from harness.engines.spark.arrow_worker import same
-from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
+from harness.errors import EngineError, HarnessError, MissingFileError
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.
 #
@@ -58,7 +59,12 @@ def unwrap(error: BaseException) -> HarnessError | None:
 
     `error` may be Spark's exception, or one that was raised from it.
     """
-    for text in _texts(error):
+    texts: dict[int, str] = {}  # of the error, and of those that led to it
+    following: BaseException | None = error
+    while following is not None and id(following) not in texts:
+        texts[id(following)] = str(following)
+        following = following.__cause__ or following.__context__
+    for text in texts.values():
         found = _MARK.search(text)
         if found is not None:
             parts = json.loads(base64.urlsafe_b64decode(found[1]))
@@ -68,12 +74,8 @@ def unwrap(error: BaseException) -> HarnessError | None:
             return kind(parts.pop("message"), **parts)
         changed = _CHANGED.search(text)
         if changed is not None:
-            return CorruptFileError(
-                "Cannot read file: it was replaced after the read was planned; plan anew",
-                cause="CorruptDataFile",
-                file=_path(changed.group(1)),
-                rule="iceberg 7.6",
-            )
+            reason = "Cannot read file: it was replaced after the read was planned; plan anew"
+            return damaged(reason, _path(changed.group(1)))
         lacking = _lacking_module(text)
         if lacking is not None:
             return EngineError(
@@ -129,27 +131,12 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     reason = reasons[-1] if reasons else ""
     if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
         return EngineError(f"Spark failed to read a file: {reason or kind}"[:500], file=file)
-    return CorruptFileError(
-        f"Cannot read file: it is damaged: {reason[:300]}; restore it",
-        cause="CorruptDataFile",
-        file=file,
-        rule="iceberg 7.6",
-    )
+    return damaged(f"Cannot read file: it is damaged: {reason[:300]}; restore it", file)
 
 
 def _path(location: str) -> str:
     """A file as harness calls it, by Spark's name for it."""
     return re.sub("^file:/+", "/", unquote(location))
-
-
-def _texts(error: BaseException) -> list[str]:
-    texts, seen = [], set()
-    following: BaseException | None = error
-    while following is not None and id(following) not in seen:
-        seen.add(id(following))
-        texts.append(str(following))
-        following = following.__cause__ or following.__context__
-    return texts
 
 
 Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -175,11 +162,7 @@ def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: in
 
 
 def prepare(session: SparkSession) -> None:
-    """Sees to it that executors can read files in Python; free when done.
-
-    Raises:
-        EngineError: they have no Python, or it lacks a package, naming it.
-    """
+    """Sees to it that executors can read files in Python, or raises an EngineError; free when done."""
     context = getattr(session, "_sc", None)  # none in a session of Spark Connect
     if context is not None and context.master.startswith("local"):
         return

@@ -1,11 +1,8 @@
 """The driver's JVM, as far as harness uses it: planned files become a DataFrame without any path being listed again.
 
 Frames are made in a private session beside the user's, because what a read needs (exact column names, nanoseconds as
-numbers, UTC) are settings of a session, and the user's are not ours to change. `Gateway.expose` then wraps the
-analysed plan into the user's session: the scan keeps the private session and its settings, everything that the user
-builds on top follows the user's.
-
-The parts that only a JVM class can do are Java, see `compiled`.
+numbers, UTC) are settings of a session. `Gateway.expose` then wraps the analysed plan into the user's session: the scan
+keeps the private session and its settings, everything that the user builds on top follows the user's.
 """
 
 from __future__ import annotations
@@ -181,8 +178,7 @@ class Gateway(PlannedReads):
         """The gateway of a user's session; the same one each time.
 
         Raises:
-            UnsupportedError: the session has no JVM behind it that Python can reach, as with Spark Connect.
-            RequestError: the session was stopped.
+            UnsupportedError: Python can reach no JVM of the session. RequestError: it was stopped.
         """
         if not has_gateway(spark):
             raise UnsupportedError(
@@ -275,11 +271,7 @@ def has_gateway(spark: object) -> bool:
 
 
 def check_readable(schema: StructType) -> None:
-    """Refuses read schemas that Spark would fill with other columns' values.
-
-    Raises:
-        UnsupportedError: two fields of one struct have the same exact name, or one has a name that Spark reserves.
-    """
+    """Raises UnsupportedError for two fields of one exact name in a struct, or a name that Spark reserves."""
     if _ROW_INDEX_COLUMN in schema.names:
         raise UnsupportedError(
             f"Cannot read a column named {_ROW_INDEX_COLUMN} with Spark: it keeps the name for itself"

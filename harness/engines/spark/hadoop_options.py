@@ -39,11 +39,7 @@ def hadoop_location(path: str) -> str:
 
 
 def check_access(context: SparkContext, paths: Iterable[str]) -> None:
-    """Returns if the JVM has a file system for the schemes of the paths.
-
-    Raises:
-        RequestError: it has none; the message says which package brings it.
-    """
+    """Raises RequestError for a path of whose scheme the JVM has no file system, and says which package brings it."""
 
     def is_served(scheme: str) -> bool:
         file_systems = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]

@@ -133,8 +133,8 @@ class FooterImages:
 # The ends of Parquet and ORC files, as executors found them: the result of a `java/FooterJob.java`, decoded.
 #
 # Per chunk of files: their number; a record of each; the number of texts; and of each text whether pages are in Brotli,
-# its length and its bytes. All numbers are big-endian. Of files that are alike but for their rows, one text comes back
-# from each chunk, an image of the footer; so what crosses does not grow with the width of the table times its files.
+# its length and its bytes. All numbers are big-endian. Files that are alike but for their rows share one text of a
+# chunk, an image of the footer; so what crosses does not grow with the width of the table times its files.
 
 
 _RECORD = np.dtype([("kind", "i1"), ("text", ">i4"), ("size", ">i8"), ("modified", ">i8"), ("rows", ">i8")])
@@ -156,22 +156,19 @@ class Seen(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A text that one or more files share. brotli: whether pages of the first row group are in that codec."""
-
-    brotli: bool
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Look:
-    """A look at one file. size: in bytes. modified: ms since 1970. rows: by the footer; 0 unless that was parsed."""
+    """A look at one file.
+
+    size: in bytes. modified: ms since 1970. rows: by the footer; 0 unless that was parsed.
+    text: files that are alike share it. brotli: whether pages of the first row group are in that codec.
+    """
 
     found: Seen
     size: int
     modified: int
     rows: int
-    text: Text | None
+    text: bytes | None
+    brotli: bool
 
 
 def decode(result: bytes) -> list[Look]:
@@ -184,15 +181,16 @@ def decode(result: bytes) -> list[Look]:
         at += _COUNT.size + records.nbytes
         (count,) = _COUNT.unpack_from(result, at)
         at += _COUNT.size
-        texts = []
+        texts: list[tuple[bytes | None, bool]] = []
         for _ in range(count):
             brotli, length = _TEXT.unpack_from(result, at)
             at += _TEXT.size
-            texts.append(Text(brotli, result[at : at + length]))
+            texts.append((result[at : at + length], brotli))
             at += length
+        texts.append((None, False))  # which the number -1 names
         columns = [records[name].tolist() for name in ("kind", "text", "size", "modified", "rows")]
         looks += [
-            Look(Seen(kind), size, modified, rows, None if text < 0 else texts[text])
+            Look(Seen(kind), size, modified, rows, *texts[text])
             for kind, text, size, modified, rows in zip(*columns, strict=True)
         ]
     return looks
@@ -218,12 +216,7 @@ class ExecutorLooks:
     _orc: dict[str, OrcTraits] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Looks at those of `files` that were not looked at.
-
-        Raises:
-            OutsideTableError: the table may not read a file.
-            EngineError: a job failed.
-        """
+        """Looks at those of `files` that were not looked at; raises OutsideTableError, and EngineError of a job."""
         new = {file.name.physical: file for file in files if file.name.physical not in self._opened}
         present = []
         for file in new.values():
@@ -275,7 +268,14 @@ class ExecutorLooks:
         looks = decode(self.gateway.look_at_footers(physical, numbers, hadoop_options(self.plan.storage, physical)))
         alike = {id(look.text): (file, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
         firsts = [(file, look) for file, look in alike.values() if look.found in (Seen.PARSED, Seen.WHOLE)]
-        images = [self._image(file.name, look) for file, look in firsts]
+        images = []
+        for file, look in firsts:
+            data = look.text or b""
+            if look.found is Seen.PARSED:
+                images.append(self.images.of_footer(file.name, data))
+            else:
+                head, tail = data[:_MAGIC_BYTES], data[_MAGIC_BYTES:]
+                images.append(self.images.of_ends(file.name, head, tail, look.size))
         self._imaged.update({file.name.physical: image for (file, _), image in zip(firsts, images, strict=True)})
         opened = zip(firsts, self.images.opened(images), strict=True)
         known = {id(look.text): found for (_, look), found in opened}  # of the texts, which `looks` holds
@@ -297,21 +297,13 @@ class ExecutorLooks:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
             case Seen.WHOLE | Seen.PARSED:
                 assert alike is not None
-                assert look.text is not None
                 if alike.fault is not None:
                     self._refuse(file, alike.fault)
                     return
                 rows = alike.rows if look.found is Seen.WHOLE else look.rows
                 self._opened[path] = KnownFile(alike.schema, rows, legacy=alike.legacy)
-                if look.text.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
+                if look.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
                     self._brotli.add(path)
-
-    def _image(self, file: FileName, look: Look) -> Image:
-        assert look.text is not None
-        data = look.text.data
-        if look.found is Seen.PARSED:
-            return self.images.of_footer(file, data)
-        return self.images.of_ends(file, data[:_MAGIC_BYTES], data[_MAGIC_BYTES:], look.size)
 
     def _look_at_orc(self, files: Sequence[ScanFile]) -> list[ScanFile]:
         """Looks at ORC files; gives back those that the JVM has no access to."""
@@ -329,7 +321,7 @@ class ExecutorLooks:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
                 continue
             assert look.text is not None
-            path, named, ends = file.name.physical, str(file.name), look.text.data
+            path, named, ends = file.name.physical, str(file.name), look.text
             try:
                 check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
                 # What lies between head and footer is not missed: all places in a footer count from the file's end.
@@ -369,12 +361,12 @@ class ExecutorLooks:
 
 
 def _is_inaccessible(look: Look) -> bool:
-    return look.found is Seen.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
+    return look.found is Seen.FAULTY and (look.text or b"").startswith(_FAILED.encode())
 
 
-def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:
+def _fault(file: FileName, text: bytes | None, table: str) -> HarnessError:
     """The error for a file that the JVM could not look at."""
-    told = "" if text is None else text.data.decode(errors="replace")
+    told = (text or b"").decode(errors="replace")
     if told.startswith(_FAILED):
         return StorageError(f"Cannot read file: its storage failed: {told[1:][:300]}", table=table, file=str(file))
     return missing_file(file, _FAULTS.get(told), table=table)

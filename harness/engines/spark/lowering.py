@@ -64,8 +64,7 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
 
     By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
-    are older than the same deletes, and in one partition, or in partitions that no delete is for alone. So each of them
-    may have the deletes of the others. A file that no delete hits stays so.
+    are older than the same deletes, and in one partition, or in partitions that no delete is for alone.
     """
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     own: Numbers = plan.files.column(place).to_numpy()
@@ -108,8 +107,7 @@ def _classes(plan: ScanPlan) -> Numbers:
 def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
     """The columns of an arm whose files cannot be read, as `c0`, `c1`, ….
 
-    All other columns than those of the partition tuple are stored ones to Spark, so that it takes nothing about them
-    for known: a filter that holds for no null would else leave the files out.
+    All but those of the partition tuple are stored ones to Spark, so that it takes nothing about them for known.
     """
     assert arm.group.faults is not None
     constants = FileConstants(len(arm.files))
@@ -159,42 +157,40 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
             nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
             frame = reader.session.range(0).select(*nulls)
         else:
-            frame = reduce(DataFrame.union, _FrameLowering.of(plan, reader, columns).arms())
+            plan = with_merged_scopes(plan)
+            if isinstance(reader, PlainPaths):
+                looks: ExecutorLooks | DirectLooks = client_looks(plan)
+            else:
+                looks = ExecutorLooks(reader, plan, FooterImages(plan))
+            lowering = _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
+            frame = reduce(DataFrame.union, lowering.arms())
         if where is not None:
             frame = frame.where(where)
         places = {f.id: i for i, f in enumerate(columns)}
         return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
 
 
-class _CallSites:
+_call_sites = Lock()
+_before: list[bool | None] = []
+"""PySpark's setting before each frame that is being lowered, in any thread; the first is the user's."""
+
+
+@contextmanager
+def without_call_sites() -> Iterator[None]:
     """Keeps PySpark from noting the line of Python that makes each column: five calls of the JVM a column.
 
-    Its own setting, spark.python.sql.dataFrameDebugging.enabled, is read once per process, and is the user's. Lines of
-    harness in Spark's errors help nobody.
+    Its own setting, spark.python.sql.dataFrameDebugging.enabled, is read once per process, and is the user's.
     """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-        self._before: bool | None = None
-
-    @contextmanager
-    def off(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._before = getattr(pyspark.errors.utils, _DEBUGGING, None)
-            self._inside += 1
-            setattr(pyspark.errors.utils, _DEBUGGING, False)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    setattr(pyspark.errors.utils, _DEBUGGING, self._before)
-
-
-without_call_sites = _CallSites().off
+    with _call_sites:
+        _before.append(getattr(pyspark.errors.utils, _DEBUGGING, None))
+        setattr(pyspark.errors.utils, _DEBUGGING, False)
+    try:
+        yield
+    finally:
+        with _call_sites:
+            before = _before.pop()
+            if not _before:
+                setattr(pyspark.errors.utils, _DEBUGGING, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +201,6 @@ class _FrameLowering:
     columns: tuple[Field, ...]
     inspector: Inspector
     deletes: tuple[ScanFile, ...]
-
-    @staticmethod
-    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _FrameLowering:
-        plan = with_merged_scopes(plan)
-        looks = (
-            client_looks(plan) if isinstance(reader, PlainPaths) else ExecutorLooks(reader, plan, FooterImages(plan))
-        )
-        return _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
 
     def arms(self) -> list[DataFrame]:
         equality = DeleteJoins(self.plan, self._keys)

@@ -1,9 +1,8 @@
 """Reading on Spark Connect by a source of harness's own, which the server's JVM loads.
 
 The client has no JVM to plan in. It sends the engine's Java classes to the server as an artifact of its session, and
-each read as options of `harness.spark.PlannedSource`: the planned files with their sizes, constants, deleted positions
-and bounds. The server then reads as a classic session does: no directory is listed, executors look at footers, later
-filters skip files. What stands above the scan is analysed in the user's session, so that its settings are checked.
+each read as options of `harness.spark.PlannedSource`. The server then reads as a classic session does. What stands
+above the scan is analysed in the user's session, so that its settings are checked.
 
 Options of a read are seen by whoever sees the server's log of requests. A table that was opened with options of its
 own for a store is therefore read by `connect.PlainPaths`, and so is everything where the server runs another Spark than

@@ -17,7 +17,8 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
 from harness.engines.file_groups import DirectLooks, FileGroup, ScanFile
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
+from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
+from harness.engines.spark.arrow_worker import ArrowFile, packed
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.deletes import encode, is_marked, unmarked

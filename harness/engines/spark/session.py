@@ -1,11 +1,9 @@
 """A local Spark session for reads and tests.
 
-What a driver costs in a test run is starting the JVM and compiling: its own code, and that of each query. Measured on
-two cores, in processor seconds: stopping the JVM's compiler at its first tier takes a start from 9 to 5, the first read
-from 7 to 5, and a small read on a warm session from 0.36 to 0.22. A scan of 20 million rows takes 1.5 to 1.9 times as
-much, so whoever scans that much passes `config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}`.
-Adaptive execution costs a tenth of a small read and stays on, because it chooses the joins of large ones. Compression,
-the kind of garbage collector and what the listeners retain made no difference that could be measured.
+In processor seconds on two cores, stopping the JVM's compiler at its first tier takes a start from 9 to 5, the first
+read from 7 to 5, and a small read on a warm session from 0.36 to 0.22. A scan of 20 million rows takes 1.5 to 1.9 times
+as much, so whoever scans that much passes `config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}`.
+Adaptive execution costs a tenth of a small read and stays on, because it chooses the joins of large ones.
 """
 
 from __future__ import annotations
