@@ -182,8 +182,13 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
     learnt = {schema: parsed[path] for schema, path in new.items()}
     schemas.update(learnt)
     _schemas.update(learnt)
-    counts = _counts(files, others) if others else {}
-    found = {path: Footer(parsed[path][0], counts[path], True, True, parsed[path][1]) for path in others}
+    names, counts = {path: files.name(path) for path in others}, {}
+    if others:
+        query = f"SELECT file_name, num_rows FROM parquet_file_metadata({files.listed(others)})"
+        counts = dict(files.connection.execute(query).fetchall())
+    if counts.keys() != set(names.values()):  # such as the files inside, of a directory
+        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
+    found = {path: Footer(parsed[path][0], counts[name], True, True, parsed[path][1]) for path, name in names.items()}
     for path, tail in tails.items():
         columns, shown = schemas[tail.schema]
         found[path] = Footer(columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, shown)
@@ -316,15 +321,6 @@ def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, .
 
 
 _PLAIN = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
-
-
-def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
-    query = f"SELECT file_name, num_rows FROM parquet_file_metadata({files.listed(physical)})"
-    rows = dict(files.connection.execute(query).fetchall())
-    names = {path: files.name(path) for path in physical}
-    if rows.keys() != set(names.values()):  # such as the files inside, of a directory
-        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
-    return {path: rows[name] for path, name in names.items()}
 
 
 # Files of writers that counted days in the old calendar before 1582 (delta T20).

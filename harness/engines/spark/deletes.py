@@ -200,9 +200,7 @@ class DeleteJoins:
         known = [number for number in counts if number is not None]
         is_known, is_large = len(known) == len(counts), sum(known) > _BROADCAST_ROWS
         hint = "merge" if is_known and is_large else None
-        records = self.plan.files.column("record_count")
-        total = None if records.null_count else pc.sum(records).as_py()  # if it is wrong, the join is slower
-        if len(keys) > 1 or (total is not None and total <= _FEW_ROWS):
+        if len(keys) > 1 or self._has_few_rows():
             yield _Match(f"d{next(numbers)}", rows, keys, Column.eqNullSafe, hint)
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
@@ -225,6 +223,12 @@ class DeleteJoins:
             rows = rows.groupBy(*labels, *partition).agg(functions.max("ks").alias("ks"))
         self._read[key_set, tuple(pool)] = rows
         return rows
+
+    def _has_few_rows(self) -> bool:
+        """Tells whether the data files say so; what they say changes the join, not its result."""
+        counts = self.plan.files.column("record_count")
+        total = None if counts.null_count else pc.sum(counts).as_py()
+        return total is not None and total <= _FEW_ROWS
 
 
 @dataclass(frozen=True, slots=True)

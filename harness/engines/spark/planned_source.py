@@ -58,18 +58,15 @@ class PlannedSource(PlannedReads):
         with _LOCK:
             source = cls(session)
             if session not in _SERVED:
-                _SERVED[session] = source._is_loaded()
+                try:
+                    is_served = str(session.version) == pyspark.__version__  # classes are compiled for the client's
+                    if is_served:
+                        session.addArtifacts(str(jar_beside_a_client()))
+                        source._answer("access", scheme="file")
+                except (PySparkException, HarnessError, OSError):
+                    is_served = False
+                _SERVED[session] = is_served
             return source if _SERVED[session] else None
-
-    def _is_loaded(self) -> bool:
-        try:
-            if str(self.session.version) != pyspark.__version__:
-                return False  # classes are compiled for the client's Spark
-            self.session.addArtifacts(str(jar_beside_a_client()))
-            self._answer("access", scheme="file")
-        except (PySparkException, HarnessError, OSError):
-            return False
-        return True
 
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that the server has no file system for, see `hadoop_options`."""
