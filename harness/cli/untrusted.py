@@ -40,8 +40,9 @@ def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = E
     """
     for name in names:
         if name not in engines:
+            reason = "has processes of its own" if name == "spark" else "is not known to keep to one process"
             raise RequestError(
-                f"Cannot run {name} with --untrusted: it has processes of its own, which no limit would hold; take "
+                f"Cannot run {name} with --untrusted: {name} {reason}, and no limit would hold others; take "
                 f"{' or '.join(engines)} by {option}"
             )
 

@@ -67,17 +67,13 @@ class Limits:
                 )
 
     def check(self, name: str, found: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
-        """Refuses what is beyond a limit.
+        """Raises LimitError for what is beyond a limit.
 
         Args:
             name: of the limit.
             found: what the file asks for, or the part of it that is known.
             what: names it, such as "bytes of JSON".
-            file: who asks.
             allowed: in place of the limit, where more than it is allowed.
-
-        Raises:
-            LimitError: as said.
         """
         most = getattr(self, name) if allowed is None else allowed
         if found > most:
@@ -151,24 +147,12 @@ def confinement() -> Confinement | None:
 
 @contextmanager
 def contained(*, table: str | None = None, file: str | None = None) -> Iterator[None]:
-    """Turns the end of memory, or of Python's stack, into an error that names what was read.
-
-    Raises:
-        LimitError: as said.
-    """
+    """Turns the end of memory, or of Python's stack, into a LimitError that names what was read."""
     try:
         yield
     except RecursionError as error:
-        raise LimitError(
-            "Cannot read the table: it is nested more deeply than harness reads",
-            cause="NestedTooDeeply",
-            table=table,
-            file=file,
-        ) from error
+        reason = "it is nested more deeply than harness reads"
+        raise LimitError(f"Cannot read the table: {reason}", cause="NestedTooDeeply", table=table, file=file) from error
     except MemoryError as error:
-        raise LimitError(
-            "Cannot read the table: it asks for more memory than there is",
-            cause="OutOfMemory",
-            table=table,
-            file=file,
-        ) from error
+        reason = "it asks for more memory than there is"
+        raise LimitError(f"Cannot read the table: {reason}", cause="OutOfMemory", table=table, file=file) from error

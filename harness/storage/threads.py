@@ -1,8 +1,7 @@
 """Threads: locks that survive a fork, work done one ahead, and queries that another thread can end.
 
-Other threads may hold locks while the process is forked, and these threads are not in the child.
-
-A lock of theirs would be held there for ever, and the next read would wait for it. So the child has new locks.
+A lock that another thread holds while the process is forked would be held for ever in the child, where that thread is
+not. So the child has new locks.
 """
 
 from __future__ import annotations
@@ -107,10 +106,7 @@ def read_ahead(read: Callable[[T], bytes], items: Sequence[T]) -> Iterator[Calla
 
 @contextmanager
 def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Callable[[], R]]:
-    """A function that gives what `read` gives of an item, or raises what that does; asked for at once if it `waits`.
-
-    An answer that nobody calls for may fail unseen.
-    """
+    """A function that gives what `read` gives of an item, or raises what that does; asked for at once if it `waits`."""
     if not waits:
         yield lambda: read(item)
         return
@@ -120,9 +116,8 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
 
 # The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.
 #
-# Python handles a signal only in the main thread, and only once that comes back from C code: from DuckDB not before the
-# query is done. And what waits for Spark gives up the wait, not the jobs. Another thread can end both, if it knows
-# where.
+# Python handles a signal only in the main thread, once that comes back from C code: from DuckDB when the query is done.
+# And what waits for Spark gives up the wait, not the jobs. Another thread can end both, if it knows where.
 
 
 class Interruptible(Protocol):

@@ -146,6 +146,7 @@ def test_bounds(worker):
         ("info {t} --untrusted --storage-option key=secret", "error: Cannot take --storage-option with --untrusted"),
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
         ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
+        ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
         ("scenarios run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
         (
             "scenarios run --format text --format json --output x --untrusted",

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error, file_failure
-from harness.engines.duckdb.instance import cursor, forget, is_given_up
-from harness.engines.duckdb.lowering import Use, lower, named, numbered
+from harness.engines.duckdb.instance import cursor, is_given_up
+from harness.engines.duckdb.lowering import Use, labelled, lower, numbered
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
@@ -92,7 +92,10 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
         if not any(name in text for text in texts):
             connection.unregister(name)
             connection.execute(f"DROP VIEW IF EXISTS {sqltext.name(name)}")
-    forget(connection, unless=lambda literal: any(literal in text for text in texts))
+    if connection.list_filesystems():
+        from harness.engines.duckdb.store_files import forget  # fsspec, which local files need not
+
+        forget(connection, unless=lambda literal: any(literal in text for text in texts))
 
 
 def _views(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -133,15 +136,9 @@ class _DigestSink:
 def relation(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The plan's rows as a lazy relation.
+    """The plan's rows as a lazy relation; raises as `harness.engines.duckdb.lowering.lower` says.
 
-    Args:
-        plan: what to read.
-        connection: the user's; None: one of harness's own.
-        name: also make the rows a temporary view of this name.
-
-    Raises:
-        HarnessError: as `harness.engines.duckdb.lowering.lower` says.
+    connection: the user's; None: one of harness's own. name: also make the rows a temporary view of this name.
     """
     own = cursor(lossless=False) if connection is None else connection
     with about(plan):
@@ -153,25 +150,14 @@ def relation(
 
 
 def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
-    """Makes the plan's rows the temporary view `name` of a connection, replacing a view of that name.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
+    """Makes the plan's rows the temporary view `name` of a connection, replacing one; raises as `relation`."""
     with about(plan):
         query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
-    """All rows of a plan, in the exact types of its columns (`harness.metadata.model.schema.arrow_type`); row order
-    is open.
-
-    Raises:
-        HarnessError: as for `relation`.
-        CorruptFileError: DuckDB could not decode a data file.
-        EngineError: DuckDB failed otherwise while it ran the query.
-    """
+    """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
     connection = cursor()
     with about(plan):
         query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
@@ -183,18 +169,12 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
 def lowered(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> str:
-    """The query of a plan, its columns under their own names.
-
-    register: as for `harness.engines.duckdb.lowering.lower`.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
+    """The query of a plan, its columns under their own names; `register` and what is raised are `lower`'s."""
     with about(plan):
         refuse_same_names(plan.columns, plan.table)
-        _check_time_zone(plan, connection)
-        _check_collation(plan, connection)
-        return named(lower(plan, connection, register, use), plan)
+        if plan.filter is not None:
+            _check_settings(plan.filter, plan.table, connection)
+        return labelled(lower(plan, connection, register, use), plan, [sqltext.name(f.name) for f in plan.columns])
 
 
 @contextmanager
@@ -220,30 +200,23 @@ def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filt
     return filter_ if zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT") else in_any_zone(filter_)
 
 
-def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """A plan that was made for another zone may lack files."""
-    if plan.filter is not None and zoned(plan.filter, connection) is not plan.filter:
+def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuses a connection that reads a filter in another way than its plan, which may lack files (iceberg 3.3)."""
+    if zoned(filter_, connection) is not filter_:
         raise RequestError(
             "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
             "the filter for the connection",
-            table=plan.table,
+            table=table,
         )
-
-
-def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """Planning skips files by the bytes of text; the connection must compare text in the same way (iceberg 3.3)."""
-    if plan.filter is None or not any(isinstance(f.type, StringType) for _, f in walk(plan.filter.columns)):
+    if not any(isinstance(f.type, StringType) for _, f in walk(filter_.columns)):
         return
     ((collation,),) = connection.execute("SELECT current_setting('default_collation')").fetchall()
     if collation.upper() not in ("", "C", "POSIX", "BINARY"):
         raise RequestError(
             f"Cannot filter text on a connection with default collation {collation!r}: "
             "run RESET default_collation on it first",
-            table=plan.table,
+            table=table,
         )
-
-
-# Queries over several plans, each of them a view.
 
 
 # What DuckDB says of a query that names a column which is not there.
@@ -255,17 +228,16 @@ def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> N
 def better_told(
     error: duckdb.BinderException, text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection
 ) -> duckdb.Error:
-    """The error that the query gives where its tables have all their columns; `error` itself if there is none.
-
-    The views or relations of the plans are gone from the connection afterwards.
-    """
+    """The error that the query gives where its tables have all their columns, which replace the plans' views."""
     made = []
     try:
         for name, plan in plans.items():
             table = sqltext.name(name)
             connection.unregister(name)
             connection.execute(f"DROP VIEW IF EXISTS {table}")
-            connection.execute(f"CREATE TEMPORARY TABLE {table} ({_columns(plan)})")
+            fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}.values()
+            columns = ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields)
+            connection.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
             made.append(table)
         connection.sql(text)
     except duckdb.BinderException as better:
@@ -277,11 +249,6 @@ def better_told(
             with contextlib.suppress(duckdb.Error):
                 connection.execute(f"DROP TABLE {table}")
     return error
-
-
-def _columns(plan: ScanPlan) -> str:
-    fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
-    return ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields.values())
 
 
 # The types in which a query's columns leave DuckDB.
@@ -316,10 +283,7 @@ _LEAVES = {
 def given_out(names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None) -> str | None:
     """The list of a SELECT that gives a result out; None where all columns stay as they are.
 
-    Args:
-        names: of the result's columns.
-        types: the type of each, as a relation has it.
-        shown: what the columns are called from here on; None: as they are.
+    types: of the columns, as a relation has them. shown: what they are called from here on; None: as they are.
 
     Raises:
         UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
@@ -418,19 +382,16 @@ def query(
     aliased: Collection[str] = (),
     originals: Mapping[str, str] = _NONE,
 ) -> duckdb.DuckDBPyRelation:
-    """The result of a query that reads plans by name, as a lazy relation; its rows keep the order of the query.
-
-    Columns of types that only DuckDB reads are cast, as `harness.engines.duckdb.relations` says.
+    """The result of a query in DuckDB's dialect that reads plans by name, as a lazy relation, in the query's order.
 
     Args:
-        text: one query in DuckDB's dialect.
         plans: by the name that the query calls each, or a table that is there already. Filters of plans must be implied
             by the query's own conditions.
         connection: the user's; None: one of harness's own.
         aliased: those of the names that have an alias in the query, so that a subquery can stand in their place. No
             other text may contain them.
-        originals: of texts in the query, each around a name of a plan, what the user has written in their place.
-            Columns that DuckDB names for what they are made of are called what they are there.
+        originals: of texts in the query, each around a name of a plan, what the user has written in their place:
+            DuckDB names columns for what they are made of.
 
     Raises:
         HarnessError: as for `register`.
@@ -454,11 +415,7 @@ def filled(
     *,
     aliased: Collection[str] = (),
 ) -> str:
-    """A statement of any kind, with what DuckDB reads in place of the names of plans; the arguments are `query`'s.
-
-    Raises:
-        HarnessError: as for `register`.
-    """
+    """A statement of any kind, with what DuckDB reads in place of the names of plans; all is as for `query`."""
     return _put(text, _places(plans, connection, None, aliased))
 
 
@@ -474,11 +431,8 @@ def query_text(
     """A query as text for the connection to run, in whose result columns are cast and named as in that of `query`.
 
     Args:
-        text, plans, connection, aliased, originals: as for `query`.
+        text, plans, connection, aliased, originals: as for `query`, and so is what is raised.
         parameters: values, as DuckDB's `execute` takes them.
-
-    Raises:
-        As `query`.
     """
     places = _places(plans, connection, None, aliased)
     put = _put(text, places)
@@ -508,15 +462,7 @@ def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
 def columns_of(
     text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE
 ) -> tuple[tuple[str, str], ...]:
-    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file.
-
-    Args:
-        text, plans, originals: as for `query`.
-
-    Raises:
-        HarnessError: a table's columns cannot be named, or cannot leave DuckDB.
-        duckdb.Error: DuckDB refuses the query.
-    """
+    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file. Else as for `query`."""
     connection = cursor()
     for name, plan in plans.items():
         refuse_same_names(plan.columns, plan.table)
@@ -541,16 +487,12 @@ def _told(
     error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
 ) -> Exception:
     """The error to raise for one of the binder, which opens a file of each arm."""
-    scans = _scans(plans)
+    scans = {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
     if isinstance(error, duckdb.BinderException):
         return better_told(error, text, scans, connection)
     if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return file_failure(error, scans.values()) or error
     return error
-
-
-def _scans(plans: Mapping[str, ScanPlan | pa.Table]) -> dict[str, ScanPlan]:
-    return {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
 
 
 def _places(
