@@ -17,12 +17,13 @@ from typing import Any, Literal, TypeAlias
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.metadata.files.avro_decoding import (
+    Plain,
+    Struct,
     Wanted,
+    column_of,
     decode_error,
     schema_error,
     union_branches,
-    wanted_column,
-    whole_column,
 )
 from harness.metadata.files.avro_values import DAMAGE, AvroColumn, Tally, decode_bytes, decode_long
 from harness.metadata.files.documents import TooLongError, all_streams, check_document, inflate, unsnappy, unzstd
@@ -46,10 +47,21 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         CorruptFileError: the block is damaged. Cause `cause`.
         LimitError: it holds more than `limits.block_bytes`.
     """
+    most = limits.block_bytes
     try:
-        return _decompress(codec, block, limits.block_bytes)
+        match codec:
+            case "deflate":
+                return _inflate(block, most)
+            case "bzip2" | "xz":
+                return all_streams(block, codec=codec, most=most)
+            case "zstandard":
+                return unzstd(block, most=most)
+            case "snappy":
+                return _unsnappy(block, most)
+            case _:
+                return block
     except TooLongError as error:
-        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {limits.block_bytes:,} are"
+        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {most:,} are"
         raise refusal("block_bytes", f"{asked} allowed", file=file) from error
     except ImportError as error:
         raise UnsupportedError(
@@ -62,20 +74,6 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         raise CorruptFileError(
             f"Cannot decompress a block ({codec}): {error}", cause=cause, file=file, rule="iceberg 2.14"
         ) from error
-
-
-def _decompress(codec: str, block: bytes, most: int) -> bytes:
-    match codec:
-        case "deflate":
-            return _inflate(block, most)
-        case "bzip2" | "xz":
-            return all_streams(block, codec=codec, most=most)
-        case "zstandard":
-            return unzstd(block, most=most)
-        case "snappy":
-            return _unsnappy(block, most)
-        case _:
-            return block
 
 
 def _inflate(block: bytes, most: int) -> bytes:
@@ -119,47 +117,6 @@ class Header:
     end: int
 
 
-def read_header(data: bytes, *, file: str, cause: Cause, limits: Limits = DEFAULT) -> Header:
-    """The container's header.
-
-    Raises:
-        EncryptedTableError: the file is an encrypted stream (iceberg 2.19).
-        CorruptFileError: no Avro container, or a damaged header.
-        UnsupportedError: a codec that is not in `CODECS` (iceberg 2.14).
-        LimitError: its schema is a document beyond `limits`.
-    """
-    if data.startswith(b"AGS1"):
-        raise EncryptedTableError(
-            "Cannot read an encrypted Avro file: harness holds no keys",
-            cause="EncryptedTable",
-            file=file,
-            rule="iceberg 2.19",
-        )
-    if not data.startswith(MAGIC):
-        raise corrupt(f"it starts with {data[:4]!r}, expected {MAGIC!r}", file, cause)
-    try:
-        metadata, position = _metadata(data)
-    except (IndexError, ValueError) as error:
-        raise corrupt("its header is cut or damaged", file, cause) from error
-    sync = data[position : position + SYNC_BYTES]
-    if len(sync) < SYNC_BYTES:
-        raise corrupt("it ends inside the header", file, cause)
-    check_document(metadata.get("avro.schema", b""), file=file, limits=limits)
-    try:
-        schema = _schema(metadata["avro.schema"])
-    except (KeyError, ValueError, RecursionError) as error:
-        raise corrupt("its header has no readable avro.schema", file, cause) from error
-    codec = metadata.get("avro.codec", b"null").decode(errors="replace")
-    if codec not in CODECS:
-        raise UnsupportedError(
-            f"Cannot read Avro codec {codec!r}: expected one of {', '.join(sorted(CODECS))}; rewrite the file",
-            cause="UnsupportedCodec",
-            file=file,
-            rule="iceberg 2.14",
-        )
-    return Header(schema=schema, metadata=metadata, codec=codec, sync=sync, end=position + SYNC_BYTES)
-
-
 @lru_cache(maxsize=8)
 def _schema(text: bytes) -> Any:
     """The document; manifests of one table have one schema, and nobody changes it."""
@@ -179,32 +136,6 @@ def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
         for _ in range(abs(count)):
             key, position = decode_bytes(data, position)
             metadata[key.decode()], position = decode_bytes(data, position)
-
-
-def blocks(
-    data: bytes, header: Header, *, file: str, cause: Cause, limits: Limits = DEFAULT
-) -> Iterator[tuple[int, bytes]]:
-    """The number of records and the plain bytes of every block, in order.
-
-    Raises:
-        CorruptFileError: a block is damaged, or the blocks do not end with the file.
-        UnsupportedError: the package for the codec is missing.
-        LimitError: a block holds more than `limits.block_bytes`.
-    """
-    position = header.end
-    while position < len(data):
-        try:
-            count, position = decode_long(data, position)
-            size, position = decode_long(data, position)
-        except (IndexError, ValueError) as error:
-            raise corrupt("it ends inside a number; it was cut", file, cause) from error
-        end = position + size
-        if count < 0 or size < 0 or end + SYNC_BYTES > len(data):
-            raise corrupt("it ends inside a block; it was cut", file, cause)
-        if data[end : end + SYNC_BYTES] != header.sync:
-            raise corrupt("a block does not end with the sync marker", file, cause)
-        yield count, decompress(header.codec, data[position:end], file=file, cause=cause, limits=limits)
-        position = end + SYNC_BYTES
 
 
 def corrupt(reason: str, file: str, cause: Cause, column: str | None = None) -> CorruptFileError:
@@ -245,21 +176,19 @@ class Container:
         Raises:
             CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
         """
+        names: dict[str, Any] = {}
         try:
-            return _fields(self.header.schema, path)
+            record = _resolved(_type_at(self.header.schema, path, names), names)
+            return tuple(_writer_field(f) for f in record.get("fields", ()))
         except (*DAMAGE, RecursionError) as error:
             raise schema_error(error, file=self.file) from error
 
     def column(self, *path: Wanted) -> AvroColumn:
         """A column of the values of the field at `path` from the top; LookupError if there is no such field."""
-        names: dict[str, Any] = {}
-        type_: Any = self.header.schema
-        for step in path:
-            declared = _resolved(type_, names)
-            type_ = next((f["type"] for f in declared.get("fields", ()) if _is(f, step)), None)
-            if type_ is None:
-                raise LookupError(step.id)
-        return whole_column(self.header.schema, type_, Tally(self.limits, self.file), file=self.file)
+        type_ = _type_at(self.header.schema, path, {})
+        if type_ is None:
+            raise LookupError(path)
+        return column_of(self.header.schema, type_, Plain(), Tally(self.limits, self.file))
 
     def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
         """Every record of a manifest, in order, as the values of `wanted`; None for fields that the file lacks.
@@ -269,7 +198,8 @@ class Container:
                 returned.
             LimitError: it asks for more than the limits allow.
         """
-        column = wanted_column(self.header.schema, wanted, file=self.file, tally=Tally(self.limits, self.file))
+        schema = self.header.schema
+        column = column_of(schema, schema, Struct(wanted), Tally(self.limits, self.file))
         records = 0
         for count, block in self.blocks():
             if count > len(block):
@@ -284,8 +214,28 @@ class Container:
             yield from column.take()
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """The number of records and the plain bytes of every block; raises as `blocks`."""
-        return blocks(self.data, self.header, file=self.file, cause=self.cause, limits=self.limits)
+        """The number of records and the plain bytes of every block, in order.
+
+        Raises:
+            CorruptFileError: a block is damaged, or the blocks do not end with the file.
+            UnsupportedError: the package for the codec is missing.
+            LimitError: a block holds more than `limits.block_bytes`.
+        """
+        data, header, position = self.data, self.header, self.header.end
+        while position < len(data):
+            try:
+                count, position = decode_long(data, position)
+                size, position = decode_long(data, position)
+            except (IndexError, ValueError) as error:
+                raise corrupt("it ends inside a number; it was cut", self.file, self.cause) from error
+            end = position + size
+            if count < 0 or size < 0 or end + SYNC_BYTES > len(data):
+                raise corrupt("it ends inside a block; it was cut", self.file, self.cause)
+            if data[end : end + SYNC_BYTES] != header.sync:
+                raise corrupt("a block does not end with the sync marker", self.file, self.cause)
+            block = data[position:end]
+            yield count, decompress(header.codec, block, file=self.file, cause=self.cause, limits=self.limits)
+            position = end + SYNC_BYTES
 
     def read_block(self, column: AvroColumn, count: int, block: bytes) -> None:
         """Adds the records of a block to a column. Raises `DAMAGE`, or an error if bytes of the block are left."""
@@ -298,26 +248,55 @@ class Container:
 
 
 def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", limits: Limits = DEFAULT) -> Container:
-    """The container in `data`, with its header read.
+    """The container in `data`, which must hold the whole header; no block is read.
 
     Raises:
-        EncryptedTableError: the bytes are an encrypted stream (iceberg 2.19).
-        UnsupportedError: a codec that harness does not know (iceberg 2.14).
-        CorruptFileError: not an Avro file, or the header is damaged.
-        LimitError: the header asks for more than `limits` allow.
+        EncryptedTableError: the file is an encrypted stream (iceberg 2.19).
+        CorruptFileError: no Avro container, or a damaged header.
+        UnsupportedError: a codec that is not in `CODECS` (iceberg 2.14).
+        LimitError: its schema is a document beyond `limits`.
     """
-    return Container(file, read_header(data, file=file, cause=cause, limits=limits), data, cause, limits)
+    if data.startswith(b"AGS1"):
+        raise EncryptedTableError(
+            "Cannot read an encrypted Avro file: harness holds no keys",
+            cause="EncryptedTable",
+            file=file,
+            rule="iceberg 2.19",
+        )
+    if not data.startswith(MAGIC):
+        raise corrupt(f"it starts with {data[:4]!r}, expected {MAGIC!r}", file, cause)
+    try:
+        metadata, position = _metadata(data)
+    except (IndexError, ValueError) as error:
+        raise corrupt("its header is cut or damaged", file, cause) from error
+    sync = data[position : position + SYNC_BYTES]
+    if len(sync) < SYNC_BYTES:
+        raise corrupt("it ends inside the header", file, cause)
+    check_document(metadata.get("avro.schema", b""), file=file, limits=limits)
+    try:
+        schema = _schema(metadata["avro.schema"])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise corrupt("its header has no readable avro.schema", file, cause) from error
+    codec = metadata.get("avro.codec", b"null").decode(errors="replace")
+    if codec not in CODECS:
+        raise UnsupportedError(
+            f"Cannot read Avro codec {codec!r}: expected one of {', '.join(sorted(CODECS))}; rewrite the file",
+            cause="UnsupportedCodec",
+            file=file,
+            rule="iceberg 2.14",
+        )
+    header = Header(schema=schema, metadata=metadata, codec=codec, sync=sync, end=position + SYNC_BYTES)
+    return Container(file, header, data, cause, limits)
 
 
-def _fields(schema: Any, path: tuple[Wanted, ...]) -> tuple[WriterField, ...]:
-    names: dict[str, Any] = {}
-    record = _resolved(schema, names)
+def _type_at(schema: Any, path: tuple[Wanted, ...], names: dict[str, Any]) -> Any:
+    """The type of the field at `path` from the top; None: there is no such field. names: of records on the way."""
     for step in path:
-        found = [f["type"] for f in record.get("fields", ()) if _is(f, step)]
-        if not found:
-            return ()
-        record = _resolved(found[0], names)
-    return tuple(_writer_field(f) for f in record.get("fields", ()))
+        declared = _resolved(schema, names).get("fields", ())
+        schema = next((f["type"] for f in declared if _is(f, step)), None)
+        if schema is None:
+            return None
+    return schema
 
 
 def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:

@@ -27,16 +27,11 @@ def check_document(data: bytes, *, file: str, limits: Limits) -> None:
     Raises:
         LimitError: it has more than `limits.document_bytes`, or more values than `limits.document_values`.
     """
-    limits.check("document_bytes", _text_bytes(data), "bytes of text", file=file)
+    # Python holds all characters as wide as the widest.
+    width = 1 if data.isascii() and b"\\u" not in data else 4 if _FOUR.search(data) else 2
+    limits.check("document_bytes", len(data) * width, "bytes of text", file=file)
     # Marks inside of texts count, too: this need not be exact, and is faster than any parser.
     limits.check("document_values", sum(map(data.count, _TOKENS)), "values", file=file)
-
-
-def _text_bytes(data: bytes) -> int:
-    """The memory that the text takes as Python holds it: for all of its characters as for the widest."""
-    if data.isascii() and b"\\u" not in data:
-        return len(data)
-    return len(data) * (4 if _FOUR.search(data) else 2)
 
 
 # The kind of a file by its first bytes, in words for a message.
@@ -68,21 +63,16 @@ def kind_of(head: bytes, name: str) -> str:
         return "a DuckDB database"
     if not head:
         return "an empty file"
-    if not _is_text(head):
+    try:
+        head.decode("utf-8")
+        is_text = True
+    except UnicodeDecodeError as error:
+        is_text = len(head) == HEAD and error.start > HEAD - 4  # a character cut in two
+    if not is_text or b"\0" in head:
         return "a binary file"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return "a JSON file"
     return "a CSV file" if name.lower().endswith(_SEPARATED) else "a text file"
-
-
-def _is_text(head: bytes) -> bool:
-    if b"\0" in head:
-        return False
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return len(head) == HEAD and error.start > HEAD - 4  # a character cut in two
-    return True
 
 
 # Decompression. Libraries believe a declared length and allocate it first, and end the process where the memory is not
@@ -178,15 +168,13 @@ def unzstd(data: bytes, *, most: int) -> bytes:
     declared = _zstd_declared(data)
     if declared is not None and declared > most:
         raise TooLongError(declared)
-    parts: list[bytes] = []
-    found = 0
+    found = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(_PIECE):
-            parts.append(piece)
-            found += len(piece)
-            if found > most:
-                raise TooLongError(found)
-    return b"".join(parts)
+            found += piece
+            if len(found) > most:
+                raise TooLongError(len(found))
+    return bytes(found)
 
 
 def _zstd_declared(data: bytes) -> int | None:

@@ -385,22 +385,17 @@ def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list
         return [None if v is None else _whole(m, v) for m, v in zip(metadata, values, strict=True)]
     if pa.types.is_struct(typed.type):
         return _objects(typed, metadata, values)
-    shredded = _arrays(typed, metadata) if _is_list(typed.type) else _singles(typed)
-    return [_one_of(m, v, s) for m, v, s in zip(metadata, values, shredded, strict=True)]
+    is_list = pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)
+    shredded = _arrays(typed, metadata) if is_list else _singles(typed)
+    if any(v is not None and s is not None for v, s in zip(values, shredded, strict=True)):
+        raise malformed("it has both a value and a typed_value, and is no object")
+    return [s if v is None else _whole(m, v) for m, v, s in zip(metadata, values, shredded, strict=True)]
 
 
 def _whole(metadata: bytes | None, value: bytes) -> str:
     if metadata is None:
         raise malformed("it has no metadata")
     return value_text(metadata, value)
-
-
-def _one_of(metadata: bytes | None, value: bytes | None, shredded: str | None) -> str | None:
-    if value is None:
-        return shredded
-    if shredded is not None:
-        raise malformed("it has both a value and a typed_value, and is no object")
-    return _whole(metadata, value)
 
 
 def _objects(
@@ -426,10 +421,6 @@ def _field_parts(field: pa.Array) -> dict[str, pa.Array]:
     if not pa.types.is_struct(field.type):
         raise malformed(f"a shredded part is {field.type}, expected a group of value and typed_value")
     return _parts(field)
-
-
-def _is_list(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
 
 
 def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | None]:

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, HarnessError
-from harness.metadata.files.avro_container import blocks
 from harness.metadata.iceberg.columns.walk import (
     MOST_ITEMS,
     NOWHERE,
@@ -63,11 +62,10 @@ class Blocks:
         if reader.is_disputed:
             return None
         container, limits = reader.container, reader.container.limits
-        plain = blocks(container.data, container.header, file=container.file, cause="CorruptManifest", limits=limits)
         found: list[tuple[int, bytes]] = []
         entries = size = 0
         try:
-            for count, data in plain:
+            for count, data in container.blocks():
                 found.append((count, data))
                 entries, size = entries + count, size + len(data)
                 if entries > len(container.data) + limits.spare_records or size > limits.block_bytes:
