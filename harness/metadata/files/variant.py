@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.model.times import year_month_day
 
 __all__ = ["value_text", "variant_to_json"]
 
@@ -121,14 +122,7 @@ def _time(ticks: int, digits: int) -> str:
 
 
 def _date(days: int) -> str:
-    """Proleptic Gregorian; `datetime` holds only the years 1 to 9999. Eras of 400 years start on 1 March of year 0."""
-    era, day_of_era = divmod(days + 719_468, 146_097)
-    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month_from_march = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
-    month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
-    year = era * 400 + year_of_era + (month <= 2)
+    year, month, day = year_month_day(days)
     name = f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
     return f"{name}-{month:02}-{day:02}"
 

@@ -20,7 +20,6 @@ from harness.metadata.filters.literals import (
     float32,
     nearest_float32,
     parse_float32,
-    scaled_decimal,
 )
 from harness.metadata.filters.predicate import (
     IN_LIMIT,
@@ -61,6 +60,7 @@ from harness.metadata.model.schema import (
     TimeType,
     Type,
     UuidType,
+    from_unscaled,
 )
 
 
@@ -255,7 +255,7 @@ def _compare_decimal(field: Field, type_: DecimalType, op: Op, literal: Literal)
             return Undecided()
     most = 10**type_.precision - 1
     scale = type_.scale
-    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: scaled_decimal(n, scale))
+    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: from_unscaled(n, scale))
 
 
 def _fits_decimal(column: Field | None, literals: Sequence[Literal]) -> bool:

@@ -33,6 +33,7 @@ from harness.metadata.filters.sqltext import (
     parse_timestamp,
     parse_uuid,
 )
+from harness.metadata.model.schema import from_unscaled
 from harness.storage.records import dataclass
 
 
@@ -406,7 +407,7 @@ def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
     unscaled = Fraction(value) * 10**scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
         return None
-    return Literal(Kind.DECIMAL, scaled_decimal(int(unscaled), scale))
+    return Literal(Kind.DECIMAL, from_unscaled(int(unscaled), scale))
 
 
 def _from_string(text: str, target: Kind) -> Literal | None:
@@ -475,8 +476,3 @@ def _is_short(value: int | Decimal, *, digits: int, power: int) -> bool:
 def _minus(value: int | float | Decimal) -> int | float | Decimal:
     # Arithmetic on Decimal rounds to the context's precision.
     return value.copy_negate() if isinstance(value, Decimal) else -value
-
-
-def scaled_decimal(unscaled: int, scale: int) -> Decimal:
-    """`unscaled` / 10^`scale`, exactly, whatever the decimal context."""
-    return Decimal((int(unscaled < 0), tuple(int(d) for d in str(abs(unscaled))), -scale))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping
+from dataclasses import field
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.iceberg.json_doc import Json, show
@@ -138,13 +138,18 @@ def parse_sort_order(document: Json) -> SortOrder:
     Raises:
         InvalidTableError: a part is missing or has an unknown value.
     """
-    fields = tuple(_sort_field(item) for item in document.elements("fields"))
-    return SortOrder(document.integer("order-id", bits=32), fields)
-
-
-def last_partition_id(specs: Sequence[PartitionSpec]) -> int:
-    """The highest partition field id in use, 999 if there is none (iceberg 1.18)."""
-    return max((field.field_id for spec in specs for field in spec.fields), default=FIRST_PARTITION_FIELD_ID - 1)
+    fields = []
+    for item in document.elements("fields"):
+        sources = _sources(item)
+        field_ = SortField(
+            source_id=sources[0] if len(sources) == 1 else None,
+            source_ids=sources,
+            transform=_transform(item, sources),
+            direction=item.choice("direction", Direction),
+            null_order=item.choice("null-order", NullOrder),
+        )
+        fields.append(field_)
+    return SortOrder(document.integer("order-id", bits=32), tuple(fields))
 
 
 def _partition_field(item: Json, field_id: int) -> PartitionField:
@@ -155,17 +160,6 @@ def _partition_field(item: Json, field_id: int) -> PartitionField:
         source_ids=sources,
         name=item.text("name"),
         transform=_transform(item, sources),
-    )
-
-
-def _sort_field(item: Json) -> SortField:
-    sources = _sources(item)
-    return SortField(
-        source_id=sources[0] if len(sources) == 1 else None,
-        source_ids=sources,
-        transform=_transform(item, sources),
-        direction=item.choice("direction", Direction),
-        null_order=item.choice("null-order", NullOrder),
     )
 
 
@@ -261,7 +255,6 @@ class StatisticsFile:
     path: str
     size: int | None = None
     footer_size: int | None = None
-    key_metadata: str | None = field(default=None, repr=False)
     blobs: tuple[BlobMetadata, ...] = ()
 
 
@@ -272,16 +265,6 @@ class PartitionStatisticsFile:
     snapshot_id: int
     path: str
     size: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncryptionKey:
-    """A wrapped key of an encrypted table; harness unwraps none (iceberg 1.31)."""
-
-    key_id: str
-    encrypted_key_metadata: str | None = field(default=None, repr=False)
-    encrypted_by_id: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +282,7 @@ class TableMetadata:
     refs: branches and tags by name; `main` is there if and only if there is a current snapshot (iceberg 1.25).
     snapshot_log: history of `main`, in file order, which may be up to a minute out of time order (iceberg 1.34).
     next_row_id: v3 only.
+    encryption_keys: their ids; harness unwraps none (iceberg 1.31).
     warnings: what is odd but harmless to a reader, with the rule; one sentence each.
     """
 
@@ -307,13 +291,11 @@ class TableMetadata:
     uuid: str | None
     location: str
     last_updated_ms: int | None
-    last_column_id: int | None
     last_sequence_number: int
     schemas: Mapping[int, Schema] = field(hash=False)
     current_schema_id: int
     specs: Mapping[int, PartitionSpec] = field(hash=False)
     default_spec_id: int
-    last_partition_id: int
     sort_orders: Mapping[int, SortOrder] = field(hash=False)
     default_sort_order_id: int
     snapshots: Mapping[int, Snapshot] = field(hash=False)
@@ -325,7 +307,7 @@ class TableMetadata:
     partition_statistics: tuple[PartitionStatisticsFile, ...]
     properties: Mapping[str, str] = field(hash=False)
     next_row_id: int | None
-    encryption_keys: tuple[EncryptionKey, ...]
+    encryption_keys: tuple[str, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -337,7 +319,3 @@ class TableMetadata:
     def current_snapshot(self) -> Snapshot | None:
         """The newest state of `main`; None for a table without snapshot."""
         return None if self.current_snapshot_id is None else self.snapshots[self.current_snapshot_id]
-
-    def with_warnings(self, warnings: tuple[str, ...]) -> TableMetadata:
-        """The same metadata with these warnings."""
-        return replace(self, warnings=warnings)

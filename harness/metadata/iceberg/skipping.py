@@ -56,7 +56,6 @@ from harness.metadata.iceberg.transforms import (
     Void,
     Year,
     apply,
-    from_unscaled,
     is_defined,
     result_type,
     unscaled,
@@ -79,6 +78,7 @@ from harness.metadata.model.schema import (
     TimeType,
     Type,
     UnknownType,
+    from_unscaled,
 )
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 

@@ -70,7 +70,14 @@ def parse_default(json: Json, type_: Type) -> Any:
             message = f"Invalid default: got {show(json.value)}, expected null, as always for type {type_}"
             raise json.under("iceberg 5.14").error(message)
         case StructType(fields=fields):
-            return _struct(json, fields)
+            by_key = {str(field.id): field for field in fields}
+            unknown = sorted(json.object().keys() - by_key.keys())
+            if unknown:
+                message = f"got the key {show(unknown[0])}, expected the ids of the struct's fields"
+                raise json.error(f"Invalid default: {message}")
+            given = [field for key, field in by_key.items() if key in json.object()]
+            parts = [(field, json.optional(str(field.id))) for field in given]
+            return {field.id: None if part is None else parse_default(part, field.type) for field, part in parts}
         case ListType(element=element):
             return [parse_default(item, element.type) for item in json.items()]
         case MapType(key=key, value=value):
@@ -87,26 +94,13 @@ def parse_default(json: Json, type_: Type) -> Any:
                 raise json.error(message) from error
 
 
-def _struct(json: Json, fields: tuple[Field, ...]) -> dict[int, Any]:
-    by_key = {str(field.id): field for field in fields}
-    unknown = sorted(json.object().keys() - by_key.keys())
-    if unknown:
-        raise json.error(f"Invalid default: got the key {show(unknown[0])}, expected the ids of the struct's fields")
-    return {
-        field.id: parse_default(json.child(key), field.type) if json.has(key) else None
-        for key, field in by_key.items()
-        if key in json.object()
-    }
-
-
 def _primitive(value: Any, type_: Type) -> Any:
     """`value` as internal values. Raises ValueError with what was expected."""
     match type_:
         case BooleanType():
             return _of(bool, value, "true or false")
         case IntegerType(bits=bits):
-            number = _of(int, value, f"a {bits}-bit integer")
-            return _within(number, bits)
+            return _within(_of(int, value, f"a {bits}-bit integer"), bits)
         case FloatType(bits=bits):
             return _float(value, bits)
         case DecimalType(precision=precision, scale=scale):
@@ -315,20 +309,20 @@ def parse_type_name(text: str) -> PrimitiveType:
 
 
 def _struct_fields(document: Json) -> tuple[Field, ...]:
-    return tuple(_field(item) for item in document.child("fields").items())
-
-
-def _field(document: Json) -> Field:
-    type_ = parse_type(document.child("type"))
-    default = document.optional("initial-default")
-    return Field(
-        id=document.integer("id", bits=32),
-        name=document.text("name"),
-        type=type_,
-        required=document.boolean("required"),
-        initial_default=None if default is None else parse_default(default, type_),
-        doc=document.optional_text("doc"),
-    )
+    fields = []
+    for item in document.child("fields").items():
+        type_ = parse_type(item.child("type"))
+        default = item.optional("initial-default")
+        field = Field(
+            id=item.integer("id", bits=32),
+            name=item.text("name"),
+            type=type_,
+            required=item.boolean("required"),
+            initial_default=None if default is None else parse_default(default, type_),
+            doc=item.optional_text("doc"),
+        )
+        fields.append(field)
+    return tuple(fields)
 
 
 def _part(document: Json, part: str) -> Field:
