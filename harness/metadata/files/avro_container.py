@@ -162,6 +162,11 @@ class Container:
     cause: Cause
     limits: Limits
 
+    @property
+    def schema(self) -> bytes:
+        """The writer's schema, as it is written."""
+        return self.header.metadata["avro.schema"]
+
     def text(self, key: str) -> str | None:
         """A header value as text; None if there is no such key, or its value is not UTF-8 (headers are optional)."""
         value = self.header.metadata.get(key)

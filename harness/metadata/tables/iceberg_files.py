@@ -29,7 +29,6 @@ from harness.metadata.iceberg.manifests import (
     ManifestReader,
     Statistics,
     open_manifest,
-    parse_manifest,
 )
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
@@ -328,7 +327,7 @@ class SnapshotFiles:
                     limits=self.source.storage.limits,
                 )
 
-        return recorded(map(opened, manifests), keys)
+        return recorded(enumerate(map(opened, manifests)), keys)
 
     def _wanted(self, columns: AbstractSet[str]) -> tuple[int, ...]:
         """The ids of the columns whose statistics are wanted."""
@@ -381,15 +380,14 @@ class SnapshotFiles:
         for manifest in manifests:
             data = self.source.read(manifest.path, "manifest")
             with contained(file=manifest.path):
-                yield from parse_manifest(
+                reader = open_manifest(
                     data,
                     manifest,
                     specs=self.source.metadata.specs,
                     schemas=self._schemas,
-                    statistics=statistics,
-                    live_only=live_only,
                     limits=self.source.storage.limits,
                 )
+                yield from reader.entries(statistics, live_only=live_only)
 
     def _of_entries(self, files: Sequence[DataFile]) -> pa.Table:
         schema = self.plain_schema()

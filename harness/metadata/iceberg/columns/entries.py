@@ -7,8 +7,8 @@ every block to its end. Else blocks are walked in step, see `walk`, where that c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import takewhile
 from typing import Any, TypeAlias
@@ -37,6 +37,7 @@ from harness.metadata.iceberg.columns.walk import (
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status, corrupt
 from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, scalar_of, to_numpy
 from harness.metadata.plan.scan_plan import KEPT, Verdicts
+from harness.storage.limits import contained
 from harness.storage.records import dataclass
 
 # The manifests that are worth decoding in step.
@@ -49,18 +50,19 @@ _ROUND_NS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The plain blocks of a manifest: how many entries each has, and its bytes."""
+    """The plain blocks of a manifest: how many entries each has, and its bytes; None: each entry is to be judged."""
 
     number: int
     reader: ManifestReader
     counts: tuple[int, ...]
-    data: tuple[bytes, ...]
+    data: tuple[bytes, ...] | None
 
     @staticmethod
-    def of(reader: ManifestReader, number: int) -> Blocks | None:
-        """The blocks of a manifest; None: damaged, too many or too long at once, or each entry is to be judged."""
+    def of(reader: ManifestReader, number: int) -> Blocks:
+        """The blocks of a manifest; None where it is damaged, or they are too many or too long at once."""
+        odd = Blocks(number, reader, (), None)
         if reader.is_disputed:
-            return None
+            return odd
         container, limits = reader.container, reader.container.limits
         found: list[tuple[int, bytes]] = []
         entries = size = 0
@@ -69,20 +71,10 @@ class Blocks:
                 found.append((count, data))
                 entries, size = entries + count, size + len(data)
                 if entries > len(container.data) + limits.spare_records or size > limits.block_bytes:
-                    return None
+                    return odd
         except HarnessError:
-            return None
+            return odd
         return Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
-
-    @property
-    def schema(self) -> bytes:
-        """The writer's, as it is written."""
-        return self.reader.container.header.metadata["avro.schema"]
-
-    @property
-    def size(self) -> int:
-        """Bytes of all blocks."""
-        return sum(map(len, self.data))
 
     @property
     def longest(self) -> int:
@@ -93,35 +85,51 @@ class Blocks:
 _BATCH_BYTES = 12 << 20
 
 
-@dataclass(slots=True)
-class ManifestBatch:
-    """Manifests of one writer's schema that are walked together, as far as memory allows."""
+def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Blocks]]:
+    """Manifests of one writer's schema, as far as memory allows at once; those without blocks alone.
 
-    blocks: list[Blocks] = field(default_factory=list)
-    size: int = 0
+    readers: with a number each.
+    """
+    batch: list[Blocks] = []
+    size = 0
+    for number, reader in readers:
+        with contained(file=reader.manifest.path):
+            blocks = Blocks.of(reader, number)
+        if blocks.data is None:
+            yield [blocks]
+            continue
+        added = sum(map(len, blocks.data))
+        if batch and (reader.container.schema != batch[0].reader.container.schema or size + added > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(blocks)
+        size += added
+    if batch:
+        yield batch
 
-    def has_room(self, blocks_: Blocks) -> bool:
-        """True if a manifest may be added."""
-        if not self.blocks:
-            return True
-        return blocks_.schema == self.blocks[0].schema and self.size + blocks_.size <= _BATCH_BYTES
 
-    def add(self, blocks_: Blocks) -> None:
-        """Adds a manifest."""
-        self.blocks.append(blocks_)
-        self.size += blocks_.size
+def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
+    """The walk over the entries of manifests that are worth it, and these; None: all go entry by entry.
 
-    def walked(self, slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
-        """The walk over the entries of manifests that are worth it, and these; None: all go entry by entry.
-
-        Raises:
-            Unsure: something is odd.
-        """
-        if not self.blocks:
-            return None
-        container = self.blocks[0].reader.container
-        steps = entry_steps(container.header.schema, slots) if container.limits.items >= MOST_ITEMS else None
-        return None if steps is None else walk_entries(self.blocks, steps)
+    Raises:
+        Unsure: something is odd.
+    """
+    container = batch[0].reader.container
+    if batch[0].data is None or container.limits.items < MOST_ITEMS:
+        return None
+    steps = entry_steps(container.header.schema, slots)
+    if steps is None:
+        return None
+    if sum(sum(blocks.counts) for blocks in batch) >= _FEWEST:
+        found = _guessed(_Lanes.of(batch), steps)
+        if found is not None:
+            return found, batch
+    chosen = worth_it(batch)
+    together = [blocks for blocks in batch if blocks.number in chosen]
+    if not together:
+        return None
+    lanes = _Lanes.of(together)
+    return walk(lanes.varints, steps.whole, lanes.starts, lanes.counts, lanes.ends), together
 
 
 def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
@@ -148,24 +156,6 @@ _CHUNK = 1 << 13
 """Entries that are walked at a time: their bytes stay in the processor's cache."""
 
 
-def walk_entries(batch: Sequence[Blocks], steps: EntrySteps) -> tuple[Walk, Sequence[Blocks]] | None:
-    """The walk over the entries of all manifests, or of those that are worth it, and these; None: none is.
-
-    Raises:
-        Unsure: something is odd.
-    """
-    if sum(sum(blocks.counts) for blocks in batch) >= _FEWEST:
-        found = _guessed(_Lanes.of(batch), steps)
-        if found is not None:
-            return found, batch
-    chosen = worth_it(batch)
-    together = [blocks for blocks in batch if blocks.number in chosen]
-    if not together:
-        return None
-    lanes = _Lanes.of(together)
-    return walk(lanes.varints, steps.whole, lanes.starts, lanes.counts, lanes.ends), together
-
-
 @dataclass(frozen=True, slots=True)
 class _Lanes:
     """Blocks that lie in one buffer, one behind the other. counts: their entries. starts, ends: their places."""
@@ -178,7 +168,7 @@ class _Lanes:
 
     @staticmethod
     def of(batch: Sequence[Blocks]) -> _Lanes:
-        data = [block for blocks in batch for block in blocks.data]
+        data = [block for blocks in batch for block in blocks.data or ()]
         counts = np.array([count for blocks in batch for count in blocks.counts], dtype=np.int64)
         sizes = np.array([len(block) for block in data], dtype=np.int64)
         if (counts < 0).any() or (counts > sizes).any() or int(sizes.sum()) >= 1 << 31:
