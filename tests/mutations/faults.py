@@ -892,8 +892,8 @@ FAULTS = (
     Fault(
         "only the first equality delete of a data file counts",
         "metadata/iceberg/deletes.py",
-        "self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))",
-        "self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))[:1]",
+        "self.answers[key] = tuple(sorted(scope.items[start:] + self.everywhere.items[everywhere:]))",
+        "self.answers[key] = tuple(sorted(scope.items[start:] + self.everywhere.items[everywhere:]))[:1]",
         test=f"{HISTORIES}[iceberg-2]",
     ),
     Fault(

@@ -304,13 +304,9 @@ _ORDERED = (BinaryType, DateType, DecimalType, FixedType, FloatType, IntegerType
 def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[Field]) -> bool:
     """False only if no row of the equality delete can equal a row of the data file, by counts and bounds of the keys.
 
-    Scope is not looked at; `DeleteIndex` has done that.
-
-    Args:
-        delete: the delete's entry, with statistics of the keys.
-        data: the data file's entry, likewise.
-        keys: the delete's top-level keys with their newest type. Keys inside structs must be left out: writers differ
-            on whether a null struct counts as null of its fields. Fewer keys only make the answer True more often.
+    delete, data: in scope of each other, with statistics of the keys.
+    keys: the delete's top-level keys with their newest type. Fewer keys make the answer True more often. Keys inside
+        structs must be left out: writers differ on whether a null struct counts as null of its fields.
     """
     return all(_may_share(key, delete.file, data.file) for key in keys)
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from harness.storage.records import dataclass
 from harness.storage.threads import cached_property
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 _LAST = chr(0x10FFFF)
 
@@ -71,8 +72,8 @@ class DeleteIndex:
     equality: EqualityDeletes
     scope: DeleteScope
     _vectors: Mapping[str, ManifestEntry] = field(repr=False)
-    _targeted: Mapping[str, _BySequence] = field(repr=False)
-    _scoped: Mapping[Hashable, _BySequence] = field(repr=False)
+    _targeted: Mapping[str, _BySequence[ManifestEntry]] = field(repr=False)
+    _scoped: Mapping[Hashable, _BySequence[ManifestEntry]] = field(repr=False)
     _ranges: Mapping[int, _PathRanges] = field(repr=False)
 
     @staticmethod
@@ -233,32 +234,31 @@ def _check_equality_entry(entry: ManifestEntry) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _BySequence:
-    """Deletes in ascending order of sequence number."""
+class _BySequence(Generic[T]):
+    """Deletes, or their ordinals, in ascending order of sequence number."""
 
     numbers: tuple[int, ...]
-    entries: tuple[ManifestEntry, ...]
+    items: tuple[T, ...]
 
-    def since(self, number: int) -> tuple[ManifestEntry, ...]:
+    @staticmethod
+    def of(deletes: Iterable[tuple[int, T]]) -> _BySequence[T]:
+        ordered = sorted(deletes, key=lambda pair: pair[0])
+        return _BySequence(tuple(number for number, _ in ordered), tuple(item for _, item in ordered))
+
+    def since(self, number: int) -> tuple[T, ...]:
         """Deletes with this sequence number or a later one."""
-        return self.entries[first_position_delete(self.numbers, number) :]
+        return self.items[first_position_delete(self.numbers, number) :]
 
 
-_NONE = _BySequence((), ())
+_NONE: _BySequence[Any] = _BySequence((), ())
 
 
-def _by_sequence(entries: Iterable[ManifestEntry]) -> _BySequence:
-    """The given delete files in order."""
-    ordered = tuple(sorted(entries, key=lambda entry: entry.sequence_number))
-    return _BySequence(tuple(entry.sequence_number for entry in ordered), ordered)
-
-
-def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence]:
+def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence[ManifestEntry]]:
     """Delete files by key."""
-    groups: defaultdict[K, list[ManifestEntry]] = defaultdict(list)
+    groups: defaultdict[K, list[tuple[int, ManifestEntry]]] = defaultdict(list)
     for key, entry in keyed:
-        groups[key].append(entry)
-    return {key: _by_sequence(entries) for key, entries in groups.items()}
+        groups[key].append((entry.sequence_number, entry))
+    return {key: _BySequence.of(group) for key, group in groups.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class _PathRanges:
     uppers: tuple[str, ...]
     highest: tuple[str, ...]
     bounded: tuple[ManifestEntry, ...]
-    unbounded: _BySequence
+    unbounded: _BySequence[ManifestEntry]
 
     def covering(self, path: str, number: int) -> Iterator[ManifestEntry]:
         """Files that may name `path`, with this sequence number or a later one."""
@@ -302,27 +302,16 @@ def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _P
         uppers,
         tuple(accumulate(uppers, max)),
         tuple(entry for _, _, entry in known),
-        _by_sequence(entry for pair, entry in bounds if pair is None),
+        _BySequence.of((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _DeleteSet:
-    """Equality deletes of one partition, or the global ones, in ascending order of sequence number."""
-
-    numbers: tuple[int, ...]
-    ordinals: tuple[int, ...]
-
-
-_EMPTY = _DeleteSet((), ())
 
 
 @dataclass(frozen=True, slots=True)
 class EqualityDeletes:
     """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
 
-    everywhere: _DeleteSet
-    by_partition: Mapping[Hashable, _DeleteSet]
+    everywhere: _BySequence[int]
+    by_partition: Mapping[Hashable, _BySequence[int]]
     answers: dict[tuple[Hashable, int, int], tuple[int, ...]]
 
     @staticmethod
@@ -332,22 +321,18 @@ class EqualityDeletes:
         everywhere: list[tuple[int, int]] = []
         for ordinal, (partition, number) in enumerate(deletes):
             (everywhere if partition is None else groups[partition]).append((number, ordinal))
-        return EqualityDeletes(_delete_set(everywhere), {key: _delete_set(group) for key, group in groups.items()}, {})
+        by_partition = {key: _BySequence.of(group) for key, group in groups.items()}
+        return EqualityDeletes(_BySequence.of(everywhere), by_partition, {})
 
     def hitting(self, partition: Hashable, number: int) -> tuple[int, ...]:
         """Ordinals, ascending, of the deletes that hit a data file; equal answers are one object."""
         own = self.by_partition.get(partition)
-        scope = _EMPTY if own is None else own
+        scope = _NONE if own is None else own
         start, everywhere = (first_equality_delete(deletes.numbers, number) for deletes in (scope, self.everywhere))
         key = (None if own is None else partition, start, everywhere)
         if key not in self.answers:
-            self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))
+            self.answers[key] = tuple(sorted(scope.items[start:] + self.everywhere.items[everywhere:]))
         return self.answers[key]
-
-
-def _delete_set(group: list[tuple[int, int]]) -> _DeleteSet:
-    group.sort()
-    return _DeleteSet(tuple(number for number, _ in group), tuple(ordinal for _, ordinal in group))
 
 
 @dataclass(frozen=True)

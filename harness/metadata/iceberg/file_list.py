@@ -79,7 +79,8 @@ def list_files(
     """
     metadata, options = source.metadata, source.options
     files = data.files
-    paths = cache(lambda: _all_paths(data))
+    chunks = files.table.column("path").chunks
+    paths = cache(lambda: pa.chunked_array([*chunks, *data.skipped.paths().chunks], pa.string()))
     if not options.allow_duplicate_files:
         _refuse_duplicates(data, paths, kept)
     spellings = Spellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
@@ -115,9 +116,13 @@ def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray],
     """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
     # Of some thousand files it is told more quickly than it is looked up.
     known = kept if len(data.files) + len(data.skipped) >= _MANY else None
-    manifests = [] if known is None else sorted(_manifest_paths(data))
-    if known is not None and known.has_distinct_paths(manifests):
-        return
+    tables = (data.files.table, data.skipped.table)
+    manifests: list[str] = []
+    if known is not None:
+        used = np.concatenate([distinct(to_numpy(t.column("manifest"))) for t in tables])
+        manifests = sorted({data.files.manifests[number] for number in used.tolist()})
+        if known.has_distinct_paths(manifests):
+            return
     paths = load()
     path = first_repeated(paths)
     if path is None:
@@ -125,7 +130,7 @@ def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray],
             known.note_distinct_paths(manifests)
         return
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
-    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.skipped.table)])
+    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in tables])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
     raise InvalidTableError(
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
@@ -182,16 +187,6 @@ def _loader(planned: FilesWithDeletes, source: ScanSource, spellings: Spellings)
     return make_loader(
         planned, storage=source.storage, path_map=source.path_map, table=source.location, spellings=spellings
     )
-
-
-def _manifest_paths(data: FilteredFiles) -> set[str]:
-    """The paths of the manifests that any file is in."""
-    numbers = [distinct(to_numpy(t.column("manifest"))) for t in (data.files.table, data.skipped.table)]
-    return {data.files.manifests[number] for number in np.concatenate(numbers).tolist()}
-
-
-def _all_paths(data: FilteredFiles) -> pa.ChunkedArray:
-    return pa.chunked_array([*data.files.table.column("path").chunks, *data.skipped.paths().chunks], pa.string())
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
@@ -259,7 +254,10 @@ class _Scopes:
         known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
         for deletes in hits:
             if id(deletes) not in known:
-                known[id(deletes)] = self._numbers.setdefault(self._renumbered(deletes), len(self._numbers))
+                known[id(deletes)] = self._numbers.setdefault(
+                    tuple(sorted(self._used.setdefault(place, len(self._used)) for place in deletes)),
+                    len(self._numbers),
+                )
         return array_of([known[id(deletes)] for deletes in hits], pa.int32())
 
     def all(self) -> tuple[tuple[int, ...], ...]:
@@ -269,9 +267,6 @@ class _Scopes:
     def used(self) -> tuple[EqualityDelete, ...]:
         """Every delete in a scope, by the number that scopes call it."""
         return tuple(self._delete(place) for place in self._used)
-
-    def _renumbered(self, hits: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(self._used.setdefault(place, len(self._used)) for place in hits))
 
     def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""

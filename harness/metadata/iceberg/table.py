@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError, UnsupportedError
 from harness.metadata.files.documents import HEAD, check_document, kind_of
@@ -62,10 +62,8 @@ class FoundMetadata:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    path: str
-    warnings: tuple[str, ...] = ()
+_Choice: TypeAlias = tuple[str, tuple[str, ...]]
+"""The path of a metadata file, and warnings of the search."""
 
 
 def find_metadata(
@@ -89,21 +87,21 @@ def find_metadata(
         HarnessError: as for `parse_metadata`.
     """
     try:
-        choice = _choose(location, storage, allow_version_guess)
-        storage = storage.around(location, choice.path)
-        metadata = _read_metadata(choice.path, storage)
+        path, warnings = _choose(location, storage, allow_version_guess)
+        storage = storage.around(location, path)
+        metadata = _read_metadata(path, storage)
     except HarnessError as error:
         error.within(table=location)
         raise
     said = path_map.prefixes if path_map is not None else ()
     paths = PathMap(said + default_prefixes(metadata, storage), said=len(said))
-    return FoundMetadata(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
+    return FoundMetadata(path, metadata, paths, storage, warnings + metadata.warnings)
 
 
 def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:
     if storage.exists(location):
         _refuse_other_file(location, storage)
-        return _Choice(location)
+        return location, ()
     # A table's directory may itself be called `metadata`, so look inside first.
     for directory in (join(location, METADATA_DIRECTORY), location.rstrip("/") or "/"):
         choice = _in_directory(directory, storage, allow_version_guess)
@@ -169,7 +167,11 @@ def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
     version = int(number[1]) if number else None
     path = None if version is None else _version_path(directory, version, storage)
     if path is None or version is None:
-        stem_path = _stem_path(directory, text, storage)
+        # The file whose name, or whose name without the extension, is the hint's text.
+        stems = (
+            () if "/" in text or "\\" in text else (text,) if _ANY.fullmatch(text) else [text + s for s in _SUFFIXES]
+        )
+        stem_path = next((at for stem in stems if storage.has_file(at := join(directory, stem))), None)
         if stem_path is None:
             raise TableNotFoundError(
                 f"Cannot find the metadata file of the version hint: got {text[:80]!r}, and there is no such file; "
@@ -178,26 +180,18 @@ def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
                 file=join(directory, HINT),
                 rule="iceberg 1.3" if number else "iceberg 1.6",
             )
-        return _Choice(stem_path)
+        return stem_path, ()
     hinted = version
     while (later := _version_path(directory, version + 1, storage)) is not None:
         path, version = later, version + 1
     if version == hinted:
-        return _Choice(path)
-    return _Choice(path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",))
+        return path, ()
+    return path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",)
 
 
 def _version_path(directory: str, version: int, storage: Storage) -> str | None:
     candidates = (join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES)
     return next((path for path in candidates if storage.has_file(path)), None)
-
-
-def _stem_path(directory: str, text: str, storage: Storage) -> str | None:
-    """The file whose name, or whose name without the extension, is the hint's text."""
-    if "/" in text or "\\" in text:
-        return None
-    names = (text,) if _ANY.fullmatch(text) else tuple(text + suffix for suffix in _SUFFIXES)
-    return next((path for name in names if storage.has_file(path := join(directory, name))), None)
 
 
 def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:
@@ -206,7 +200,7 @@ def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_vers
     versioned = [name for name in lasting if _VERSIONED.fullmatch(name)]
     numbered = [name for name in lasting if _NUMBERED.fullmatch(name)]
     if versioned and len(versioned) == len(lasting):
-        return _Choice(join(directory, _highest(versioned, _VERSIONED)[0]))
+        return join(directory, _highest(versioned, _VERSIONED)[0]), ()
     if not numbered or len(numbered) < len(lasting):
         listed = _listed(sorted(lasting or names, reverse=True))
         raise _ambiguous(directory, f"there is no version hint, and the names do not tell ({listed})", "iceberg 1.4")
@@ -221,7 +215,7 @@ def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_vers
             options=("allow_version_guess",),
         )
     name = candidates[0] if len(candidates) == 1 else _undisputed(directory, candidates, storage)
-    return _Choice(join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",))
+    return join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",)
 
 
 def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
@@ -237,19 +231,18 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 def _undisputed(directory: str, names: Sequence[str], storage: Storage) -> str:
     """The only newest of files with one number, if no other counts it among its past (iceberg 1.5)."""
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
-    times = {name: _updated_ms(metadata) for name, metadata in loaded.items()}
-    newest = [name for name, time in times.items() if time == max(times.values())]
+    times = {name: metadata.last_updated_ms for name, metadata in loaded.items()}
+    undated = next((name for name, time in times.items() if time is None), None)
+    if undated is not None:
+        message = "Cannot tell the current metadata file: one of several has no 'last-updated-ms'"
+        file = loaded[undated].file
+        raise CorruptFileError(message, cause="AmbiguousMetadata", file=file, rule="iceberg 1.5")
+    latest = max(time for time in times.values() if time is not None)
+    newest = [name for name, time in times.items() if time == latest]
     past = {entry.file.rsplit("/", 1)[-1] for metadata in loaded.values() for entry in metadata.metadata_log}
     if len(newest) > 1 or newest[0] in past:
         raise _ambiguous(directory, f"several files have the highest number ({_listed(names)})", "iceberg 1.5")
     return newest[0]
-
-
-def _updated_ms(metadata: TableMetadata) -> int:
-    if metadata.last_updated_ms is None:
-        message = "Cannot tell the current metadata file: one of several has no 'last-updated-ms'"
-        raise CorruptFileError(message, cause="AmbiguousMetadata", file=metadata.file, rule="iceberg 1.5")
-    return metadata.last_updated_ms
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -357,7 +350,7 @@ class IcebergTable:
             ],
             "default_sort_order_id": metadata.default_sort_order_id,
             "sort_orders": [
-                {"id": order.id, "fields": [_transformed(f) | _sorted(f) for f in order.fields]}
+                {"id": order.id, "fields": [_transformed(f) | _ordered(f) for f in order.fields]}
                 for order in metadata.sort_orders.values()
             ],
             "snapshots": self.snapshots(),
@@ -406,7 +399,7 @@ def _transformed(part: PartitionField | SortField) -> dict[str, Any]:
     return {"source_ids": list(part.source_ids), "transform": str(part.transform)}
 
 
-def _sorted(key: SortField) -> dict[str, Any]:
+def _ordered(key: SortField) -> dict[str, Any]:
     return {"direction": key.direction.value, "null_order": key.null_order.value}
 
 

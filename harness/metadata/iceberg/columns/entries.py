@@ -32,7 +32,6 @@ from harness.metadata.iceberg.columns.walk import (
     Walk,
     advance,
     entry_steps,
-    walk,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status, corrupt
 from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, scalar_of, to_numpy
@@ -129,7 +128,10 @@ def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequ
     if not together:
         return None
     lanes = _Lanes.of(together)
-    return walk(lanes.varints, steps.whole, lanes.starts, lanes.counts, lanes.ends), together
+    walk, at = advance(lanes.varints, steps.whole, lanes.starts, lanes.counts)
+    if not np.array_equal(at, lanes.ends):
+        raise Unsure
+    return walk, together
 
 
 def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
@@ -368,17 +370,8 @@ def schema_of(fields: Sequence[int]) -> pa.Schema:
     return pa.schema([*COLUMNS, *counts, *bounds])
 
 
-def with_tuples(table: pa.Table, numbers: pa.Array) -> pa.Table:
-    """`DataFiles.table` with other numbers of partition tuples."""
-    place = table.schema.get_field_index("tuple")
-    return table.set_column(place, table.schema.field(place), numbers)
-
-
 def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, manifest: int) -> DataFiles:
-    """Live entries of one manifest as columns.
-
-    manifest: what to write into the column of that name.
-    """
+    """Live entries of one manifest as columns. manifest: its number in the list."""
     tuples: list[Mapping[int, Any]] = []
     numbers: dict[int, int] = {}
     rows = []
@@ -513,4 +506,6 @@ def _order(table: pa.Table) -> pa.Array | None:
 
 
 def _shifted(table: pa.Table, by: int) -> pa.Table:
-    return with_tuples(table, pc.add(table.column("tuple"), scalar_of(by, pa.int32())))
+    place = table.schema.get_field_index("tuple")
+    numbers = pc.add(table.column("tuple"), scalar_of(by, pa.int32()))
+    return table.set_column(place, table.schema.field(place), numbers)

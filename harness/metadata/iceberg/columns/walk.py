@@ -37,7 +37,7 @@ _NTH = np.array(
 
 
 class Unsure(Exception):
-    """A manifest to decode entry by entry: it may be damaged, or only unusual."""
+    """A manifest, or a schema, to decode entry by entry: it may be damaged, or only unusual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,24 +184,14 @@ class Walk:
         times[entries] += 1
 
 
-def walk(varints: Varints, step: Step, starts: Places, counts: Places, ends: Places) -> Walk:
-    """Takes every lane from its start to its end.
+def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
+    """Takes every lane from its start over its next `counts` entries, and gives the places where these end.
 
-    Args:
-        step: goes over one entry.
-        starts, ends: the places of each lane in the buffer. counts: its entries.
+    step: goes over one entry.
 
     Raises:
-        Unsure: a lane does not end where it should, or a step met something odd.
+        Unsure: a step met something odd.
     """
-    found, at = advance(varints, step, starts, counts)
-    if not np.array_equal(at, ends):
-        raise Unsure
-    return found
-
-
-def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
-    """Takes every lane over its next `counts` entries, and gives the places where these end; else as `walk`."""
     firsts = np.cumsum(counts) - counts
     order = np.argsort(-counts, kind="stable")
     at, numbers, remaining = starts[order].copy(), firsts[order], counts[order]
@@ -317,17 +307,21 @@ def _ended(found: Walk, at: Places) -> Places:
     return at + 1
 
 
-def number_items(slot: str | None = None) -> Step:
-    """An array of ints or longs. Noted are the items' places, and how many they are; one that is empty has none."""
+def numbers(width: int, slot: str | None = None) -> Step:
+    """An array of ints or longs, or of records of two (`width`): a map of counts.
+
+    Noted are where the items are, and how many; an array that is empty has none.
+    """
 
     def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+        after = found.varints.skip_many(at, width * count)
+        # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
+        if width == 1 and (after - at > 10).any():
+            _check_each(found, at, count)
         if slot is not None:
             found.note(found.starts, slot, entries, at)
             found.note(found.counts, slot, entries, count)
-        after = found.varints.skip_many(at, count)
-        # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
-        if (after - at > 10).any():
-            _check_each(found, at, count)
+            found.note(found.ends, slot, entries, after)
         return after
 
     return _array(items)
@@ -341,21 +335,6 @@ def _check_each(found: Walk, at: Places, count: Places) -> None:
         if (after - at > 10).any():
             raise Unsure
         at = after
-
-
-def number_pairs(slot: str | None = None) -> Step:
-    """An array of records of two ints or longs: a map of counts. Noted are the items' places, and how many they are."""
-
-    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
-        if slot is not None:
-            found.note(found.starts, slot, entries, at)
-            found.note(found.counts, slot, entries, count)
-        after = found.varints.skip_many(at, 2 * count)
-        if slot is not None:
-            found.note(found.ends, slot, entries, after)
-        return after
-
-    return _array(items)
 
 
 def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
@@ -446,16 +425,12 @@ def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> EntrySteps | None:
     """
     try:
         fields = _fields(schema, slots, depth=0)
-    except (_Unforeseen, *DAMAGE):
+    except (Unsure, *DAMAGE):
         return None
     steps = [step for _, step in fields]
     paths = [place for place, (slot, _) in enumerate(fields) if slot is PATH]
     around = (record(steps[: paths[0]]), record(steps[paths[0] + 1 :])) if paths else None
     return EntrySteps(record(steps), around)
-
-
-class _Unforeseen(Exception):
-    """A schema that no step is made for."""
 
 
 _DEEPEST = 8
@@ -465,7 +440,7 @@ _LARGEST_FIXED = 1 << 20
 def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[Slot | None, Step]]:
     """The steps over the fields of a record, with the slot of each; an inner record counts as its fields."""
     if not isinstance(schema, dict) or schema.get("type") != "record" or depth > _DEEPEST:
-        raise _Unforeseen
+        raise Unsure
     by_id = {slot.id: slot for slot in slots}
     by_name = {slot.name: slot for slot in slots}
     steps: list[tuple[Slot | None, Step]] = []
@@ -475,34 +450,27 @@ def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[S
         slot = by_name.get(field["name"]) if id_ is None else by_id.get(int(id_))
         if slot is not None:
             if slot.name in used:
-                raise _Unforeseen
+                raise Unsure
             used.add(slot.name)
         if slot is not None and slot.fields and _plain(field["type"]) == "record":
             steps += _fields(field["type"], slot.fields, depth=depth + 1)
         else:
-            is_optional = isinstance(field["type"], list)
-            steps.append((None if is_optional else slot, _field(field["type"], slot, depth)))
+            type_ = field["type"]
+            if not isinstance(type_, list):
+                steps.append((slot, _value(type_, slot, depth)))
+                continue
+            if len(type_) != 2 or type_.count("null") != 1:
+                raise Unsure
+            null = type_.index("null")
+            steps.append((None, optional(null, _value(type_[1 - null], slot, depth))))
     return steps
-
-
-def _record(schema: Any, slots: tuple[Slot, ...], *, depth: int, name: str | None = None) -> Step:
-    """name: of the slot that the bytes of the record are noted in."""
-    return record([step for _, step in _fields(schema, slots, depth=depth)], name)
-
-
-def _field(schema: Any, slot: Slot | None, depth: int) -> Step:
-    if not isinstance(schema, list):
-        return _value(schema, slot, depth)
-    if len(schema) != 2 or schema.count("null") != 1:
-        raise _Unforeseen
-    null = schema.index("null")
-    return optional(null, _value(schema[1 - null], slot, depth))
 
 
 def _value(schema: Any, slot: Slot | None, depth: int) -> Step:
     kind = _plain(schema)
     name = None if slot is None else slot.name
-    _check_kind(kind, slot)
+    if slot is not None and kind not in _SERVES[slot.kind]:
+        raise Unsure
     match kind:
         case "int" | "long":
             return number(name)
@@ -514,14 +482,14 @@ def _value(schema: Any, slot: Slot | None, depth: int) -> Step:
             return fixed(4 if kind == "float" else 8)
         case "fixed" if type(schema["size"]) is int and 0 <= schema["size"] <= _LARGEST_FIXED:
             return fixed(schema["size"])
-        case "record" if slot is None or slot.fields:
-            return _record(schema, () if slot is None else slot.fields, depth=depth + 1)
         case "record":
-            return _record(schema, (), depth=depth + 1, name=name)
+            fields = () if slot is None else slot.fields
+            steps = [step for _, step in _fields(schema, fields, depth=depth + 1)]
+            return record(steps, None if fields else name)
         case "array":
             return _list_array(schema["items"], slot)
         case _:
-            raise _Unforeseen
+            raise Unsure
 
 
 _SERVES: Mapping[Kind, tuple[str, ...]] = {
@@ -535,11 +503,6 @@ _SERVES: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
-def _check_kind(kind: Any, slot: Slot | None) -> None:
-    if slot is not None and kind not in _SERVES[slot.kind]:
-        raise _Unforeseen
-
-
 def _plain(schema: Any) -> Any:
     """The kind of a type that is no union, through an annotation such as a logical type."""
     kind = schema["type"] if isinstance(schema, dict) else schema
@@ -547,24 +510,21 @@ def _plain(schema: Any) -> Any:
 
 
 def _list_array(items: Any, slot: Slot | None) -> Step:
-    if (slot is None or slot.kind == "numbers") and _plain(items) in ("int", "long"):
-        return number_items(None if slot is None else slot.name)
-    if not isinstance(items, dict) or items.get("type") != "record" or (slot is not None and slot.kind == "numbers"):
-        raise _Unforeseen
-    if slot is not None:
-        _check_pair(items["fields"], slot)
     name = None if slot is None else slot.name
+    if (slot is None or slot.kind == "numbers") and _plain(items) in ("int", "long"):
+        return numbers(1, name)
+    if not isinstance(items, dict) or items.get("type") != "record" or (slot is not None and slot.kind == "numbers"):
+        raise Unsure
+    if (
+        slot is not None
+    ):  # a wanted map must say which of its two fields is the key: by field id, or by name without ids
+        ids = [f["name"] if f.get("field-id") is None else int(f["field-id"]) for f in items["fields"]]
+        if len(ids) != 2 or ids[0] not in ("key", slot.pair[0]) or ids[1] not in ("value", slot.pair[1]):
+            raise Unsure
     match [_plain(field["type"]) for field in items["fields"]]:
         case ["int" | "long", "int" | "long"] if slot is None or slot.kind == "counts":
-            return number_pairs(name)
+            return numbers(2, name)
         case ["int" | "long", "bytes" | "string"] if slot is None or slot.kind == "bounds":
             return byte_pairs() if slot is None else byte_pairs(slot.name, slot.keys)
         case _:
-            raise _Unforeseen
-
-
-def _check_pair(fields: list[Any], slot: Slot) -> None:
-    """A wanted map must say which of its two fields is the key: by field id, or by name without ids."""
-    names = [field["name"] if field.get("field-id") is None else int(field["field-id"]) for field in fields]
-    if len(names) != 2 or names[0] not in ("key", slot.pair[0]) or names[1] not in ("value", slot.pair[1]):
-        raise _Unforeseen
+            raise Unsure
