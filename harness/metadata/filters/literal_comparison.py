@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -64,11 +64,12 @@ from harness.metadata.model.schema import (
 )
 
 
-def share_type(column: Field | None, literals: Sequence[Literal]) -> bool:
+def share_type(operand: object, literals: Sequence[Literal]) -> bool:
     """True if literals of one IN or BETWEEN keep their meaning though SQL casts them to a common type.
 
-    column: what they are compared with; None: an expression of one.
+    operand: a column, or an expression of one.
     """
+    column = operand if isinstance(operand, Field) else None
     known = [x for x in literals if x.kind is not Kind.NULL]
     kinds = {x.kind for x in known}
     if Kind.DECIMAL in kinds and not _fits_decimal(column, known):
@@ -325,24 +326,17 @@ def covering(field: Field, values: Sequence[Any]) -> Predicate:
         values: internal values of the field's type, no nulls.
     """
     numbers = sorted({value for value in values if value == value})
-    ranges = [_range(field, numbers[start], numbers[end - 1]) for start, end in _spans(field, numbers)]
+    most = IN_LIMIT - 1
+    if isinstance(field.type, StringType | BinaryType | FixedType | UuidType):  # which have no distances
+        starts = sorted({len(numbers) * i // most for i in range(most)})
+    else:
+        gaps = sorted(range(1, len(numbers)), key=lambda i: numbers[i - 1] - numbers[i])
+        starts = [0, *sorted(gaps[: most - 1])]
+    ranges = []
+    for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        low, high = Comparison(field, Op.GE, numbers[start]), Comparison(field, Op.LE, numbers[end - 1])
+        is_one = low.value == high.value
+        ranges.append(Comparison(field, Op.EQ, low.value) if is_one else conjunction((low, high)))
     # NaN is in no range of numbers that ends below it.
     nans = [Comparison(field, Op.EQ, math.nan)] if any(value != value for value in values) else []
     return disjunction((*ranges, *nans))
-
-
-def _range(field: Field, low: Any, high: Any) -> Predicate:
-    if low == high:
-        return Comparison(field, Op.EQ, low)
-    return conjunction((Comparison(field, Op.GE, low), Comparison(field, Op.LE, high)))
-
-
-def _spans(field: Field, values: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """The first and the end of each range among ascending values."""
-    most = IN_LIMIT - 1
-    if isinstance(field.type, StringType | BinaryType | FixedType | UuidType):  # which have no distances
-        starts = sorted({len(values) * i // most for i in range(most)})
-    else:
-        gaps = sorted(range(1, len(values)), key=lambda i: values[i - 1] - values[i])
-        starts = [0, *sorted(gaps[: most - 1])]
-    yield from zip(starts, [*starts[1:], len(values)], strict=True)

@@ -6,23 +6,22 @@ beside `Undecided`.
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import exp
 
-from harness.metadata.filters import literal_comparison
 from harness.metadata.filters.literal_comparison import (
     as_nanoseconds,
     compare_column,
     date_nanoseconds,
     never,
     own_kinds,
+    share_type,
 )
 from harness.metadata.filters.literals import Kind, Literal, literal_of, period_of
 from harness.metadata.filters.predicate import (
+    OPERATORS,
     Constant,
     IsNull,
     Op,
@@ -123,27 +122,14 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
             return compare_column(operand, op, literal)
 
 
-def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
-    """True if literals of one IN or BETWEEN keep their meaning though SQL casts them to a common type."""
-    return literal_comparison.share_type(operand if isinstance(operand, Field) else None, literals)
-
-
 def holds(left: Literal, op: Op, right: Literal) -> bool | None:
     """The value of a comparison of literals; None: they are of two types, or of one whose order is not Python's."""
     if left.kind is not right.kind or left.kind not in _COMPARED:
         return None
-    return _OPERATORS[op](left.value, right.value)
+    return bool(OPERATORS[op](left.value, right.value))
 
 
 _COMPARED = {Kind.BOOLEAN, Kind.INTEGER, Kind.STRING, Kind.DATE, Kind.TIMESTAMP}
-_OPERATORS: dict[Op, Callable[[Any, Any], bool]] = {
-    Op.EQ: operator.eq,
-    Op.NE: operator.ne,
-    Op.LT: operator.lt,
-    Op.LE: operator.le,
-    Op.GT: operator.gt,
-    Op.GE: operator.ge,
-}
 _YEARS_FIRST = {"YEAR": "[0-9]{4}", "MONTH": "[0-9]{4}-[0-9]{2}", "DAY": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}
 
 

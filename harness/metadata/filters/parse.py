@@ -14,7 +14,7 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.literal_comparison import covering, own_kinds
+from harness.metadata.filters.literal_comparison import covering, own_kinds, share_type
 from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of
 from harness.metadata.filters.operands import (
     Operand,
@@ -22,7 +22,6 @@ from harness.metadata.filters.operands import (
     field_of,
     holds,
     operand_of,
-    share_type,
     tagged,
     unwrapped,
 )
@@ -76,11 +75,13 @@ def unmoved(condition: exp.Expr) -> exp.Expr | None:
     if literal is None or moved is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
         return None
     column, interval, back = moved
-    ends: list[exp.Expr] = []
-    if kind is not exp.LT and kind is not exp.LTE:
-        ends.append(exp.GTE(this=column.copy(), expression=_earlier(back(this=right.copy(), expression=interval))))
-    if kind is not exp.GT and kind is not exp.GTE:
-        ends.append(exp.LTE(this=column.copy(), expression=_later(back(this=right.copy(), expression=interval))))
+
+    def end(compare: type[exp.Expr], wider: type[exp.Expr]) -> exp.Expr:
+        moment = exp.Paren(this=back(this=right.copy(), expression=interval))
+        return compare(this=column.copy(), expression=wider(this=moment, expression=_days(_MARGIN_DAYS)))
+
+    ends = [] if kind in (exp.LT, exp.LTE) else [end(exp.GTE, exp.Sub)]
+    ends += [] if kind in (exp.GT, exp.GTE) else [end(exp.LTE, exp.Add)]
     outside = [
         exp.LT(this=column.copy(), expression=_date(_FIRST)),
         exp.GT(this=column.copy(), expression=_date(_LAST)),
@@ -108,14 +109,6 @@ def _moved(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.S
             return None
         right = _days(days.value)
     return left, right.copy(), exp.Sub if type(node) is exp.Add else exp.Add
-
-
-def _earlier(moment: exp.Expr) -> exp.Expr:
-    return exp.Sub(this=exp.Paren(this=moment), expression=_days(_MARGIN_DAYS))
-
-
-def _later(moment: exp.Expr) -> exp.Expr:
-    return exp.Add(this=exp.Paren(this=moment), expression=_days(_MARGIN_DAYS))
 
 
 def _days(count: int) -> exp.Interval:
@@ -215,7 +208,9 @@ def _of_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
     node = unwrapped(node)
     match node:
         case exp.Case():
-            cases = [(_when(node.this, case.this), case.args["true"]) for case in node.args["ifs"]]
+            cases = [(case.this, case.args["true"]) for case in node.args["ifs"]]
+            if node.this is not None:
+                cases = [(exp.EQ(this=node.this.copy(), expression=when.copy()), then) for when, then in cases]
             return _chosen(cases, node.args.get("default"), op, literal)
         case exp.If():
             return _chosen([(node.this, node.args["true"])], node.args.get("false"), op, literal)
@@ -223,10 +218,6 @@ def _of_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
             return conjunction((predicate_of(node), Undecided()))
         case _:
             return Undecided()
-
-
-def _when(subject: exp.Expr | None, case: exp.Expr) -> exp.Expr:
-    return case if subject is None else exp.EQ(this=subject.copy(), expression=case.copy())
 
 
 def _chosen(
@@ -425,8 +416,8 @@ def parse_filter(
         UnknownColumnError: a name that no column has, or that several have.
     """
     refuse_half_characters(sql, "filter")
-    condition, text = _parse(sql, dialect)
     try:
+        condition, text = _parse(sql, dialect)
         return _filter(condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table))
     except RecursionError:
         raise RequestError(
@@ -459,10 +450,6 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
         parsed = read.parse_into(exp.Condition, text)
     except (SqlglotError, ValueError) as error:
         raise RequestError(f"Cannot parse the filter as {dialect} SQL: {reason(error)}.") from error
-    except RecursionError:
-        raise RequestError(
-            "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
-        ) from None
     if len(parsed) != 1 or parsed[0] is None:
         raise RequestError("The filter must be one boolean expression, such as: id > 5 AND name = 'a'.")
     return parsed[0], text if dialect == "duckdb" else None
