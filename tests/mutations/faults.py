@@ -447,8 +447,8 @@ FAULTS = (
     Fault(
         "manifests of deletes whose counts say that they have no live files are dropped",
         "metadata/iceberg/scan.py",
-        "return tuple(entry for m in manifests for entry",
-        "return tuple(entry for m in manifests if m.added_files_count for entry",
+        "            for manifest in manifests:\n                data = read",
+        "            for manifest in (m for m in manifests if m.added_files_count):\n                data = read",
     ),
     Fault(
         "counts of no values say that a key is always null",

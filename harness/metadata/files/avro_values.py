@@ -35,12 +35,6 @@ class FieldError(ValueError):
         self.reason = reason
 
 
-def within(name: str, error: Exception) -> FieldError:
-    """The error of a field's decoder, with the field's name added."""
-    path = error.path if isinstance(error, FieldError) else ()
-    return FieldError((name, *path), reason(error))
-
-
 def reason(error: Exception) -> str:
     """A decoder's error in words."""
     if isinstance(error, FieldError):
@@ -119,11 +113,7 @@ class Tally:
             self.limits.check("items", total, "items of one list", file=self.file)
 
     def nothing(self) -> None:
-        """Counts a value that took no byte.
-
-        Raises:
-            LimitError: there are more than `limits.empty_values`.
-        """
+        """Counts a value that took no byte. Raises LimitError: there are more than `limits.empty_values`."""
         self.empty += 1
         if self.empty > self.limits.empty_values:
             self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
@@ -221,7 +211,8 @@ def fields_step(steps: Sequence[tuple[str, Read]], tally: Tally, present: list[b
             for name, step in steps:  # noqa: B007 (the error needs the name)
                 position = step(data, position)
         except DAMAGE as error:
-            raise within(name, error) from error
+            path = error.path if isinstance(error, FieldError) else ()
+            raise FieldError((name, *path), reason(error)) from error
         if position == start:  # records of no bytes may hold each other, each twice the one before
             tally.nothing()
         if present is not None:

@@ -87,11 +87,7 @@ class OrcTraits:
 
 
 def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
-    """The traits of an ORC file, from its footer.
-
-    Raises:
-        CorruptFileError, UnsupportedError: as `schema_of_orc`.
-    """
+    """The traits of an ORC file, from its footer. Raises CorruptFileError, UnsupportedError: as `schema_of_orc`."""
     opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
     return _reading(lambda: _traits(opened.reader.serialized_file_tail()), file)
 

@@ -163,20 +163,16 @@ def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
         case 9 | 10:
             return _skip_list(data, at, depth + 1)
         case 12:
-            return _skip_struct(data, at, depth + 1)
+            while True:
+                header = data[at]
+                at += 1
+                if header == 0:
+                    return at
+                if header < 0x10:  # the field's number follows, rather than its distance from the last
+                    _, at = varint(data, at)
+                at = skip_value(data, at, header & 0x0F, depth + 1)
         case _:
             raise Contradiction(_NO_VALUE)
-
-
-def _skip_struct(data: bytes, at: int, depth: int) -> int:
-    while True:
-        header = data[at]
-        at += 1
-        if header == 0:
-            return at
-        if header < 0x10:  # the field's number follows, rather than its distance from the last
-            _, at = varint(data, at)
-        at = skip_value(data, at, header & 0x0F, depth)
 
 
 def _skip_list(data: bytes, at: int, depth: int) -> int:
@@ -284,12 +280,16 @@ def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
         if around:
             around[-1].rest -= 1
             repeats = around[-1].repeats or repetition == _REPEATED
-            names = (*around[-1].names, _bytes(schema, element.get(_NAME)))
+            name = b""
+            if _NAME in element:
+                length, start = varint(schema, element[_NAME])
+                name = schema[start : start + length]
+            names = (*around[-1].names, name)
         if children > 0:
             around.append(_Group(children, repeats, names))
         elif _ELEMENT_TYPE in element:
-            name = b".".join(names).decode(errors="replace")
-            found.append(FooterColumn(name, element[_ELEMENT_TYPE], repeats, _path(names)))
+            shown = b".".join(names).decode(errors="replace")
+            found.append(FooterColumn(shown, element[_ELEMENT_TYPE], repeats, _path(names)))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
     return tuple(found)
@@ -459,13 +459,6 @@ def _list_head(data: bytes, at: int) -> tuple[int, int]:
     if count > len(data):
         raise Contradiction(f"a list in it claims {count} elements")
     return count, at
-
-
-def _bytes(data: bytes, at: int | None) -> bytes:
-    if at is None:
-        return b""
-    length, at = varint(data, at)
-    return data[at : at + length]
 
 
 # Footers as all known writers make them, checked by regular expressions: a tenth of the time of the checks above. A

@@ -10,6 +10,7 @@ Spec: Iceberg (Puffin) "deletion-vector-v1"; Delta "Deletion Vector Format"; Roa
 
 from __future__ import annotations
 
+import itertools
 import struct
 from typing import Any, Literal, TypeAlias
 
@@ -251,17 +252,16 @@ def _encoded(values: npt.NDArray[np.uint32]) -> bytes:
     """Ascending, distinct values as a 32-bit bitmap of array and bitset containers."""
     keys, starts = _runs_of_equal(values >> np.uint32(16))
     low = values.astype("<u2")
-    bodies = [_encoded_container(low[starts[i] : starts[i + 1]]) for i in range(len(keys))]
+    bodies = []
+    for start, end in itertools.pairwise(starts):
+        body = low[start:end]
+        if body.size > _ARRAY_LIMIT:
+            bits = np.zeros(_BITSET_BYTES * 8, dtype=np.bool_)
+            bits[body] = True
+            body = np.packbits(bits, bitorder="little")
+        bodies.append(body.tobytes())
     sizes = np.array([8 + 8 * len(keys), *(len(body) for body in bodies[:-1])], dtype=np.int64)
     cardinalities = np.diff(starts) - 1
     header = np.stack([np.array(keys), cardinalities], axis=1).astype("<u2")
     offsets = np.cumsum(sizes).astype("<u4")
     return b"".join((struct.pack("<II", _COOKIE_NO_RUNS, len(keys)), header.tobytes(), offsets.tobytes(), *bodies))
-
-
-def _encoded_container(low: npt.NDArray[np.uint16]) -> bytes:
-    if low.size <= _ARRAY_LIMIT:
-        return low.tobytes()
-    bits = np.zeros(_BITSET_BYTES * 8, dtype=np.bool_)
-    bits[low] = True
-    return np.packbits(bits, bitorder="little").tobytes()

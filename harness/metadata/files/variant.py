@@ -380,7 +380,12 @@ def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list
     if pa.types.is_struct(typed.type):
         return _objects(typed, metadata, values)
     is_list = pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)
-    shredded = _arrays(typed, metadata) if is_list else _singles(typed)
+    shredded: list[str | None]
+    if is_list:
+        shredded = _arrays(typed, metadata)
+    else:
+        plain, form = _form(typed.storage if isinstance(typed, pa.ExtensionArray) else typed)
+        shredded = [None if v is None else form(v) for v in plain.to_pylist()]
     if any(v is not None and s is not None for v, s in zip(values, shredded, strict=True)):
         raise malformed("it has both a value and a typed_value, and is no object")
     return [s if v is None else _whole(m, v) for m, v, s in zip(metadata, values, shredded, strict=True)]
@@ -428,14 +433,6 @@ def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | Non
         texts.append(None if length is None else array(elements[start : start + length]))
         start += length or 0
     return texts
-
-
-def _singles(typed: pa.Array) -> list[str | None]:
-    """JSON text per row of a shredded primitive; None where it is null."""
-    if isinstance(typed, pa.ExtensionArray):
-        typed = typed.storage
-    plain, form = _form(typed)
-    return [None if v is None else form(v) for v in plain.to_pylist()]
 
 
 def _form(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:

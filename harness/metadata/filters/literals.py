@@ -38,11 +38,7 @@ from harness.storage.records import dataclass
 
 
 def language(dialect: str) -> Dialect:
-    """The dialect of that name.
-
-    Raises:
-        ValueError: sqlglot has none.
-    """
+    """The dialect of that name. Raises ValueError: sqlglot has none."""
     return _duckdb()() if dialect == "duckdb" else Dialect.get_or_raise(dialect)
 
 

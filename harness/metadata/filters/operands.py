@@ -192,23 +192,28 @@ def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
     """`CAST(timestamp AS DATE) op date`, as a range of timestamps."""
     is_date = literal.kind in (Kind.DATE, Kind.STRING)
     start = as_nanoseconds(literal, date_nanoseconds) if is_date else None
-    if start is None:
-        return Undecided()
+    return Undecided() if start is None else _compare_start(field, op, start, start, start + DAY_NS)
+
+
+def _compare_start(field: Field, op: Op, at: int, start: int, end: int) -> Predicate:
+    """The comparison of the first moment of a unit of time with `at`, which is in the unit from `start` to `end`."""
 
     def bound(op: Op, instant: int) -> Predicate:
         return compare_column(field, op, Literal(Kind.TIMESTAMP, instant))
 
     match op:
+        case Op.EQ if at != start:
+            return never(field)
         case Op.EQ:
-            return conjunction((bound(Op.GE, start), bound(Op.LT, start + DAY_NS)))
+            return conjunction((bound(Op.GE, start), bound(Op.LT, end)))
         case Op.NE:
-            return disjunction((bound(Op.LT, start), bound(Op.GE, start + DAY_NS)))
+            return disjunction((bound(Op.LT, start), bound(Op.GE, end)))
         case Op.LT | Op.GE:
-            return bound(op, start)
+            return bound(op, start if at == start else end)
         case Op.LE:
-            return bound(Op.LT, start + DAY_NS)
+            return bound(Op.LT, end)
         case Op.GT:
-            return bound(Op.GE, start + DAY_NS)
+            return bound(Op.GE, end)
 
 
 def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
@@ -220,25 +225,9 @@ def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
     elif literal.kind in (Kind.DATE, Kind.TIMESTAMP):
         at = as_nanoseconds(literal, date_nanoseconds)
     period = None if at is None else period_of(at, operand.unit)
-    if period is None or op is Op.NE:
+    if at is None or period is None or op is Op.NE:
         return Undecided()
-    start, end = period
-
-    def bound(op: Op, instant: int) -> Predicate:
-        return compare_column(operand.field, op, Literal(Kind.TIMESTAMP, instant))
-
-    match op:
-        case Op.EQ if at != start:
-            range_ = never(operand.field)
-        case Op.EQ:
-            range_ = conjunction((bound(Op.GE, start), bound(Op.LT, end)))
-        case Op.LT | Op.GE:
-            range_ = bound(op, start if at == start else end)
-        case Op.LE:
-            range_ = bound(Op.LT, end)
-        case _:
-            range_ = bound(Op.GE, end)
-    return conjunction((range_, Undecided()))
+    return conjunction((_compare_start(operand.field, op, at, *period), Undecided()))
 
 
 # The column, and the part of it, that an expression of a filter stands for.

@@ -156,10 +156,9 @@ def parse_bytes(text: str) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The meaning of a path: fields from the top-level column down, and identifiers in front that are no fields."""
+    """The meaning of a path: fields from the top-level column down."""
 
     fields: tuple[Field, ...]
-    skipped: int
     rest: tuple[str, ...] = ()  # names within a metadata column, whose fields differ from table to table
 
     @property
@@ -183,19 +182,19 @@ class Names:
 
     def resolve(self, names: tuple[str, ...]) -> Resolved:
         """The fields that a path of names means. Raises UnknownColumnError."""
-        found = self._descend(names, 0)
+        found = self._descend(names)
         is_qualified = self.table is not None and len(names) > 1 and names[0].casefold() == self.table.casefold()
         if found is None and is_qualified:
-            found = self._descend(names[1:], 1)
+            found = self._descend(names[1:])
         if found is None:
             raise self._unknown(names)
         return found
 
-    def _descend(self, names: tuple[str, ...], skipped: int) -> Resolved | None:
+    def _descend(self, names: tuple[str, ...]) -> Resolved | None:
         top = self._find(names[0], self.schema.fields)
         if top is None:
             top = self._find(names[0], METADATA.values())
-            return None if top is None else Resolved((top,), skipped, names[1:])
+            return None if top is None else Resolved((top,), names[1:])
         fields = [top]
         for name in names[1:]:
             inner = fields[-1].type
@@ -203,7 +202,7 @@ class Names:
             if child is None:
                 return None
             fields.append(child)
-        return Resolved(tuple(fields), skipped)
+        return Resolved(tuple(fields))
 
     def _find(self, name: str, fields: Iterable[Field]) -> Field | None:
         alike = [f for f in fields if f.name.casefold() == name.casefold()]
@@ -260,11 +259,7 @@ _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 
 def name(identifier: str) -> str:
-    """A quoted identifier.
-
-    Raises:
-        UnsupportedError: it is empty, which DuckDB's SQL cannot say.
-    """
+    """A quoted identifier. Raises UnsupportedError: it is empty, which DuckDB's SQL cannot say."""
     if identifier == "":
         raise UnsupportedError(
             "Cannot name a column or struct field '' in DuckDB, which has no empty names: leave the column out, or "

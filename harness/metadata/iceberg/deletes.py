@@ -178,20 +178,34 @@ def _check_entry(entry: ManifestEntry, format_version: int) -> None:
             file=entry.file.path,
             rule="iceberg 4.16",
         )
-    match entry.file.content:
-        case Content.DATA:
-            raise CorruptFileError(
-                f"Delete manifest lists data file {entry.file.path}, expected delete files only",
-                cause="CorruptManifest",
-                file=entry.manifest,
-                field="content",
-                rule="iceberg 2.20",
-            )
-        case Content.POSITION_DELETES:
-            if entry.file.format == "puffin":
-                _check_vector_entry(entry, format_version)
-        case Content.EQUALITY_DELETES:
-            _check_equality_entry(entry)
+    file = entry.file
+    if file.content is Content.DATA:
+        raise CorruptFileError(
+            f"Delete manifest lists data file {file.path}, expected delete files only",
+            cause="CorruptManifest",
+            file=entry.manifest,
+            field="content",
+            rule="iceberg 2.20",
+        )
+    is_puffin = file.format == "puffin"
+    if file.content is Content.POSITION_DELETES:
+        if is_puffin:
+            _check_vector_entry(entry, format_version)
+    elif is_puffin:
+        raise UnsupportedError(
+            "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc",
+            cause="UnsupportedFormat",
+            file=file.path,
+            rule="iceberg 2.20",
+        )
+    elif not file.equality_ids:
+        raise CorruptDeleteError(
+            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
+            cause="CorruptManifest",
+            file=file.path,
+            field="equality_ids",
+            rule="iceberg 4.23",
+        )
 
 
 def _check_vector_entry(entry: ManifestEntry, format_version: int) -> None:
@@ -212,24 +226,6 @@ def _check_vector_entry(entry: ManifestEntry, format_version: int) -> None:
             file=file.path,
             field=missing[0] if missing else "format-version",
             rule="iceberg 4.17",
-        )
-
-
-def _check_equality_entry(entry: ManifestEntry) -> None:
-    if entry.file.format == "puffin":
-        raise UnsupportedError(
-            "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc",
-            cause="UnsupportedFormat",
-            file=entry.file.path,
-            rule="iceberg 2.20",
-        )
-    if not entry.file.equality_ids:
-        raise CorruptDeleteError(
-            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
-            cause="CorruptManifest",
-            file=entry.file.path,
-            field="equality_ids",
-            rule="iceberg 4.23",
         )
 
 

@@ -99,15 +99,22 @@ def parse_spec_fields(fields: Json) -> tuple[PartitionField, ...]:
     with_id = sum(item.has("field-id") for item in items)
     if with_id not in (0, len(items)):
         raise fields.error(f"Invalid partition spec: {with_id} of {len(items)} fields have an id, expected all or none")
-    parsed = tuple(
-        _partition_field(item, FIRST_PARTITION_FIELD_ID + index if with_id == 0 else item.integer("field-id", bits=32))
-        for index, item in enumerate(items)
-    )
-    ids = [field.field_id for field in parsed]
+    parsed = []
+    for index, item in enumerate(items):
+        sources = _sources(item)
+        field_ = PartitionField(
+            field_id=FIRST_PARTITION_FIELD_ID + index if with_id == 0 else item.integer("field-id", bits=32),
+            source_id=sources[0] if len(sources) == 1 else None,
+            source_ids=sources,
+            name=item.text("name"),
+            transform=_transform(item, sources),
+        )
+        parsed.append(field_)
+    ids = [field_.field_id for field_ in parsed]
     repeated = next((id_ for index, id_ in enumerate(ids) if id_ in ids[:index]), None)
     if repeated is not None:
         raise fields.error(f"Invalid partition spec: field id {repeated} occurs twice, expected unique ids")
-    return parsed
+    return tuple(parsed)
 
 
 def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
@@ -150,17 +157,6 @@ def parse_sort_order(document: Json) -> SortOrder:
         )
         fields.append(field_)
     return SortOrder(document.integer("order-id", bits=32), tuple(fields))
-
-
-def _partition_field(item: Json, field_id: int) -> PartitionField:
-    sources = _sources(item)
-    return PartitionField(
-        field_id=field_id,
-        source_id=sources[0] if len(sources) == 1 else None,
-        source_ids=sources,
-        name=item.text("name"),
-        transform=_transform(item, sources),
-    )
 
 
 def _sources(item: Json) -> tuple[int, ...]:

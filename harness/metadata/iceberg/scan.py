@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -149,19 +149,15 @@ class _Scan:
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
+        found: list[ManifestEntry] = []
+        schemas = read_schema_first(self.source.metadata.schemas, self.schema)
         with self.source.reading(manifests) as read:
-            return tuple(entry for m in manifests for entry in self._entries(m, read(m)))
-
-    def _entries(self, manifest: ManifestFile, data: bytes) -> Iterator[ManifestEntry]:
-        with contained(file=manifest.path):
-            reader = open_manifest(
-                data,
-                manifest,
-                specs=self.source.metadata.specs,
-                schemas=read_schema_first(self.source.metadata.schemas, self.schema),
-                limits=self.source.storage.limits,
-            )
-            yield from reader.entries(ALL)
+            for manifest in manifests:
+                data = read(manifest)
+                with contained(file=manifest.path):
+                    specs, limits = self.source.metadata.specs, self.source.storage.limits
+                    found += open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits).entries(ALL)
+        return tuple(found)
 
     def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests that the filter skips by their partition summaries, as far as these

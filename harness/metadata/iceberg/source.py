@@ -203,7 +203,11 @@ def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
     if snapshot is None:
         known = [str(known_id) for known_id in metadata.snapshots]
         near = difflib.get_close_matches(str(snapshot_id), known, n=_SHOWN, cutoff=0.8)
-        hint = f"did you mean {', '.join(near)}" if near else _newest(metadata)
+        newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
+        hint = "the table has no snapshot"
+        if near or newest:
+            latest = ", ".join(f"{s.id} ({show_ms(s.timestamp_ms)})" for s in newest[:_SHOWN])
+            hint = f"did you mean {', '.join(near)}" if near else f"the newest are {latest}"
         raise _not_found(metadata, f"Cannot find snapshot {snapshot_id}: {hint}", snapshot_id, rule="iceberg 1.32")
     return snapshot
 
@@ -276,14 +280,6 @@ def _not_found(
     metadata: TableMetadata, message: str, snapshot_id: int | None, rule: str, *, cause: str = "MissingSnapshot"
 ) -> SnapshotNotFoundError:
     return SnapshotNotFoundError(message, cause=cause, snapshot=snapshot_id, file=metadata.file, rule=rule)
-
-
-def _newest(metadata: TableMetadata) -> str:
-    newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
-    if not newest:
-        return "the table has no snapshot"
-    newest = newest[:_SHOWN]
-    return f"the newest are {', '.join(f'{s.id} ({show_ms(s.timestamp_ms)})' for s in newest)}"
 
 
 # The places of a copied table's files: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).

@@ -168,10 +168,9 @@ def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
     path = None if version is None else _version_path(directory, version, storage)
     if path is None or version is None:
         # The file whose name, or whose name without the extension, is the hint's text.
-        stems = (
-            () if "/" in text or "\\" in text else (text,) if _ANY.fullmatch(text) else [text + s for s in _SUFFIXES]
-        )
-        stem_path = next((at for stem in stems if storage.has_file(at := join(directory, stem))), None)
+        names = (text,) if _ANY.fullmatch(text) else tuple(text + suffix for suffix in _SUFFIXES)
+        inside = [] if "/" in text or "\\" in text else [join(directory, name) for name in names]
+        stem_path = next(filter(storage.has_file, inside), None)
         if stem_path is None:
             raise TableNotFoundError(
                 f"Cannot find the metadata file of the version hint: got {text[:80]!r}, and there is no such file; "
@@ -350,7 +349,7 @@ class IcebergTable:
             ],
             "default_sort_order_id": metadata.default_sort_order_id,
             "sort_orders": [
-                {"id": order.id, "fields": [_transformed(f) | _ordered(f) for f in order.fields]}
+                {"id": order.id, "fields": [_sort_key(f) for f in order.fields]}
                 for order in metadata.sort_orders.values()
             ],
             "snapshots": self.snapshots(),
@@ -399,8 +398,8 @@ def _transformed(part: PartitionField | SortField) -> dict[str, Any]:
     return {"source_ids": list(part.source_ids), "transform": str(part.transform)}
 
 
-def _ordered(key: SortField) -> dict[str, Any]:
-    return {"direction": key.direction.value, "null_order": key.null_order.value}
+def _sort_key(key: SortField) -> dict[str, Any]:
+    return _transformed(key) | {"direction": key.direction.value, "null_order": key.null_order.value}
 
 
 def _blob(blob: BlobMetadata) -> dict[str, Any]:

@@ -110,7 +110,11 @@ def _primitive(value: Any, type_: Type) -> Any:
         case TimeType(unit=unit):
             return _time(_text(value), _PER_SECOND[unit])
         case TimestampType(unit=unit, utc=utc):
-            return _timestamp(_text(value), _PER_SECOND[unit], "+00:00" if utc else "")
+            zone, per_second = "+00:00" if utc else "", _PER_SECOND[unit]
+            date, separator, time = _text(value).removesuffix(zone).partition("T")
+            if not separator or not value.endswith(zone):
+                raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
+            return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
         case StringType():
             return _text(value)
         case UuidType():
@@ -201,13 +205,6 @@ def _time(text: str, per_second: int) -> int:
     if rest:
         raise ValueError(f"at most {len(str(per_second)) - 1} digits of a second")
     return ((hours * 60 + minutes) * 60 + seconds) * per_second + fraction
-
-
-def _timestamp(text: str, per_second: int, zone: str) -> int:
-    date, separator, time = text.removesuffix(zone).partition("T")
-    if not separator or not text.endswith(zone):
-        raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
-    return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
 
 
 MAX_FIELD_ID = 2147483447

@@ -113,7 +113,7 @@ def _converter(type_: Type, kind: str) -> Callable[[Any], Any]:
         case FloatType():
             return lambda value: float(_checked(value, float, int))
         case DecimalType(scale=scale):
-            return lambda value: _decimal(value, scale)
+            return lambda value: from_unscaled(_unscaled(value), scale)
         case StringType():
             # Some writers declare strings as bytes.
             return lambda value: value.decode() if isinstance(value, bytes) else _checked(value, str)
@@ -134,11 +134,11 @@ def _checked(value: Any, *classes: type) -> Any:
     return value
 
 
-def _decimal(value: Any, scale: int) -> Decimal:
+def _unscaled(value: Any) -> int:
     data: bytes = _checked(value, bytes)
     if not data:
         raise ValueError("a decimal has no bytes")
-    return from_unscaled(int.from_bytes(data, "big", signed=True), scale)
+    return int.from_bytes(data, "big", signed=True)
 
 
 def _sized(value: Any, length: int) -> bytes:
@@ -210,7 +210,10 @@ class Partitions:
 
     def key_of(self, spec_id: int, values: Mapping[int, Any]) -> Hashable:
         """The key of a tuple of a spec."""
-        types = self._types_of(spec_id)
+        if spec_id not in self._types:
+            fields = self.specs[spec_id].fields if spec_id in self.specs else ()
+            self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)
+        types = self._types[spec_id]
         return partition_key(spec_id, values, types) if types else spec_id
 
     def index(self, file: DataFile) -> int:
@@ -229,12 +232,6 @@ class Partitions:
     def all(self) -> tuple[Partition, ...]:
         """Every partition so far, by number."""
         return tuple(self._tuples)
-
-    def _types_of(self, spec_id: int) -> dict[int, Type]:
-        if spec_id not in self._types:
-            fields = self.specs[spec_id].fields if spec_id in self.specs else ()
-            self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)
-        return self._types[spec_id]
 
     def _partition(self, spec_id: int, values: Mapping[int, Any]) -> Partition:
         fields = self.specs[spec_id].fields if spec_id in self.specs else ()
