@@ -88,7 +88,7 @@ FAULTS = (
     Fault(
         "bounds of equality keys are compared without nulls",
         "metadata/iceberg/delete_scope.py",
-        "    if _may_hold_null(key, delete) and _may_hold_null(key, data):\n        return True\n",
+        "    if one.has_nulls and other.has_nulls:\n        return True\n",
         "",
     ),
     # Time travel.
@@ -452,9 +452,9 @@ FAULTS = (
     ),
     Fault(
         "counts of no values say that a key is always null",
-        "metadata/iceberg/delete_scope.py",
-        "if counts is None or (file.value_counts or {}).get(key.id) == 0:",
-        "if counts is None:",
+        "metadata/model/column_stats.py",
+        "counts if counts[0] != 0 else (None, None, None)",
+        "counts",
     ),
     Fault(
         "files whose numRecords is 0 are dropped",
@@ -906,9 +906,9 @@ FAULTS = (
     Fault(
         "a vector is known by its file, without its offset",
         "metadata/iceberg/position_deletes.py",
-        "        if deletes.vector is not None:\n            if path not in self._vectors:\n",
+        "        if deletes.vector is not None:\n            if path not in self.vectors:\n",
         "        if deletes.vector is not None:\n            path = deletes.vector.file.path\n"
-        "            if path not in self._vectors:\n",
+        "            if path not in self.vectors:\n",
         test=f"{HISTORIES}[iceberg-3]",
     ),
     Fault(

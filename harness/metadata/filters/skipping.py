@@ -235,13 +235,11 @@ class FileSkipping:
                 self._columns[leaf.field.id] = self.facts(leaf.field)
             facts = self._columns[leaf.field.id]
             everywhere = np.ones(self.size, dtype=np.bool_)
-            found = None if facts is None else facts.may_match(leaf)
-            if facts is None:
-                self._leaves[leaf] = everywhere, everywhere
-            else:  # which files are kept, and of which that is decided
-                self._leaves[leaf] = (
-                    (~facts.known, ~facts.known) if found is None else (~facts.known | found, everywhere)
-                )
+            kept, decided = everywhere, everywhere
+            if facts is not None:
+                found = facts.may_match(leaf)
+                kept, decided = (~facts.known, ~facts.known) if found is None else (~facts.known | found, everywhere)
+            self._leaves[leaf] = kept, decided
         kept, decided = self._leaves[leaf]
         for place in places[~decided[places]].tolist():
             kept[place] = may_match(leaf, lambda column, place=place: self.stats(place, column))  # type: ignore[misc]

@@ -24,12 +24,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.model.column_stats import ColumnStats, Known
 from harness.metadata.model.schema import (
     BinaryType,
     DateType,
@@ -204,7 +205,6 @@ def key_columns(
         ids: the file's `equality_ids`.
         schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
             still counts.
-        file: for messages.
 
     Returns:
         Per key its top-level column, pruned down to the key, and the path of field ids from that column to the key.
@@ -308,58 +308,39 @@ def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[Field]) -
     keys: the delete's top-level keys with their newest type. Fewer keys make the answer True more often. Keys inside
         structs must be left out: writers differ on whether a null struct counts as null of its fields.
     """
-    return all(_may_share(key, delete.file, data.file) for key in keys)
+    return all(_may_share(key, _known(key, delete.file), _known(key, data.file)) for key in keys)
 
 
-def _may_share(key: Field, delete: DataFile, data: DataFile) -> bool:
+def _known(key: Field, file: DataFile) -> Known:
+    counts = (file.value_counts, file.null_value_counts, file.nan_value_counts)
+    values, nulls, nans = (None if count is None else count.get(key.id) for count in counts)
+    lower, upper = ((bounds or {}).get(key.id) for bounds in (file.lower_bounds, file.upper_bounds))
+    stats = ColumnStats(
+        lower=None if lower is None else decode_bound(key.type, lower),
+        upper=None if upper is None else decode_bound(key.type, upper),
+        null_count=nulls,
+        nan_count=nans,
+        value_count=values,
+    )
+    return Known.of(key.type, stats)
+
+
+def _may_share(key: Field, one: Known, other: Known) -> bool:
     """True if some value of `key`, or null, may be in both files."""
-    if _may_hold_null(key, delete) and _may_hold_null(key, data):
+    if one.has_nulls and other.has_nulls:
         return True
-    if _only_null(key, delete) or _only_null(key, data):
+    if not (one.has_values and other.has_values):
         return False
     # Bounds leave NaN out, and NaN equals NaN (4.23).
-    if isinstance(key.type, FloatType) and _may_hold_nan(key, delete) and _may_hold_nan(key, data):
+    if one.has_nans and other.has_nans:
         return True
-    return not (_below(key, delete, data) or _below(key, data, delete))
+    return not (_below(key, one, other) or _below(key, other, one))
 
 
-def _may_hold_null(key: Field, file: DataFile) -> bool:
-    return _count(file.null_value_counts, key, file) != 0
-
-
-def _may_hold_nan(key: Field, file: DataFile) -> bool:
-    return _count(file.nan_value_counts, key, file) != 0
-
-
-def _only_null(key: Field, file: DataFile) -> bool:
-    values, nulls = (_count(counts, key, file) for counts in (file.value_counts, file.null_value_counts))
-    return values is not None and values == nulls
-
-
-def _count(counts: Mapping[int, int] | None, key: Field, file: DataFile) -> int | None:
-    """None: not known. A count of no values comes from writers that left the column out, and says nothing (3.19)."""
-    if counts is None or (file.value_counts or {}).get(key.id) == 0:
-        return None
-    return counts.get(key.id)
-
-
-def _below(key: Field, low: DataFile, high: DataFile) -> bool:
+def _below(key: Field, low: Known, high: Known) -> bool:
     """True if every value in `low` is known to be less than every value in `high`."""
-    if not isinstance(key.type, _ORDERED):
-        return False
-    low_bounds, high_bounds = _bounds(key, low), _bounds(key, high)
-    if low_bounds is None or high_bounds is None or not low_bounds[1] < high_bounds[0]:
+    if not isinstance(key.type, _ORDERED) or any(k.lower is None or k.upper is None for k in (low, high)):
         return False
     # An upper bound cut without rounding up is met on disk (3.9): values that it begins may be above it.
-    return not (isinstance(low_bounds[1], str | bytes) and high_bounds[0].startswith(low_bounds[1]))
-
-
-def _bounds(key: Field, file: DataFile) -> tuple[Any, Any] | None:
-    """Both bounds as internal values; None if one is unknown or they are inverted (iceberg 3.25)."""
-    lower, upper = (file.lower_bounds or {}).get(key.id), (file.upper_bounds or {}).get(key.id)
-    if lower is None or upper is None:
-        return None
-    decoded = decode_bound(key.type, lower), decode_bound(key.type, upper)
-    if decoded[0] is None or decoded[1] is None or decoded[0] > decoded[1]:
-        return None
-    return decoded
+    is_cut = isinstance(low.upper, str | bytes) and high.lower.startswith(low.upper)
+    return low.upper < high.lower and not is_cut

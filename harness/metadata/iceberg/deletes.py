@@ -88,8 +88,6 @@ class DeleteIndex:
 
         Args:
             entries: delete entries, with bounds of the file path (id 2147483546) and of equality keys.
-            scope: the rules.
-            format_version: the table's.
             live_paths: recorded paths of the snapshot's live data files; those of `single_targets` are enough. A delete
                 file on one path that is not among them is read for its whole partition: slower, equally right
                 (iceberg 4.14).

@@ -69,9 +69,7 @@ def list_files(
     Args:
         data: the live data files, skipped ones too, in order, with statistics of all equality keys.
         deletes: the live delete files, with all statistics.
-        source: the table.
         schema: the scan's.
-        kept: the cache of the manifests.
 
     Raises:
         InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
@@ -97,7 +95,10 @@ def list_files(
     positions = with_positions(files, index, partitions)
     _tell_of_targets(index, files, positions, paths, spellings)
     numbers = _partition_numbers(files, partitions)
-    scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
+    keys = [
+        key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
+    ]
+    scopes = _Scopes(index.equality_deletes, keys, source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
     return FileList(
         files=_table(files, numbers, delete_sets, positions, source),
@@ -210,31 +211,14 @@ def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[
 
 
 @dataclass(frozen=True, slots=True)
-class _Keys:
-    """The equality deletes of the index, with their keys."""
-
-    deletes: tuple[ManifestEntry, ...]
-    columns: tuple[tuple[Field, ...], ...]
-    paths: tuple[tuple[tuple[int, ...], ...], ...]
-
-    @staticmethod
-    def of(index: DeleteIndex, partitions: Partitions) -> _Keys:
-        found = [
-            key_columns(entry.file.equality_ids or (), partitions.schemas, file=entry.file.path)
-            for entry in index.equality_deletes
-        ]
-        return _Keys(index.equality_deletes, tuple(k for k, _ in found), tuple(p for _, p in found))
-
-    def top_level(self, place: int) -> tuple[Field, ...]:
-        columns = zip(self.columns[place], self.paths[place], strict=True)
-        return tuple(column for column, path in columns if len(path) == 1)
-
-
-@dataclass(frozen=True, slots=True)
 class _Scopes:
-    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come."""
+    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come.
 
-    keys: _Keys
+    keys: of each delete the columns, and the paths to them.
+    """
+
+    deletes: Sequence[ManifestEntry]
+    keys: Sequence[tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]]
     source: ScanSource
     partitions: Partitions
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -274,20 +258,22 @@ class _Scopes:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
-        keys = {delete: self.keys.top_level(delete) for delete in set().union(*(hits[i] for i in places))}
+        used = set().union(*(hits[i] for i in places))
+        pairs = {delete: zip(*self.keys[delete], strict=True) for delete in used}
+        keys = {delete: tuple(c for c, path in pairs[delete] if len(path) == 1) for delete in used}  # top-level ones
         for place, entry in zip(places, files.entries(places), strict=True):
             deletes = hits[place]
-            yield place, tuple(i for i in deletes if may_hit(self.keys.deletes[i], entry, keys[i]))
+            yield place, tuple(i for i in deletes if may_hit(self.deletes[i], entry, keys[i]))
 
     def _delete(self, place: int) -> EqualityDelete:
-        entry = self.keys.deletes[place]
+        entry, (columns, paths) = self.deletes[place], self.keys[place]
         spec = self.source.metadata.specs[entry.file.spec_id]
         return EqualityDelete(
             path=entry.file.path,
             physical=self.source.path_map.physical(entry.file.path),
             format=entry.file.format,
-            keys=self.keys.columns[place],
-            key_paths=self.keys.paths[place],
+            keys=columns,
+            key_paths=paths,
             sequence_number=entry.sequence_number,
             partition=None if spec.is_unpartitioned else self.partitions.index(entry.file),
             record_count=entry.file.record_count,

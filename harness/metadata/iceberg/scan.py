@@ -48,8 +48,6 @@ def plan_scan(
     """The plan of a read.
 
     Args:
-        source: the table.
-        selection: snapshot and schema.
         columns: names in the order wanted; None: all columns of the schema.
         where: a boolean SQL expression, or a filter for the schema of `selection`; None: all rows.
 

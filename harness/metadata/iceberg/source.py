@@ -161,7 +161,6 @@ def select(
     A snapshot id, time or tag: that snapshot under its own schema.
 
     Args:
-        metadata: the table.
         snapshot_id: any snapshot in the metadata, staged ones too.
         timestamp_ms: what `main` was at that time, inclusive; milliseconds since 1970-01-01 UTC.
         ref: name of a branch or tag, case-sensitive.

@@ -48,10 +48,7 @@ _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_
 class FoundMetadata:
     """A table's current metadata.
 
-    path: the metadata file, physical.
-    metadata: its content.
-    path_map: from the recorded paths of the table's files to physical ones.
-    storage: reads them.
+    path: the metadata file, physical. path_map: from the recorded paths of the table's files to physical ones.
     warnings: of the search and of the metadata.
     """
 
@@ -77,7 +74,6 @@ def find_metadata(
 
     Args:
         location: a metadata file, a table's directory, or its `metadata` directory.
-        storage: where it is.
         allow_version_guess: take the highest number where only `<n>-<id>.metadata.json` files are there (iceberg 1.5).
         path_map: prefixes that go before those which follow from the table's own move (iceberg 1.12).
 

@@ -330,7 +330,7 @@ class DataFiles:
         return found
 
     def entry(self, place: int) -> ManifestEntry:
-        """A file as an entry, without what planning never needs: its snapshot, offsets and sizes."""
+        """A file as an entry, without its snapshot, offsets and sizes, which planning never needs."""
         return next(iter(self.entries([place])))
 
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
@@ -392,7 +392,7 @@ def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, m
 
 def _row(entry: ManifestEntry, number: int, fields: tuple[int, ...], manifest: int) -> dict[str, Any]:
     file = entry.file
-    if _fitting(entry.sequence_number) is None:
+    if fitting(entry.sequence_number) is None:
         raise corrupt(
             entry.manifest, "sequence_number", f"{file.path} has {entry.sequence_number}, beyond a long", "2.9"
         )
@@ -404,19 +404,20 @@ def _row(entry: ManifestEntry, number: int, fields: tuple[int, ...], manifest: i
         "format": file.format,
         "spec_id": file.spec_id,
         "tuple": number,
-        "record_count": _fitting(file.record_count),
-        "size": _fitting(file.size),
-        "first_row_id": _fitting(file.first_row_id),
+        "record_count": fitting(file.record_count),
+        "size": fitting(file.size),
+        "first_row_id": fitting(file.first_row_id),
     }
     for name in (*COUNTS, *BOUNDS):
         found = getattr(file, name) or {}
-        row |= {statistic(name, i): found.get(i) if name in BOUNDS else _fitting(found.get(i)) for i in fields}
+        row |= {statistic(name, i): found.get(i) if name in BOUNDS else fitting(found.get(i)) for i in fields}
     return row
 
 
-def _fitting(number: int | None) -> int | None:
-    """A number that fits a long. Avro can write longer numbers, which are not believed."""
-    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
+def fitting(number: object, bits: int = 64) -> int | None:
+    """A number that the column can hold; None for anything else that a manifest has there: Avro's may be longer."""
+    half = 1 << (bits - 1)
+    return number if type(number) is int and -half <= number < half else None
 
 
 # Data files that a filter skips go at once, batch by batch: few facts of them stay.

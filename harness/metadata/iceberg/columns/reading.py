@@ -27,6 +27,7 @@ from harness.metadata.iceberg.columns.entries import (
     Skip,
     SkippedDataFiles,
     batches,
+    fitting,
     from_entries,
     joined,
     schema_of,
@@ -462,20 +463,14 @@ def _recorded_by_entry(reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
         entries = list(reader.entries(ALL, live_only=False))
     columns: Mapping[str, list[object]] = {
         "status": [int(entry.status) for entry in entries],
-        "snapshot_id": [_within(entry.snapshot_id, 64) for entry in entries],
-        "file_sequence_number": [_within(entry.file_sequence_number, 64) for entry in entries],
-        "sort_order_id": [_within(entry.file.sort_order_id, 32) for entry in entries],
-        "split_offsets": [[_within(i, 64) for i in e.file.split_offsets or ()] or None for e in entries],
-        **{f"{SIZES}.{key}": [_within((e.file.column_sizes or {}).get(key), 64) for e in entries] for key in keys},
+        "snapshot_id": [fitting(entry.snapshot_id) for entry in entries],
+        "file_sequence_number": [fitting(entry.file_sequence_number) for entry in entries],
+        "sort_order_id": [fitting(entry.file.sort_order_id, 32) for entry in entries],
+        "split_offsets": [[fitting(i) for i in e.file.split_offsets or ()] or None for e in entries],
+        **{f"{SIZES}.{key}": [fitting((e.file.column_sizes or {}).get(key)) for e in entries] for key in keys},
     }
     schema = recorded_schema(keys)
     return pa.Table.from_arrays([array_of(columns[f.name], f.type) for f in schema], schema=schema)
-
-
-def _within(number: object, bits: int) -> int | None:
-    """A number that the column can hold; None for anything else that a manifest has there."""
-    half = 1 << (bits - 1)
-    return number if type(number) is int and -half <= number < half else None
 
 
 _RECORDED = (
