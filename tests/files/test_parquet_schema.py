@@ -47,12 +47,12 @@ OPTIONAL, REQUIRED, REPEATED = "OPTIONAL", "REQUIRED", "REPEATED"
 
 
 def leaf(name, type_="INT32", repetition=OPTIONAL, **more):
-    return [ParquetElement(name, type_, repetition=repetition, **more)]
+    return [ParquetElement(name, type_, repetition_type=repetition, **more)]
 
 
 def group(name, *children, repetition=OPTIONAL, **more):
     flat = [element for child in children for element in child]
-    return [ParquetElement(name, repetition=repetition, num_children=len(children), **more), *flat]
+    return [ParquetElement(name, repetition_type=repetition, num_children=len(children), **more), *flat]
 
 
 def fold(*columns):
@@ -145,7 +145,7 @@ def unit(name, *, utc=0, kind="Timestamp"):
     ids=str,
 )
 def test_leaf_types(element, expected):
-    (stored,) = fold([ParquetElement("c", repetition=OPTIONAL, field_id=7, **element)])
+    (stored,) = fold([ParquetElement("c", repetition_type=OPTIONAL, field_id=7, **element)])
     assert stored == field("c", expected, id_=7)
 
 

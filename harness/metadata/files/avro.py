@@ -391,7 +391,7 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
         LimitError: it asks for more than `limits` allow.
     """
     container = open_container(data, file=file, cause=_CAUSE, limits=limits)
-    root = parse_writer_schema(container.header.schema, file=file, limits=limits)
+    root = parse_writer_schema(container.schema, file=file, limits=limits)
     column = _column(root, Tally(limits, file, is_manifest=False))
     try:
         for count, block in container.blocks():
@@ -413,4 +413,4 @@ def schema_of_avro(head: bytes, *, file: str, limits: Limits = DEFAULT) -> Physi
         EncryptedTableError, UnsupportedError, LimitError: as `read_avro`.
     """
     container = open_container(head, file=file, cause=_CAUSE, limits=limits)
-    return parse_writer_schema(container.header.schema, file=file, limits=limits).fields()
+    return parse_writer_schema(container.schema, file=file, limits=limits).fields()

@@ -99,24 +99,6 @@ MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """The header of a container.
-
-    schema: the writer's schema as JSON.
-    metadata: the header's values by key, the `avro.` ones too.
-    codec: one of `CODECS`.
-    sync: the 16 bytes after every block.
-    end: where the first block starts, in bytes.
-    """
-
-    schema: Any = field(hash=False, repr=False)
-    metadata: Mapping[str, bytes] = field(hash=False, repr=False)
-    codec: str
-    sync: bytes
-    end: int
-
-
 @lru_cache(maxsize=8)
 def _schema(text: bytes) -> Any:
     """The document; manifests of one table have one schema, and nobody changes it."""
@@ -154,22 +136,25 @@ class WriterField:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An opened Avro file."""
+    """An opened Avro file.
+
+    schema: the writer's, as JSON. metadata: the header's values by key, the `avro.` ones too. codec: one of `CODECS`.
+    sync: the 16 bytes after every block. end: where the first block starts, in bytes.
+    """
 
     file: str
-    header: Header
     data: bytes = field(repr=False)
     cause: Cause
     limits: Limits
-
-    @property
-    def schema(self) -> bytes:
-        """The writer's schema, as it is written."""
-        return self.header.metadata["avro.schema"]
+    schema: Any = field(hash=False, repr=False)
+    metadata: Mapping[str, bytes] = field(hash=False, repr=False)
+    codec: str
+    sync: bytes
+    end: int
 
     def text(self, key: str) -> str | None:
         """A header value as text; None if there is no such key, or its value is not UTF-8 (headers are optional)."""
-        value = self.header.metadata.get(key)
+        value = self.metadata.get(key)
         try:
             return None if value is None else value.decode()
         except UnicodeDecodeError:
@@ -183,17 +168,17 @@ class Container:
         """
         names: dict[str, Any] = {}
         try:
-            record = _resolved(_type_at(self.header.schema, path, names), names)
+            record = _resolved(_type_at(self.schema, path, names), names)
             return tuple(_writer_field(f) for f in record.get("fields", ()))
         except (*DAMAGE, RecursionError) as error:
             raise schema_error(error, file=self.file) from error
 
     def column(self, *path: Wanted) -> AvroColumn:
         """A column of the values of the field at `path` from the top; LookupError if there is no such field."""
-        type_ = _type_at(self.header.schema, path, {})
+        type_ = _type_at(self.schema, path, {})
         if type_ is None:
             raise LookupError(path)
-        return column_of(self.header.schema, type_, Plain(), Tally(self.limits, self.file))
+        return column_of(self.schema, type_, Plain(), Tally(self.limits, self.file))
 
     def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
         """Every record of a manifest, in order, as the values of `wanted`; None for fields that the file lacks.
@@ -203,8 +188,7 @@ class Container:
                 returned.
             LimitError: it asks for more than the limits allow.
         """
-        schema = self.header.schema
-        column = column_of(schema, schema, Struct(wanted), Tally(self.limits, self.file))
+        column = column_of(self.schema, self.schema, Struct(wanted), Tally(self.limits, self.file))
         records = 0
         for count, block in self.blocks():
             if count > len(block):
@@ -226,7 +210,7 @@ class Container:
             UnsupportedError: the package for the codec is missing.
             LimitError: a block holds more than `limits.block_bytes`.
         """
-        data, header, position = self.data, self.header, self.header.end
+        data, position = self.data, self.end
         while position < len(data):
             try:
                 count, position = decode_long(data, position)
@@ -236,10 +220,10 @@ class Container:
             end = position + size
             if count < 0 or size < 0 or end + SYNC_BYTES > len(data):
                 raise corrupt("it ends inside a block; it was cut", self.file, self.cause)
-            if data[end : end + SYNC_BYTES] != header.sync:
+            if data[end : end + SYNC_BYTES] != self.sync:
                 raise corrupt("a block does not end with the sync marker", self.file, self.cause)
             block = data[position:end]
-            yield count, decompress(header.codec, block, file=self.file, cause=self.cause, limits=self.limits)
+            yield count, decompress(self.codec, block, file=self.file, cause=self.cause, limits=self.limits)
             position = end + SYNC_BYTES
 
     def read_block(self, column: AvroColumn, count: int, block: bytes) -> None:
@@ -290,8 +274,7 @@ def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", 
             file=file,
             rule="iceberg 2.14",
         )
-    header = Header(schema=schema, metadata=metadata, codec=codec, sync=sync, end=position + SYNC_BYTES)
-    return Container(file, header, data, cause, limits)
+    return Container(file, data, cause, limits, schema, metadata, codec, sync, position + SYNC_BYTES)
 
 
 def _type_at(schema: Any, path: tuple[Wanted, ...], names: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,28 +42,13 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-ELEMENT_COLUMNS = (
-    "name",
-    "type",
-    "type_length",
-    "repetition_type",
-    "num_children",
-    "converted_type",
-    "scale",
-    "precision",
-    "field_id",
-    "logical_type",
-)
-"""The columns of DuckDB's `parquet_schema` that make a `ParquetElement`, in its order."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParquetElement:
     """An element of a footer's depth-first schema list. Texts are as DuckDB's `parquet_schema` prints them.
 
     type: the physical type, such as `INT32`; None for a group.
     type_length: bytes of a `FIXED_LEN_BYTE_ARRAY`; DuckDB gives text.
-    repetition: `REQUIRED`, `OPTIONAL` or `REPEATED`; None on some roots.
+    repetition_type: `REQUIRED`, `OPTIONAL` or `REPEATED`; None on some roots.
     num_children: None or 0 for a leaf.
     logical_type: such as `DecimalType(scale=2, precision=9)`; None where only the converted type is given, or neither.
     """
@@ -71,13 +56,17 @@ class ParquetElement:
     name: str
     type: str | None = None
     type_length: int | str | None = None
-    repetition: str | None = None
+    repetition_type: str | None = None
     num_children: int | None = None
     converted_type: str | None = None
     scale: int | None = None
     precision: int | None = None
     field_id: int | None = None
     logical_type: str | None = None
+
+
+ELEMENT_COLUMNS = tuple(field.name for field in fields(ParquetElement))
+"""The columns of DuckDB's `parquet_schema` that make a `ParquetElement`, in its order."""
 
 
 def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]:
@@ -128,7 +117,7 @@ class _Node:
 
     @property
     def is_repeated(self) -> bool:
-        return self.element.repetition == "REPEATED"
+        return self.element.repetition_type == "REPEATED"
 
 
 _MAX_DEPTH = 100
@@ -274,15 +263,10 @@ def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
     return None
 
 
+_WIDTHS: tuple[Literal[8, 16, 32, 64], ...] = (8, 16, 32, 64)
 _INTEGERS: dict[tuple[int, bool], Type] = {
-    (8, True): IntegerType(8),
-    (16, True): IntegerType(16),
-    (32, True): IntegerType(32),
-    (64, True): IntegerType(64),
-    (8, False): UnsignedType(8),
-    (16, False): UnsignedType(16),
-    (32, False): UnsignedType(32),
-    (64, False): UnsignedType(64),
+    **{(bits, True): IntegerType(bits) for bits in _WIDTHS},
+    **{(bits, False): UnsignedType(bits) for bits in _WIDTHS},
 }
 
 _CONVERTED: dict[str, Type] = {
@@ -296,14 +280,8 @@ _CONVERTED: dict[str, Type] = {
     # A converted type without a logical one always meant an instant.
     "TIMESTAMP_MILLIS": TimestampType("ms", True),
     "TIMESTAMP_MICROS": TimestampType("us", True),
-    "UINT_8": UnsignedType(8),
-    "UINT_16": UnsignedType(16),
-    "UINT_32": UnsignedType(32),
-    "UINT_64": UnsignedType(64),
-    "INT_8": IntegerType(8),
-    "INT_16": IntegerType(16),
-    "INT_32": IntegerType(32),
-    "INT_64": IntegerType(64),
+    **{f"INT_{bits}": IntegerType(bits) for bits in _WIDTHS},
+    **{f"UINT_{bits}": UnsignedType(bits) for bits in _WIDTHS},
     "INTERVAL": OpaqueType("interval"),
 }
 

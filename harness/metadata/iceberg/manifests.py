@@ -414,6 +414,11 @@ class ManifestReader:
     _convert: Callable[[list[Any]], Mapping[int, Any]]
 
     @property
+    def schema(self) -> bytes:
+        """The writer's schema, as it is written."""
+        return self.container.metadata["avro.schema"]
+
+    @property
     def is_v1(self) -> bool:
         """True if the manifest's own header says format version 1."""
         return self.container.text("format-version") == "1"

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from harness.metadata.files import roaring
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.iceberg.delete_scope import FILE_PATH_ID, check_stray_rows
-from harness.metadata.iceberg.deletes import FileDeletes
+from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.source import Spellings
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -113,7 +113,7 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
         CorruptDeleteError: size, magic, checksum or bitmap is wrong (4.18, 4.20), the number of positions is not the
             entry's record count, or a position is beyond the end of the data file (4.19).
     """
-    offset, size, count = entry.file.content_offset, entry.file.content_size, entry.file.record_count
+    offset, size = entry.file.content_offset, entry.file.content_size
     try:
         if offset is None or size is None or offset < len(_MAGIC) or size < 0 or offset + size > puffin.size:
             raise _corrupt(
@@ -121,12 +121,7 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
                 rule="iceberg 4.17",
             )
         positions = decode_deletion_vector(puffin.bytes_at(offset, size), limits=puffin.storage.limits)
-        if len(positions) != count:
-            reason = f"it holds {len(positions)} positions, expected {count} as its manifest entry says"
-            raise _corrupt(reason, rule="iceberg 4.19")
-        if positions and data_record_count is not None and positions.max() >= data_record_count:
-            reason = f"it deletes position {positions.max()} of a data file with {data_record_count} rows"
-            raise _corrupt(reason, rule="iceberg 4.19")
+        _check_counts(positions, entry, data_record_count)
     except HarnessError as error:
         error.field = error.field or entry.file.referenced_data_file
         error.within(file=puffin.file)
@@ -155,6 +150,16 @@ def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64
     return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18", limits=limits)
 
 
+def _check_counts(positions: BitMap64, entry: ManifestEntry, data_record_count: int | None) -> None:
+    count = entry.file.record_count
+    if len(positions) != count:
+        reason = f"it holds {len(positions)} positions, expected {count} as its manifest entry says"
+        raise _corrupt(reason, rule="iceberg 4.19")
+    if positions and data_record_count is not None and positions.max() >= data_record_count:
+        reason = f"it deletes position {positions.max()} of a data file with {data_record_count} rows"
+        raise _corrupt(reason, rule="iceberg 4.19")
+
+
 def _corrupt(reason: str, *, rule: str = "iceberg 4.18") -> CorruptDeleteError:
     return CorruptDeleteError(
         f"Cannot decode deletion vector: {reason}. Restore the file", cause="CorruptDeletionVector", rule=rule
@@ -171,37 +176,14 @@ POSITION_ID = 2147483545
 PositionsByPath: TypeAlias = Mapping[str, BitMap64]
 
 
-class PathSet(Protocol):
-    """Paths of data files."""
-
-    def __contains__(self, path: object) -> bool: ...
-
-
 Renamed: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
 """Takes the paths in the rows of one delete file. Gives the names of these among the data files."""
 
 _ENCRYPTED_PARQUET = b"PARE"
 
 
-class Targets(Protocol):
-    """The data files that delete files may name: by recorded path, and by ordinal those with deleted positions."""
-
-    @property
-    def with_positions(self) -> Mapping[int, FileDeletes]:
-        """Deletes by ordinal, of every file that may have deleted positions."""
-
-    @property
-    def authorities(self) -> Iterable[str]:
-        """Schemes and authorities that their paths begin with."""
-        return ()
-
-    def __contains__(self, path: object) -> bool: ...
-
-    def __getitem__(self, path: str) -> FileDeletes: ...
-
-
 def make_loader(
-    targets: Targets,
+    targets: FilesWithDeletes,
     *,
     storage: Storage,
     path_map: PathMap,
@@ -229,7 +211,7 @@ def make_loader(
 
 
 def read_positions(
-    storage: Storage, physical: str, file: DataFile, *, wanted: PathSet, renamed: Renamed | None = None
+    storage: Storage, physical: str, file: DataFile, *, wanted: Container[str], renamed: Renamed | None = None
 ) -> PositionsByPath:
     """The positions in one position delete file, by recorded path of the data file, for the paths in `wanted` only.
 
@@ -253,7 +235,7 @@ def read_positions(
 class _Loader:
     """Deletes of the planned files, and what has been read of them so far."""
 
-    targets: Targets
+    targets: FilesWithDeletes
     storage: Storage
     path_map: PathMap
     table: str | None
@@ -406,7 +388,7 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
 
 
 def _by_path(
-    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: PathSet, file: str, renamed: Renamed | None
+    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Container[str], file: str, renamed: Renamed | None
 ) -> PositionsByPath:
     for label, column in (("file_path", paths), ("pos", positions)):
         # A dictionary may also hold a null that rows point to.

@@ -27,7 +27,7 @@ from harness.metadata.iceberg.manifests import (
 )
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import table_name_mapping
-from harness.metadata.iceberg.skipping import bounds_of
+from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.values import all_partition_fields
 from harness.metadata.model.arrow_values import distinct, to_numpy
@@ -190,8 +190,11 @@ class _Scan:
         summaries: dict[int | None, Mapping[str, str]] = {s.id: s.summary for s in metadata.snapshots.values()}
         used = {m.spec_id for m in manifests}
         return {
-            spec.id: ManifestFilter.of(
-                condition.predicate, spec, self.schema, lambda manifest: summaries.get(manifest.added_snapshot_id)
+            spec.id: ManifestFilter(
+                spec,
+                projected(condition.predicate, spec, self.schema),
+                self.schema,
+                lambda manifest: summaries.get(manifest.added_snapshot_id),
             )
             for spec in metadata.specs.values()
             if spec.id in used

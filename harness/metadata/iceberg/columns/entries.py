@@ -98,7 +98,7 @@ def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Bloc
             yield [blocks]
             continue
         added = sum(map(len, blocks.data))
-        if batch and (reader.container.schema != batch[0].reader.container.schema or size + added > _BATCH_BYTES):
+        if batch and (reader.schema != batch[0].reader.schema or size + added > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(blocks)
@@ -116,7 +116,7 @@ def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequ
     container = batch[0].reader.container
     if batch[0].data is None or container.limits.items < MOST_ITEMS:
         return None
-    steps = entry_steps(container.header.schema, slots)
+    steps = entry_steps(container.schema, slots)
     if steps is None:
         return None
     if sum(sum(blocks.counts) for blocks in batch) >= _FEWEST:
@@ -232,7 +232,7 @@ def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
         Unsure, IndexError: they do not.
     """
     size, varints = len(paths), lanes.varints
-    found = Walk.over(varints, size)
+    found = Walk(varints, size)
     ends = paths + _lengths_before(varints, paths)
     starts = np.full(size + 1, NOWHERE, dtype=np.int64)  # of the blocks, by their first entry, and the end of the last
     starts[np.cumsum(lanes.counts) - lanes.counts] = lanes.starts

@@ -261,7 +261,7 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Pla
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
     items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
     starts = np.where(to_numpy(encoded.is_valid()), offsets[:-1], NOWHERE)
-    maps = Walk(varints, {"": starts}, {}, {"": items}, {}, len(encoded))
+    maps = Walk(varints, len(encoded), {"": starts}, {}, {"": items})
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 

@@ -284,7 +284,7 @@ class _Known:
     rows: int = 0
 
     def add(self, part: Part, raw: Raw) -> None:
-        is_alike = not self.parts or part.reader.container.schema == self.parts[0][0].reader.container.schema
+        is_alike = not self.parts or part.reader.schema == self.parts[0][0].reader.schema
         if not is_alike or (self.parts and self.rows + len(raw) > _BATCH_ROWS):
             self.flush()
         self.parts.append((part, raw))
@@ -344,7 +344,7 @@ def _in_step(
             container = part.reader.container
             kept.put(
                 part.reader.manifest.path,
-                container.data[: container.header.end],
+                container.data[: container.end],
                 raw.slice(start, part.size),
                 {name: values.slice(start, part.size) for name, values in maps.items()},
             )

@@ -9,6 +9,7 @@ that the entry-wise decoder had better judge it, raises `Unsure`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -157,16 +158,11 @@ class Walk:
     """
 
     varints: Varints
-    starts: dict[str, Places]
-    ends: dict[str, Places]
-    counts: dict[str, Places]
-    pairs: dict[tuple[str, int], tuple[Places, Places]]
     size: int
-
-    @staticmethod
-    def over(varints: Varints, size: int) -> Walk:
-        """Nothing noted yet of `size` entries."""
-        return Walk(varints, {}, {}, {}, {}, size)
+    starts: dict[str, Places] = field(default_factory=dict)
+    ends: dict[str, Places] = field(default_factory=dict)
+    counts: dict[str, Places] = field(default_factory=dict)
+    pairs: dict[tuple[str, int], tuple[Places, Places]] = field(default_factory=dict)
 
     def note(self, notes: dict[str, Places], slot: str, entries: Places, places: Places) -> None:
         """Notes places (or counts) of a slot for some entries."""
@@ -195,7 +191,7 @@ def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tup
     firsts = np.cumsum(counts) - counts
     order = np.argsort(-counts, kind="stable")
     at, numbers, remaining = starts[order].copy(), firsts[order], counts[order]
-    found = Walk.over(varints, int(counts.sum()))
+    found = Walk(varints, int(counts.sum()))
     try:
         for round_ in range(int(remaining[0]) if len(remaining) else 0):
             # Lanes with fewer entries are at the end; those that are through stay where they are.
@@ -445,17 +441,17 @@ def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[S
     by_name = {slot.name: slot for slot in slots}
     steps: list[tuple[Slot | None, Step]] = []
     used: set[str] = set()
-    for field in schema["fields"]:
-        id_ = field.get("field-id")
-        slot = by_name.get(field["name"]) if id_ is None else by_id.get(int(id_))
+    for declared in schema["fields"]:
+        id_ = declared.get("field-id")
+        slot = by_name.get(declared["name"]) if id_ is None else by_id.get(int(id_))
         if slot is not None:
             if slot.name in used:
                 raise Unsure
             used.add(slot.name)
-        if slot is not None and slot.fields and _plain(field["type"]) == "record":
-            steps += _fields(field["type"], slot.fields, depth=depth + 1)
+        if slot is not None and slot.fields and _plain(declared["type"]) == "record":
+            steps += _fields(declared["type"], slot.fields, depth=depth + 1)
         else:
-            type_ = field["type"]
+            type_ = declared["type"]
             if not isinstance(type_, list):
                 steps.append((slot, _value(type_, slot, depth)))
                 continue
@@ -521,7 +517,7 @@ def _list_array(items: Any, slot: Slot | None) -> Step:
         ids = [f["name"] if f.get("field-id") is None else int(f["field-id"]) for f in items["fields"]]
         if len(ids) != 2 or ids[0] not in ("key", slot.pair[0]) or ids[1] not in ("value", slot.pair[1]):
             raise Unsure
-    match [_plain(field["type"]) for field in items["fields"]]:
+    match [_plain(f["type"]) for f in items["fields"]]:
         case ["int" | "long", "int" | "long"] if slot is None or slot.kind == "counts":
             return numbers(2, name)
         case ["int" | "long", "bytes" | "string"] if slot is None or slot.kind == "bounds":
