@@ -34,9 +34,6 @@ def check_document(data: bytes, *, file: str, limits: Limits) -> None:
     limits.check("document_values", sum(map(data.count, _TOKENS)), "values", file=file)
 
 
-# The kind of a file by its first bytes, in words for a message.
-
-
 HEAD = 4096
 """The bytes at the start of a file that tell its kind."""
 _MAGIC = (

@@ -310,9 +310,6 @@ def _from_physical(element: ParquetElement) -> Type:
     return _PHYSICAL.get(physical) or OpaqueType(physical)
 
 
-# Parquet files through Arrow: no value wraps, all rows come, and each has a value that there is.
-
-
 def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
     """The file in `source`, which pyarrow can open, with INT96 in micros (iceberg 6.9).
 

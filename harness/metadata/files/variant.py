@@ -36,9 +36,6 @@ from harness.metadata.model.times import year_month_day
 __all__ = ["value_text", "variant_to_json"]
 
 
-# The JSON text of single values.
-
-
 def text(value: str) -> str:
     """A JSON string; only what JSON demands is escaped."""
     return json.dumps(value, ensure_ascii=False)

@@ -314,9 +314,6 @@ def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Lite
     return _on_grid(field, op, Fraction(instant), 63)
 
 
-# Ranges that cover the values of a long IN list, so that files are held against few ranges in place of many values.
-
-
 def covering(field: Field, values: Sequence[Any]) -> Predicate:
     """A condition that each of the values satisfies: at most `IN_LIMIT` ranges, between which the widest gaps are.
 

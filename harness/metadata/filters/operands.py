@@ -45,25 +45,15 @@ class DayOf:
 
 @dataclass(frozen=True, slots=True)
 class PeriodOf:
-    """The unit of time that a date or wall-clock timestamp lies in: `date_trunc('month', field)`, `year(field)`.
+    """The unit of time that a date or wall-clock timestamp lies in, such as YEAR.
 
-    unit: such as YEAR. is_number: it is the number of the year, not its first moment.
+    form: its first moment, `date_trunc('month', field)`; the number of the year, `year(field)`; or a text that
+        `strftime` writes, of a YEAR, MONTH or DAY, years first.
     """
 
     field: Field
     unit: str
-    is_number: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodText:
-    """The unit of time that a date or wall-clock timestamp lies in, written with `strftime`, years first.
-
-    unit: YEAR, MONTH or DAY.
-    """
-
-    field: Field
-    unit: str
+    form: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +86,7 @@ class SumOf:
     number: int
 
 
-Operand: TypeAlias = Field | DayOf | PeriodOf | PeriodText | HeadOf | OrElse | NullIf | SumOf
+Operand: TypeAlias = Field | DayOf | PeriodOf | HeadOf | OrElse | NullIf | SumOf
 
 
 def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
@@ -108,8 +98,6 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
             return _compare_day(field, op, literal)
         case PeriodOf():
             return _compare_period(operand, op, literal)
-        case PeriodText():
-            return _compare_text(operand, op, literal)
         case HeadOf(field=field):
             return _compare_head(field, op, literal)
         case OrElse():
@@ -175,19 +163,6 @@ def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
     return conjunction((disjunction((compare_column(operand.field, op, literal), *for_null)), Undecided()))
 
 
-def _compare_text(operand: PeriodText, op: Op, literal: Literal) -> Predicate:
-    if (
-        op is not Op.EQ
-        or literal.kind is not Kind.STRING
-        or not re.fullmatch(_YEARS_FIRST[operand.unit], literal.value)
-    ):
-        return Undecided()
-    at = parse_timestamp(f"{literal.value}-01-01"[:10], digits=6)
-    if at is None:
-        return Undecided()
-    return _compare_period(PeriodOf(operand.field, operand.unit), op, Literal(Kind.TIMESTAMP, at))
-
-
 def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
     """`CAST(timestamp AS DATE) op date`, as a range of timestamps."""
     is_date = literal.kind in (Kind.DATE, Kind.STRING)
@@ -219,18 +194,19 @@ def _compare_start(field: Field, op: Op, at: int, start: int, end: int) -> Predi
 def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
     """A comparison of units of time, as a range of times. Undecided besides: infinite times are in no year."""
     at: int | None = None
-    if operand.is_number:
-        is_year = literal.kind is Kind.INTEGER and 1 <= literal.value <= 9999
-        at = parse_timestamp(f"{literal.value:04}-01-01", digits=6) if is_year else None
-    elif literal.kind in (Kind.DATE, Kind.TIMESTAMP):
-        at = as_nanoseconds(literal, date_nanoseconds)
+    match operand.form, literal.kind:
+        case "number", Kind.INTEGER if 1 <= literal.value <= 9999:
+            at = parse_timestamp(f"{literal.value:04}-01-01", digits=6)
+        case "text", Kind.STRING if op is Op.EQ and re.fullmatch(_YEARS_FIRST[operand.unit], literal.value):
+            at = parse_timestamp(f"{literal.value}-01-01"[:10], digits=6)
+        case "moment", (Kind.DATE | Kind.TIMESTAMP):
+            at = as_nanoseconds(literal, date_nanoseconds)
+        case _:
+            pass
     period = None if at is None else period_of(at, operand.unit)
     if at is None or period is None or op is Op.NE:
         return Undecided()
     return conjunction((_compare_start(operand.field, op, at, *period), Undecided()))
-
-
-# The column, and the part of it, that an expression of a filter stands for.
 
 
 _FIELD = "harness field"
@@ -266,7 +242,7 @@ def operand_of(node: exp.Expr) -> Operand | None:
         case exp.TimeToStr():
             field, unit = _clock(node.this), WRITTEN_PERIODS.get(node.args["format"].name)
             is_whole = not any(value for key, value in node.args.items() if key not in ("this", "format"))
-            return PeriodText(field, unit) if field is not None and unit is not None and is_whole else None
+            return PeriodOf(field, unit, "text") if field is not None and unit is not None and is_whole else None
         case exp.Left():
             return _head(node.this, node.expression)
         case exp.Substring() if _is_number(node.args.get("start"), 1) and node.args.get("length") is not None:
@@ -347,7 +323,7 @@ def _period(node: exp.Expr) -> PeriodOf | None:
     # DuckDB 2.0 gives other times than midnight for the hour of a date.
     if field is None or (isinstance(field.type, DateType) and unit.removesuffix("S") in ("HOUR", "MINUTE", "SECOND")):
         return None
-    return PeriodOf(field, unit, is_number=not isinstance(node, exp.TimestampTrunc | exp.DateTrunc))
+    return PeriodOf(field, unit, "moment" if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) else "number")
 
 
 def _clock(node: exp.Expr) -> Field | None:

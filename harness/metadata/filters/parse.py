@@ -9,6 +9,7 @@ be translated. What planning cannot use stays in the text and is `Undecided` in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -44,10 +45,6 @@ from harness.metadata.filters.predicate import (
 )
 from harness.metadata.filters.sqltext import Names, Resolved, refuse_half_characters
 from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
-from harness.storage.records import dataclass
-
-# Conditions on a column that is moved in time: `day + INTERVAL 1 MONTH >= DATE '2020-02-29'`.
-
 
 _TURNED = {exp.EQ: exp.EQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 _MARGIN_DAYS = 4
@@ -349,20 +346,8 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     return StartsWith(field, literal.value)
 
 
-# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.sqltext`.
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A column reference: its outermost node, and its identifiers from the left."""
-
-    node: exp.Expr
-    identifiers: tuple[exp.Identifier, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names, from the left."""
-        return tuple(i.name for i in self.identifiers)
+Path: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
+"""A column reference: its outermost node, and its identifiers from the left."""
 
 
 def paths_of(condition: exp.Expr) -> Iterator[Path]:
@@ -384,7 +369,7 @@ def _extended(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> Path:
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
         node, identifiers = parent, (*identifiers, parent.expression)
         parent = node.parent
-    return Path(node, identifiers)
+    return node, identifiers
 
 
 def _is_variable(node: exp.Expr, name: str) -> bool:
@@ -434,9 +419,6 @@ def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
     return _filter(condition.copy(), None, schema, Names(schema=schema, case_sensitive=True, table=None))
 
 
-# Parsing.
-
-
 def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
     """The condition, and its text if that is DuckDB's already; both without comments at the end."""
     try:
@@ -482,15 +464,12 @@ def _refuse_more_than_rows(condition: exp.Expr) -> None:
         raise RequestError(f"A filter is a condition on one row, got {problem}. Use it in a query instead.")
 
 
-# Building the filter.
-
-
 def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names) -> Filter:
     _refuse_more_than_rows(condition)
     paths = list(paths_of(condition))
-    resolved = [names.resolve(path.names) for path in paths]
-    for path, found in zip(paths, resolved, strict=True):
-        tagged(path.node, found.leaf)
+    resolved = [names.resolve(tuple(i.name for i in identifiers)) for _, identifiers in paths]
+    for (node, _), found in zip(paths, resolved, strict=True):
+        tagged(node, found.leaf)
     predicate = predicate_of(condition)
     used = {r.fields[0].id: r.fields[0] for r in resolved}
     columns = tuple(f for f in (*schema.fields, *METADATA.values()) if used.get(f.id) is f)
@@ -500,8 +479,8 @@ def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names)
 
 def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
     edits = [
-        (p.identifiers[0].meta["start"], p.identifiers[-1].meta["end"] + 1, r.sql())
-        for p, r in zip(paths, resolved, strict=True)
+        (identifiers[0].meta["start"], identifiers[-1].meta["end"] + 1, found.sql())
+        for (_, identifiers), found in zip(paths, resolved, strict=True)
     ]
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
@@ -510,13 +489,13 @@ def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
 
 def _generated(condition: exp.Expr, paths: list[Path], resolved: list[Resolved]) -> str:
     root = exp.Paren(this=condition)
-    for path, found in zip(paths, resolved, strict=True):
+    for (named, _), found in zip(paths, resolved, strict=True):
         first, *others = (*(f.name for f in found.fields), *found.rest)
         node: exp.Expr = exp.column(exp.to_identifier(first, quoted=True))
         for index, name in enumerate(others):
             base = exp.Paren(this=node) if index == 0 else node
             node = exp.Dot(this=base, expression=exp.to_identifier(name, quoted=True))
-        path.node.replace(node)
+        named.replace(node)
     try:
         return str(root.this.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
     except SqlglotError as error:

@@ -331,9 +331,6 @@ def _comparison_may_match(op: Op, value: Any, known: Known) -> bool:
     return not (below and (known.lower > value or (strict and known.lower == value)))
 
 
-# Filters that are parsed already: in place of their text, several as one, and for a session in any time zone.
-
-
 _NAMES_INSTANTS = re.compile("tz|zone", re.IGNORECASE)
 """A word in the text of every filter that names SQL's type of instants, and of some others."""
 _DAYS = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}

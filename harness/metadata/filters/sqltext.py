@@ -151,9 +151,6 @@ def parse_bytes(text: str) -> bytes | None:
     return re.sub(rb"\\x(..)", lambda m: bytes.fromhex(m[1].decode()), text.encode())
 
 
-# Names of columns, and which field of a schema each one means (iceberg 5.19, 5.21).
-
-
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """The meaning of a path: fields from the top-level column down."""
@@ -232,9 +229,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# Names of columns, as a caller lists them, to fields.
-
-
 def bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     """The fields of `schema`, or metadata columns, that `names` mean, in that order.
 
@@ -249,9 +243,6 @@ def bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     if twice is not None:
         raise RequestError(f"Invalid columns: {twice!r} is named twice", field=twice)
     return bound
-
-
-# Names, types and values, written.
 
 
 _GLOB = re.compile(r"[\[*?]")

@@ -44,7 +44,6 @@ from harness.metadata.model.schema import (
     StructType,
     TimestampType,
     TimeType,
-    Type,
     children,
 )
 from harness.storage.records import dataclass
@@ -230,11 +229,26 @@ def read_schema_first(schemas: Mapping[int, Schema], read: Schema) -> tuple[Sche
 
 def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field, tuple[int, ...]]:
     for schema in schemas:
-        for root in schema.fields:
-            pruned = _prune(root, field_id)
-            if pruned is not None:
-                root, path = _checked(pruned, field_id, file)
-                return (root if schema is schemas[0] else _optional(root)), path
+        found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
+        if not found:
+            continue
+        *above, key = found
+        beside = next((f for f in above if not isinstance(f.type, StructType)), None)
+        if beside is not None:
+            raise _refused(field_id, f"lies below {beside.name!r}, a list or map", file)
+        if children(key.type):
+            raise _refused(field_id, f"is {key.type}, not a single value", file)
+        if isinstance(key.type, FloatType):
+            raise UnsupportedError(
+                f"Cannot apply an equality delete: its key {key.name!r} is {key.type}, which the format forbids",
+                cause="UnknownEqualityField",
+                file=file,
+                field=key.name,
+                rule="iceberg 4.23",
+            )
+        for parent in reversed(above):
+            key = replace(parent, type=StructType((_kept(key, schema, schemas),)))
+        return _kept(key, schema, schemas), tuple(f.id for f in found)
     raise InvalidTableError(
         f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}",
         cause="UnknownEqualityField",
@@ -244,44 +258,16 @@ def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field,
     )
 
 
-def _prune(field: Field, field_id: int) -> tuple[Field, tuple[int, ...]] | None:
-    """`field` reduced to the path that leads to `field_id`, with that path, or None if the id is not below it."""
+def _path(field: Field, field_id: int) -> tuple[Field, ...]:
+    """The fields from `field` down to that id; none if it is not below."""
     if field.id == field_id:
-        return field, (field.id,)
-    for child in children(field.type):
-        below = _prune(child, field_id)
-        if below is not None:
-            pruned, path = below
-            type_: Type = StructType((pruned,)) if isinstance(field.type, StructType) else field.type
-            return replace(field, type=type_), (field.id, *path)
-    return None
+        return (field,)
+    return next(((field, *below) for child in children(field.type) if (below := _path(child, field_id))), ())
 
 
-def _optional(field: Field) -> Field:
-    """A dropped column: files written since lack it, required or not."""
-    type_ = field.type
-    if isinstance(type_, StructType):
-        type_ = StructType(tuple(_optional(f) for f in type_.fields))
-    return replace(field, type=type_, required=False)
-
-
-def _checked(found: tuple[Field, tuple[int, ...]], field_id: int, file: str) -> tuple[Field, tuple[int, ...]]:
-    current, path = found
-    for step in path[1:]:
-        if not isinstance(current.type, StructType):
-            raise _refused(field_id, f"lies below {current.name!r}, a list or map", file)
-        current = next(f for f in current.type.fields if f.id == step)
-    if children(current.type):
-        raise _refused(field_id, f"is {current.type}, not a single value", file)
-    if isinstance(current.type, FloatType):
-        raise UnsupportedError(
-            f"Cannot apply an equality delete: its key {current.name!r} is {current.type}, which the format forbids",
-            cause="UnknownEqualityField",
-            file=file,
-            field=current.name,
-            rule="iceberg 4.23",
-        )
-    return found
+def _kept(field: Field, schema: Schema, schemas: tuple[Schema, ...]) -> Field:
+    """A column that was dropped is optional: files written since lack it, required or not."""
+    return field if schema is schemas[0] else replace(field, required=False)
 
 
 def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
@@ -292,9 +278,6 @@ def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
         field=str(field_id),
         rule="iceberg 4.23",
     )
-
-
-# Equality deletes that cannot hit a data file, by the statistics of their keys (iceberg 4.9).
 
 
 # Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.

@@ -267,7 +267,7 @@ class _Scopes:
 
     def _delete(self, place: int) -> EqualityDelete:
         entry, (columns, paths) = self.deletes[place], self.keys[place]
-        spec = self.source.metadata.specs[entry.file.spec_id]
+        spec, tuple_ = self.source.metadata.specs[entry.file.spec_id], entry.file.partition
         return EqualityDelete(
             path=entry.file.path,
             physical=self.source.path_map.physical(entry.file.path),
@@ -275,7 +275,7 @@ class _Scopes:
             keys=columns,
             key_paths=paths,
             sequence_number=entry.sequence_number,
-            partition=None if spec.is_unpartitioned else self.partitions.index(entry.file),
+            partition=None if spec.is_unpartitioned else self.partitions.index_of(spec.id, tuple_),
             record_count=entry.file.record_count,
         )
 

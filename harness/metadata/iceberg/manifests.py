@@ -32,8 +32,6 @@ from harness.metadata.model.schema import Schema
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
 
-# Manifest lists.
-
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:

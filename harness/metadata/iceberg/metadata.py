@@ -96,15 +96,6 @@ def _blob(item: Json) -> BlobMetadata:
     )
 
 
-def parse_partition_statistics_file(item: Json) -> PartitionStatisticsFile:
-    """An element of `partition-statistics` (iceberg 1.29)."""
-    return PartitionStatisticsFile(
-        snapshot_id=item.snapshot_id("snapshot-id"),
-        path=item.text("statistics-path"),
-        size=item.optional_integer("file-size-in-bytes"),
-    )
-
-
 def parse_texts(document: Json | None) -> dict[str, str]:
     """A map of strings; other values as their JSON text, nulls left out (iceberg 1.28)."""
     if document is None:
@@ -201,7 +192,16 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
             warnings,
         ),
         statistics=_lenient(document, "statistics", parse_statistics_file, warnings),
-        partition_statistics=_lenient(document, "partition-statistics", parse_partition_statistics_file, warnings),
+        partition_statistics=_lenient(
+            document,
+            "partition-statistics",
+            lambda item: PartitionStatisticsFile(
+                snapshot_id=item.snapshot_id("snapshot-id"),
+                path=item.text("statistics-path"),
+                size=item.optional_integer("file-size-in-bytes"),
+            ),
+            warnings,
+        ),
         properties=parse_texts(document.optional("properties")),
         next_row_id=document.optional_integer("next-row-id"),
         encryption_keys=tuple(k.text("key-id") for k in document.under("iceberg 1.31").elements("encryption-keys")),

@@ -279,9 +279,6 @@ def nested_columns(schema: Schema) -> frozenset[int]:
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
-# Live data files without a row that a filter wants: by partition tuple, then by statistics.
-
-
 def decode_bounds(encoded: pa.ChunkedArray, type_: Type) -> Decoded | None:
     """The bounds of a column of `type_`; None: it has a type that is decoded one by one. Source: iceberg 3.21-3.24."""
     array = encoded.combine_chunks()

@@ -188,9 +188,6 @@ def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> 
     return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 
 
-# Partition tuples of a table: their types, their equality, and the constants that they give to columns.
-
-
 @dataclass(frozen=True, slots=True)
 class Partitions:
     """The distinct partition tuples of the files of one scan, numbered as they come.
@@ -215,10 +212,6 @@ class Partitions:
             self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)
         types = self._types[spec_id]
         return partition_key(spec_id, values, types) if types else spec_id
-
-    def index(self, file: DataFile) -> int:
-        """The number of a file's partition."""
-        return self.index_of(file.spec_id, file.partition)
 
     def index_of(self, spec_id: int, values: Mapping[int, Any]) -> int:
         """The number of a tuple of a spec."""

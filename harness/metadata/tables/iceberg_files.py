@@ -265,7 +265,7 @@ class SnapshotFiles:
         files = self._read(self._of(deletes=False), ())
         numbers = _numbers(files, partitions)
         entries = list(self._entries(self._of(deletes=True)))
-        deletes = [(partitions.index(entry.file), entry.file) for entry in entries]
+        deletes = [(partitions.index_of(entry.file.spec_id, entry.file.partition), entry.file) for entry in entries]
         size = len(partitions.all())
         table = files.table
         sums = [

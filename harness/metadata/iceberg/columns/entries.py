@@ -23,7 +23,6 @@ from harness.metadata.iceberg.columns.walk import (
     MOST_ITEMS,
     NOWHERE,
     PATH,
-    EntrySteps,
     Places,
     Slot,
     Step,
@@ -38,9 +37,6 @@ from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, 
 from harness.metadata.plan.scan_plan import KEPT, Verdicts
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
-
-# The manifests that are worth decoding in step.
-
 
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000
@@ -120,7 +116,7 @@ def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequ
     if steps is None:
         return None
     if sum(sum(blocks.counts) for blocks in batch) >= _FEWEST:
-        found = _guessed(_Lanes.of(batch), steps)
+        found = _guessed(_Lanes.of(batch), *steps)
         if found is not None:
             return found, batch
     chosen = worth_it(batch)
@@ -128,7 +124,7 @@ def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequ
     if not together:
         return None
     lanes = _Lanes.of(together)
-    walk, at = advance(lanes.varints, steps.whole, lanes.starts, lanes.counts)
+    walk, at = advance(lanes.varints, steps[0], lanes.starts, lanes.counts)
     if not np.array_equal(at, lanes.ends):
         raise Unsure
     return walk, together
@@ -179,13 +175,13 @@ class _Lanes:
         return _Lanes(data, counts, ends - sizes, ends, Varints.of(data))
 
 
-def _guessed(lanes: _Lanes, steps: EntrySteps) -> Walk | None:
+def _guessed(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> Walk | None:
     """The walk from guessed places; None: there is no guess, or it is wrong."""
-    if steps.around_path is None:
+    if around_path is None:
         return None
     try:
-        paths = _paths(lanes, _common_text(lanes, steps.whole))
-        return None if paths is None else _proved(lanes, paths, *steps.around_path)
+        paths = _paths(lanes, _common_text(lanes, whole))
+        return None if paths is None else _proved(lanes, paths, *around_path)
     except (Unsure, IndexError):
         return None
 
@@ -271,9 +267,6 @@ def _lengths_before(varints: Varints, places: Places) -> Places:
     return found
 
 
-# Live data files of a snapshot as columns, after inheritance. An object is made of a file only when asked for.
-
-
 COLUMNS = pa.schema(
     [
         pa.field("manifest", pa.int32(), nullable=False),  # index into DataFiles.manifests
@@ -336,14 +329,8 @@ class DataFiles:
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
         """Some of the files as entries, in this order; as `entry`."""
         for row in self.table.take(array_of(places, pa.int64())).to_pylist():
-            yield ManifestEntry(
-                Status(row["status"]),
-                None,
-                row["sequence_number"],
-                None,
-                self._file(row),
-                self.manifests[row["manifest"]],
-            )
+            number, manifest = row["sequence_number"], self.manifests[row["manifest"]]
+            yield ManifestEntry(Status(row["status"]), None, number, None, self._file(row), manifest)
 
     def _file(self, row: Mapping[str, Any]) -> DataFile:
         found: dict[str, Any] = {

@@ -28,9 +28,6 @@ from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
 
-# Values of all entries at once, from the places that a walk has noted.
-
-
 Mask = npt.NDArray[np.bool_]
 
 _INLINE = 12

@@ -63,8 +63,6 @@ from harness.metadata.plan.scan_plan import KEPT
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.records import dataclass
 
-# Inheritance and partition tuples of live data files (iceberg 2.6-2.21).
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -378,9 +378,6 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     return _array(items)
 
 
-# The steps over the entries of a schema.
-
-
 Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
 
 
@@ -406,18 +403,10 @@ class Slot:
 PATH = Slot(100, "file_path", "text")
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySteps:
-    """The steps over an entry. around_path: the steps before and behind the path of its file; None: a path may lack."""
+def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step, Step] | None] | None:
+    """The step over a record of `schema`; None: the schema has a form that is decoded entry by entry.
 
-    whole: Step
-    around_path: tuple[Step, Step] | None
-
-
-def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> EntrySteps | None:
-    """The steps over a record of `schema`; None: the schema has a form that is decoded entry by entry.
-
-    Slots that the schema has no field for are never noted.
+    Beside it those before and behind the path of the file; None: a path may lack. Slots without a field are not noted.
     """
     try:
         fields = _fields(schema, slots, depth=0)
@@ -426,7 +415,7 @@ def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> EntrySteps | None:
     steps = [step for _, step in fields]
     paths = [place for place, (slot, _) in enumerate(fields) if slot is PATH]
     around = (record(steps[: paths[0]]), record(steps[paths[0] + 1 :])) if paths else None
-    return EntrySteps(record(steps), around)
+    return record(steps), around
 
 
 _DEEPEST = 8
