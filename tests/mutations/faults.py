@@ -126,7 +126,7 @@ FAULTS = (
     Fault(
         "numbers that wrapped around at the least number are not looked for",
         "metadata/iceberg/skipping.py",
-        "return Or((at_most, In(target, _wrapped(transform.width))))",
+        "return Or((at_most, In(target, wrapped)))",
         "return at_most",
     ),
     Fault(

@@ -141,11 +141,7 @@ _MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
 
 @dataclass(slots=True)
 class _Parser:
-    """Paths are names from the root, for messages.
-
-    They and full names, of namespace and name, stay in parts: put together, a long name would be copied for each of the
-    many types within it.
-    """
+    """Paths, for messages, and full names stay in parts: put together, a long name is copied for each type in it."""
 
     file: str
     limits: Limits
@@ -379,9 +375,8 @@ def _validity(present: Sequence[bool]) -> pa.Buffer | None:
 def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
     """The columns of an Avro container and all its rows, in file order.
 
-    The table's columns are the schema's, in order and by name. Ids come from `field-id`, `element-id`, `key-id` and
-    `value-id`. Values keep their stored units; enums come as text, a UUID in fixed bytes as Arrow's uuid, a UUID in
-    text as text.
+    Columns keep their order and names, values their stored units. Enums come as text, a UUID in fixed bytes as Arrow's
+    uuid.
 
     Raises:
         CorruptFileError: not an Avro container, cut, or damaged: a checksum, a length, or a value that its type does

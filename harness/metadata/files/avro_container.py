@@ -51,13 +51,21 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
     try:
         match codec:
             case "deflate":
-                return _inflate(block, most)
+                plain, rest = inflate(block, most=most)
+                # Python's writers cut a zlib stream out of its wrapping and leave most of the checksum behind it.
+                if rest and not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
+                    raise ValueError(f"{len(rest)} bytes follow its stream")
+                return plain
             case "bzip2" | "xz":
                 return all_streams(block, codec=codec, most=most)
             case "zstandard":
                 return unzstd(block, most=most)
             case "snappy":
-                return _unsnappy(block, most)
+                # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
+                plain = unsnappy(block[:-_CRC_BYTES], most=most)
+                if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:
+                    raise ValueError("the checksum is wrong")
+                return plain
             case _:
                 return block
     except TooLongError as error:
@@ -74,22 +82,6 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         raise CorruptFileError(
             f"Cannot decompress a block ({codec}): {error}", cause=cause, file=file, rule="iceberg 2.14"
         ) from error
-
-
-def _inflate(block: bytes, most: int) -> bytes:
-    plain, rest = inflate(block, most=most)
-    # Python's writers cut a zlib stream out of its wrapping and leave most of the checksum behind it.
-    if rest and not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
-        raise ValueError(f"{len(rest)} bytes follow its stream")
-    return plain
-
-
-def _unsnappy(block: bytes, most: int) -> bytes:
-    # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
-    plain = unsnappy(block[:-_CRC_BYTES], most=most)
-    if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:
-        raise ValueError("the checksum is wrong")
-    return plain
 
 
 Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
@@ -130,7 +122,6 @@ class WriterField:
     """A field as the writer declared it. kind: logical type, else primitive type, of its non-null branch."""
 
     id: int | None
-    name: str
     kind: str
 
 
@@ -169,7 +160,13 @@ class Container:
         names: dict[str, Any] = {}
         try:
             record = _resolved(_type_at(self.schema, path, names), names)
-            return tuple(_writer_field(f) for f in record.get("fields", ()))
+            found = []
+            for declared in record.get("fields", ()):
+                id_, branches = declared.get("field-id"), union_branches(declared["type"])
+                branch = next((b for b in branches if b != "null"), "null")
+                kind = branch if isinstance(branch, str) else str(branch.get("logicalType", branch.get("type")))
+                found.append(WriterField(id_ if isinstance(id_, int) else None, kind))
+            return tuple(found)
         except (*DAMAGE, RecursionError) as error:
             raise schema_error(error, file=self.file) from error
 
@@ -304,13 +301,3 @@ def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:
 def _is(declared: dict[str, Any], wanted: Wanted) -> bool:
     id_ = declared.get("field-id")
     return declared.get("name") in wanted.names if id_ is None else bool(id_ == wanted.id)
-
-
-def _writer_field(declared: dict[str, Any]) -> WriterField:
-    id_ = declared.get("field-id")
-    kind = "null"
-    for branch in union_branches(declared["type"]):
-        if branch != "null":
-            kind = branch if isinstance(branch, str) else str(branch.get("logicalType", branch.get("type")))
-            break
-    return WriterField(id_ if isinstance(id_, int) else None, declared["name"], kind)

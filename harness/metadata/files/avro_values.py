@@ -101,9 +101,7 @@ class Tally:
     def items(self, total: int, count: int, size: int) -> None:
         """Counts the items of a list or map: in all, of its next part, and the bytes of the Avro block.
 
-        Raises:
-            LimitError: they are more than `limits.items`.
-            ValueError: they are more than the bytes.
+        Raises LimitError: they are more than `limits.items`; ValueError: they are more than the bytes.
         """
         if not self.is_manifest:
             return

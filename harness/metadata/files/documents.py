@@ -110,23 +110,17 @@ def inflate(data: bytes, *, most: int) -> tuple[bytes, bytes]:
     return plain, stream.unused_data
 
 
-def gunzip(data: bytes, *, most: int) -> bytes:
-    """The content of the members of a gzip file; zeros behind the last one are padding.
-
-    Raises:
-        TooLongError: as `inflate`.
-        EOFError, OSError, zlib.error: a member is damaged, or ends early.
-    """
-    return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, most, padding=_ZEROS) if data else b""
-
-
 def all_streams(data: bytes, *, codec: str, most: int) -> bytes:
-    """The content of one or more streams of bzip2 or xz, one after the other to the last byte.
+    """The content of one or more streams of gzip, bzip2 or xz, one after the other to the last byte.
+
+    Zeros behind a gzip stream are padding.
 
     Raises:
         TooLongError: as `inflate`.
-        EOFError, OSError, lzma.LZMAError: a stream is damaged, or ends early.
+        EOFError, OSError, zlib.error, lzma.LZMAError: a stream is damaged, or ends early.
     """
+    if codec == "gzip":
+        return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, most, padding=_ZEROS)
     if codec == "bzip2":
         return _streams(bz2.BZ2Decompressor, data, most)
     return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), data, most)
@@ -162,9 +156,13 @@ def unzstd(data: bytes, *, most: int) -> bytes:
         TooLongError: as `inflate`.
         OSError: a frame is damaged, or ends early.
     """
-    declared = _zstd_declared(data)
-    if declared is not None and declared > most:
-        raise TooLongError(declared)
+    if len(data) >= 5:  # the length that the first frame declares (RFC 8878, 3.1.1.1)
+        is_single, code = data[4] >> 5 & 1, data[4] >> 6
+        width, start = (is_single, 2, 4, 8)[code], 5 + (1 - is_single) + (0, 1, 2, 4)[data[4] & 3]
+        if width and len(data) >= start + width:
+            declared = int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
+            if declared > most:
+                raise TooLongError(declared)
     found = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(_PIECE):
@@ -172,19 +170,6 @@ def unzstd(data: bytes, *, most: int) -> bytes:
             if len(found) > most:
                 raise TooLongError(len(found))
     return bytes(found)
-
-
-def _zstd_declared(data: bytes) -> int | None:
-    """The length of its content that the first frame declares (RFC 8878, 3.1.1.1); None: none."""
-    if len(data) < 5:
-        return None
-    descriptor = data[4]
-    is_single = descriptor >> 5 & 1
-    width = (is_single, 2, 4, 8)[descriptor >> 6]
-    start = 5 + (1 - is_single) + (0, 1, 2, 4)[descriptor & 3]
-    if width == 0 or len(data) < start + width:
-        return None
-    return int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
 
 
 def unsnappy(data: bytes, *, most: int) -> bytes:

@@ -325,8 +325,6 @@ def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
 def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFile") -> int:
     """The rows of a file: what its footer counts in all, which is what its row groups have, each 0 or more.
 
-    Who reads a file gets the rows of its groups, so a number in all that is another one would bound nothing.
-
     Raises:
         CorruptFileError: they differ, or one is negative; with that cause.
     """
@@ -343,8 +341,7 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile") -> pa.Table:
     """The table that Arrow read, if it has all rows: pyarrow 26 silently gives none where no column counts any.
 
-    Nor does it look whether the indices of a column that it reads as a dictionary are within the dictionary. Whoever
-    takes them, takes what lies behind it in memory, or loses rows.
+    Nor does it look whether the indices of a dictionary are within it: behind it is other memory.
 
     rows: how many `row_count` found.
 

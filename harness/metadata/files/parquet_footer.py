@@ -289,7 +289,11 @@ def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
             around.append(_Group(children, repeats, names))
         elif _ELEMENT_TYPE in element:
             shown = b".".join(names).decode(errors="replace")
-            found.append(FooterColumn(shown, element[_ELEMENT_TYPE], repeats, _path(names)))
+            # The list of short names in Thrift; none, if there are many or long ones.
+            is_short = len(names) <= 14 and all(len(name) <= 0x7F for name in names)
+            parts = [bytes((len(name),)) + name for name in names] if is_short else []
+            path = b"".join((bytes((len(names) << 4 | _BINARY,)), *parts)) if is_short else b""
+            found.append(FooterColumn(shown, element[_ELEMENT_TYPE], repeats, path))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
     return tuple(found)
@@ -309,13 +313,6 @@ class _Group:
 
     def __init__(self, rest: int, repeats: bool, names: tuple[bytes, ...]) -> None:
         self.rest, self.repeats, self.names = rest, repeats, names
-
-
-def _path(names: tuple[bytes, ...]) -> bytes:
-    """The list of short names in Thrift; none, if there are many or long ones."""
-    if len(names) > 14 or any(len(name) > 0x7F for name in names):
-        return b""
-    return bytes((len(names) << 4 | _BINARY,)) + b"".join(bytes((len(name),)) + name for name in names)
 
 
 _NO_TREE = "the elements of its schema do not make a tree"

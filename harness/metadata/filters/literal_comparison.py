@@ -206,22 +206,18 @@ def _compare_float(field: Field, bits: int, op: Op, literal: Literal) -> Predica
     if literal.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.STRING) or bits == 16:
         return Undecided()
     is_text = literal.kind is Kind.STRING
-    if bits == 64:
-        number = parse_float(value) if is_text else double(value)
-    else:
-        number = parse_float32(value) if is_text else float32(value)
+    read, exact = (parse_float, double) if bits == 64 else (parse_float32, float32)
+    number = read(value) if is_text else exact(value)
     if number is not None:
         return Comparison(field, op, number)
-    approximate = parse_float(value) if is_text else float(value)
-    if approximate is None or (bits == 64 and is_text):
+    nearest = parse_float(value) if is_text else float(value)
+    if nearest is not None and bits == 32:
+        nearest = nearest_float32(nearest)
+    if nearest is None or (bits == 64 and is_text):
         return Undecided()
     # DuckDB rounds the literal, Spark widens the column: the two differ by less than two steps.
-    if bits == 64:
-        return near(field, op, _double_step(approximate, -2), _double_step(approximate, 2))
-    nearest = nearest_float32(approximate)
-    if nearest is None:
-        return Undecided()
-    return near(field, op, _float32_step(nearest, -2), _float32_step(nearest, 2))
+    step = _double_step if bits == 64 else _float32_step
+    return near(field, op, step(nearest, -2), step(nearest, 2))
 
 
 def _double_step(value: float, steps: int) -> float:
@@ -317,10 +313,7 @@ def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Lite
 def covering(field: Field, values: Sequence[Any]) -> Predicate:
     """A condition that each of the values satisfies: at most `IN_LIMIT` ranges, between which the widest gaps are.
 
-    Beside `field IN (values)`, in an AND, it changes nothing: it is true wherever that is.
-
-    Args:
-        values: internal values of the field's type, no nulls.
+    Beside `field IN (values)`, in an AND, it changes nothing. values: internal values of the field's type, no nulls.
     """
     numbers = sorted({value for value in values if value == value})
     most = IN_LIMIT - 1

@@ -213,17 +213,12 @@ def literal_of(node: exp.Expr) -> Literal | None:
         case exp.TimestampTrunc():
             return _truncated(node)
         case exp.DateFromParts():
-            return _made(node)
+            parts = [node.args.get(name) for name in ("year", "month", "day")]
+            known = [number for part in parts if part is not None and (number := _small(part)) is not None]
+            days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
+            return None if days is None else Literal(Kind.DATE, days)
         case _:
             return None
-
-
-def _made(node: exp.DateFromParts) -> Literal | None:
-    """`make_date` of a year, a month and a day."""
-    numbers = [None if (part := node.args.get(name)) is None else _small(part) for name in ("year", "month", "day")]
-    known = [number for number in numbers if number is not None]
-    days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
-    return None if days is None else Literal(Kind.DATE, days)
 
 
 def _truncated(node: exp.TimestampTrunc) -> Literal | None:

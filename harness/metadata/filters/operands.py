@@ -245,8 +245,9 @@ def operand_of(node: exp.Expr) -> Operand | None:
             return PeriodOf(field, unit, "text") if field is not None and unit is not None and is_whole else None
         case exp.Left():
             return _head(node.this, node.expression)
-        case exp.Substring() if _is_number(node.args.get("start"), 1) and node.args.get("length") is not None:
-            return _head(node.this, node.args["length"])
+        case exp.Substring(this=text) if node.args.get("start") is not None and node.args.get("length") is not None:
+            is_head = literal_of(node.args["start"]) == Literal(Kind.INTEGER, 1)
+            return _head(text, node.args["length"]) if is_head else None
         case exp.Coalesce(expressions=[default]):
             field, literal = field_of(node.this), literal_of(default)
             return OrElse(field, literal) if field is not None and literal is not None else None
@@ -297,11 +298,6 @@ def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
     if field is None or not isinstance(field.type, StringType) or literal is None:
         return None
     return HeadOf(field) if literal.kind is Kind.INTEGER and literal.value >= 1 else None
-
-
-def _is_number(node: exp.Expr | None, number: int) -> bool:
-    literal = None if node is None else literal_of(node)
-    return literal is not None and literal.kind is Kind.INTEGER and literal.value == number
 
 
 def _period(node: exp.Expr) -> PeriodOf | None:

@@ -59,8 +59,7 @@ def unmoved(condition: exp.Expr) -> exp.Expr | None:
     the column is does not matter: an interval is added to dates, timestamps and instants
     alone, and what a number is added to, and then compared with a moment, is a date.
 
-    Args:
-        condition: a comparison of a column with a literal.
+    condition: a comparison of a column with a literal.
     """
     kind = type(condition)
     if kind not in _TURNED:
@@ -190,7 +189,12 @@ def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:
     if op is Op.EQ and isinstance(right, exp.Any):
         return _listed(left, unwrapped(right.this))
     if op is Op.EQ and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        return _rows_equal(left.expressions, right.expressions)
+        # Rows that are equal have equal parts, and null equals null in a row.
+        if len(left.expressions) != len(right.expressions):
+            return Undecided()
+        pairs = zip(left.expressions, right.expressions, strict=True)
+        parts = [_not_distinct(exp.NullSafeEQ(this=a.copy(), expression=b.copy())) for a, b in pairs]
+        return conjunction((*parts, Undecided()))
     operand, literal = operand_of(left), literal_of(right)
     if operand is None and literal is None:
         left, right, op = right, left, _FLIPPED[op]
@@ -236,16 +240,6 @@ def _chosen(
 
 def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
     return value is not None and value.kind is not Kind.NULL and holds(value, op, literal) is not False
-
-
-def _rows_equal(left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> Predicate:
-    """`(a, b) = (1, 2)`: rows that are equal have equal parts, and null equals null in a row."""
-    if len(left) != len(right):
-        return Undecided()
-    parts = [
-        _not_distinct(exp.NullSafeEQ(this=a.copy(), expression=b.copy())) for a, b in zip(left, right, strict=True)
-    ]
-    return conjunction((*parts, Undecided()))
 
 
 def _listed(item: exp.Expr, values: exp.Expr) -> Predicate:

@@ -186,10 +186,7 @@ def is_decided(predicate: Predicate) -> bool:
 def evaluate(predicate: Predicate, value_of: Callable[[Field], Any]) -> bool | None:
     """The predicate's value for one row: true, false, or None for unknown. Undecided parts count as true.
 
-    So it is True for every row that SQL keeps, and for no other row where nothing is Undecided.
-
-    Args:
-        value_of: the row's value of a field, as internal values.
+    value_of: the row's value of a field, as internal values.
     """
     match predicate:
         case And(parts=parts):
@@ -211,8 +208,7 @@ def evaluate(predicate: Predicate, value_of: Callable[[Field], Any]) -> bool | N
 def may_match(predicate: Predicate, stats: Callable[[Field], ColumnStats | None]) -> bool:
     """False only if no row can make the predicate true; so True says nothing (iceberg 3.19-3.25, delta F1-F8).
 
-    Args:
-        stats: the statistics of a field; None: unknown, which keeps the file.
+    stats: of a field; None: unknown, which keeps the file.
     """
     match predicate:
         case And(parts=parts):
@@ -347,21 +343,19 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
         from harness.metadata.filters.parse import parse_filter  # brings sqlglot, which a filter needs and nothing else
 
         return parse_filter(where, schema)
-    columns = tuple(_own(column, schema) for column in where.columns)
-    return replace(where, columns=columns)
-
-
-def _own(column: Field, schema: Schema) -> Field:
-    if column in schema.fields:
-        return column
-    metadata = METADATA.get(column.name)
-    if metadata is not None and metadata.id == column.id:
-        return metadata  # a plan gives `_partition` the type that it has in its table
-    raise RequestError(
-        f'Cannot use the filter: it was parsed for another schema, whose column "{column.name}" is not the same here. '
-        "Parse it for this schema, or give its text.",
-        field=column.name,
-    )
+    columns = []
+    for column in where.columns:
+        metadata = METADATA.get(column.name)
+        is_metadata = metadata is not None and metadata.id == column.id
+        if column not in schema.fields and not is_metadata:
+            raise RequestError(
+                f'Cannot use the filter: it was parsed for another schema, whose column "{column.name}" is not the '
+                "same here. Parse it for this schema, or give its text.",
+                field=column.name,
+            )
+        # A plan gives `_partition` the type that it has in its table.
+        columns.append(column if metadata is None or column in schema.fields else metadata)
+    return replace(where, columns=tuple(columns))
 
 
 def all_of(filters: Sequence[Filter], schema: Schema) -> Filter:

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
 from harness.metadata.model.schema import (
@@ -47,11 +46,7 @@ DAY_NS = 86_400_000_000_000
 
 
 def refuse_half_characters(sql: str, what: str) -> None:
-    """Refuses text that is not Unicode, such as arguments of a command that are not UTF-8: no engine takes it.
-
-    Raises:
-        RequestError: as said.
-    """
+    """Refuses text that is not Unicode, such as arguments of a command that are not UTF-8. Raises RequestError."""
     try:
         sql.encode()
     except UnicodeEncodeError as error:
@@ -331,7 +326,9 @@ def literal(value: Any, type_: Type) -> str:
         case BooleanType():
             return "true" if value else "false"
         case FloatType():
-            return f"CAST({_float_text(float(value))} AS {target})"
+            number = float(value)
+            infinite = "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+            return f"CAST('{number if math.isfinite(number) else infinite}' AS {target})"
         case DecimalType():
             return f"CAST('{Decimal(value):f}' AS {target})"
         case DateType():
@@ -347,7 +344,7 @@ def literal(value: Any, type_: Type) -> str:
         case StringType():
             return text(value)
         case UuidType():
-            return f"CAST('{UUID(bytes=bytes(value))}' AS UUID)"
+            return f"CAST('{uuid.UUID(bytes=bytes(value))}' AS UUID)"
         case FixedType() | BinaryType() | GeometryType() | GeographyType():
             return f"from_hex('{bytes(value).hex()}')"
         case StructType(fields=fields):
@@ -366,11 +363,3 @@ def literal(value: Any, type_: Type) -> str:
 def struct(parts: dict[str, str]) -> str:
     """A struct expression of named parts."""
     return f"struct_pack({', '.join(f'{name(key)} := {part}' for key, part in parts.items())})"
-
-
-def _float_text(value: float) -> str:
-    if math.isnan(value):
-        return "'nan'"
-    if math.isinf(value):
-        return "'inf'" if value > 0 else "'-inf'"
-    return f"'{value!r}'"

@@ -88,13 +88,9 @@ class DeleteScope:
             return None
         if file.referenced_data_file is not None:
             return file.referenced_data_file
-        bounds = self.path_bounds(file)
+        bounds = path_bounds(file)
         # Equal bounds that no live file has are cut, or wrong, or of a file that is gone: only reading tells which.
         return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
-
-    def path_bounds(self, file: DataFile) -> tuple[str, str] | None:
-        """Lowest and highest path in a position delete file; None: unknown."""
-        return path_bounds(file) if self.trusted else None
 
     def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
         """Refuses a delete for one data file that has another partition than that file."""

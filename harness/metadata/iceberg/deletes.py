@@ -25,6 +25,7 @@ from harness.metadata.iceberg.delete_scope import (
     DeleteScope,
     first_equality_delete,
     first_position_delete,
+    path_bounds,
     vectors_by_target,
 )
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
@@ -282,10 +283,10 @@ class _PathRanges:
 
 def _path_ranges(files: Iterable[ManifestEntry], scope: DeleteScope) -> dict[int, _PathRanges]:
     """Ranges by spec id."""
-    by_spec: defaultdict[int, list[ManifestEntry]] = defaultdict(list)
+    by_spec: defaultdict[int, list[tuple[tuple[str, str] | None, ManifestEntry]]] = defaultdict(list)
     for entry in files:
-        by_spec[entry.file.spec_id].append(entry)
-    return {spec_id: _ranges_of([(scope.path_bounds(e.file), e) for e in of]) for spec_id, of in by_spec.items()}
+        by_spec[entry.file.spec_id].append((path_bounds(entry.file) if scope.trusted else None, entry))
+    return {spec_id: _ranges_of(bounds) for spec_id, bounds in by_spec.items()}
 
 
 def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _PathRanges:
@@ -345,7 +346,7 @@ class FilesWithDeletes:
     def __getitem__(self, path: str) -> FileDeletes:
         ordinal = self._ordinals[path]
         found = self.with_positions.get(ordinal)
-        return FileDeletes(data=self.files.entry(ordinal)) if found is None else found
+        return FileDeletes(data=next(iter(self.files.entries([ordinal])))) if found is None else found
 
     @cached_property
     def authorities(self) -> frozenset[str]:
@@ -359,11 +360,7 @@ class FilesWithDeletes:
 
 
 def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions) -> dict[int, FileDeletes]:
-    """The files that may have deleted positions, by ordinal, with the sources of the positions.
-
-    Raises:
-        CorruptDeleteError: as `DeleteIndex.for_data_file`.
-    """
+    """The files that may have deleted positions, by ordinal, and from where. Raises as `DeleteIndex.for_data_file`."""
     table = files.table
     concerned = np.zeros(len(files), dtype=np.bool_)
     named = index.named_paths

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, SkippedDataFiles
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
 from harness.metadata.iceberg.deletes import (
@@ -100,6 +100,12 @@ def list_files(
     ]
     scopes = _Scopes(index.equality_deletes, keys, source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
+
+    def described() -> pa.Table:
+        recorded = data.skipped.paths()
+        physical = physical_paths(source.path_map, recorded)
+        return data.skipped.table.append_column("path", recorded).append_column("physical", physical)
+
     return FileList(
         files=_table(files, numbers, delete_sets, positions, source),
         equality_deletes=scopes.used(),
@@ -107,9 +113,7 @@ def list_files(
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
         load_positions=_loader(FilesWithDeletes(files, positions), source, spellings),
-        skipped=SkippedFiles.of(
-            to_numpy(data.skipped.table.column("verdict")), lambda: _described(data.skipped, source)
-        ),
+        skipped=SkippedFiles.of(to_numpy(data.skipped.table.column("verdict")), described),
     )
 
 
@@ -304,12 +308,6 @@ def _table(
             cause="CorruptManifest",
             rule="iceberg 2.7",
         ) from error
-
-
-def _described(skipped: SkippedDataFiles, source: ScanSource) -> pa.Table:
-    paths = skipped.paths()
-    described = skipped.table.append_column("path", paths)
-    return described.append_column("physical", physical_paths(source.path_map, paths))
 
 
 def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:

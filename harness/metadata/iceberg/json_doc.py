@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.files.documents import TooLongError, gunzip, unzstd
+from harness.metadata.files.documents import TooLongError, all_streams, unzstd
 from harness.storage.limits import Limits, refusal
 from harness.storage.records import dataclass
 
@@ -37,11 +37,6 @@ class Json:
     file: str | None = None
     path: tuple[str | int, ...] = ()
     rule: str | None = None
-
-    @property
-    def pointer(self) -> str:
-        """The value's place as a JSON pointer; `/` for the root."""
-        return pointer(self.path)
 
     def under(self, rule: str) -> Json:
         """The same value, with another rule for errors to cite."""
@@ -159,11 +154,6 @@ class Json:
         raise self.error(f"Invalid value: got {show(text)}, expected {expected}", key=key)
 
 
-def cursor(value: Any) -> Json:
-    """`value` as a cursor: itself if it is one, else the root of a nameless document."""
-    return value if isinstance(value, Json) else Json(value)
-
-
 def pointer(path: tuple[str | int, ...]) -> str:
     """A path as a JSON pointer; `/` for the root."""
     return "/" + "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in path)
@@ -193,7 +183,7 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
     most = limits.document_bytes
     try:
         if data.startswith(GZIP_MAGIC):
-            return gunzip(data, most=most)
+            return all_streams(data, codec="gzip", most=most)
         if data.startswith(ZSTD_MAGIC):
             if not pa.Codec.is_available("zstd"):
                 raise UnsupportedError(

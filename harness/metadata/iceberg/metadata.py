@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
 from harness.metadata.files.documents import check_document
-from harness.metadata.iceberg.json_doc import Json, decompress
+from harness.metadata.iceberg.json_doc import Json, decompress, pointer
 from harness.metadata.iceberg.model import (
     BlobMetadata,
     LogEntry,
@@ -82,17 +82,16 @@ def parse_statistics_file(item: Json) -> StatisticsFile:
         path=item.text("statistics-path"),
         size=item.optional_integer("file-size-in-bytes"),
         footer_size=item.optional_integer("file-footer-size-in-bytes"),
-        blobs=tuple(_blob(blob) for blob in item.elements("blob-metadata")),
-    )
-
-
-def _blob(item: Json) -> BlobMetadata:
-    return BlobMetadata(
-        type=item.text("type"),
-        snapshot_id=item.snapshot_id("snapshot-id"),
-        sequence_number=item.integer("sequence-number"),
-        fields=item.integers("fields"),
-        properties=parse_texts(item.optional("properties")),
+        blobs=tuple(
+            BlobMetadata(
+                type=blob.text("type"),
+                snapshot_id=blob.snapshot_id("snapshot-id"),
+                sequence_number=blob.integer("sequence-number"),
+                fields=blob.integers("fields"),
+                properties=parse_texts(blob.optional("properties")),
+            )
+            for blob in item.elements("blob-metadata")
+        ),
     )
 
 
@@ -156,7 +155,10 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
     document = Json(value, file, rule="iceberg 1.17")
     version = _format_version(document)
     warnings: list[str] = []
-    _warn_of_missing(document, version, warnings)
+    expected = _EXPECTED + (_EXPECTED_V2 if version >= 2 else ()) + (_EXPECTED_V3 if version >= 3 else ())
+    missing = [key for key in expected if not document.has(key)]
+    if missing:
+        warnings.append(f"Metadata of format version {version} lacks {', '.join(missing)} [iceberg 1.17]")
     schemas, current_schema_id = _schemas(document, version)
     for schema in schemas.values():
         check_nesting(schema.fields, limits, file=file)
@@ -263,13 +265,6 @@ def _view_texts(document: Json) -> dict[str, str]:
         return {}
 
 
-def _warn_of_missing(document: Json, version: int, warnings: list[str]) -> None:
-    expected = _EXPECTED + (_EXPECTED_V2 if version >= 2 else ()) + (_EXPECTED_V3 if version >= 3 else ())
-    missing = [key for key in expected if not document.has(key)]
-    if missing:
-        warnings.append(f"Metadata of format version {version} lacks {', '.join(missing)} [iceberg 1.17]")
-
-
 def _schemas(document: Json, version: int) -> tuple[dict[int, Schema], int]:
     """Schemas by id, and the current one's id, with the fallback of v1 to `schema` (iceberg 1.18)."""
     document = document.under("iceberg 1.17" if version >= 2 else "iceberg 1.18")
@@ -366,7 +361,7 @@ def _lenient(document: Json, key: str, parse: Callable[[Json], T], warnings: lis
             try:
                 parsed.append(parse(item))
             except InvalidTableError as error:
-                warnings.append(f"Ignored {item.pointer}: {error.message}")
+                warnings.append(f"Ignored {pointer(item.path)}: {error.message}")
     except InvalidTableError as error:
         warnings.append(f"Ignored /{key}: {error.message}")
     return tuple(parsed)

@@ -89,11 +89,7 @@ def parse_spec(document: Json) -> PartitionSpec:
 
 
 def parse_spec_fields(fields: Json) -> tuple[PartitionField, ...]:
-    """Partition fields from their list. Where none has an id they are numbered from 1000 (iceberg 1.19).
-
-    Raises:
-        InvalidTableError: as for `parse_spec`.
-    """
+    """Partition fields from their list, numbered from 1000 where none has an id (1.19). Raises as `parse_spec`."""
     fields = fields.under("iceberg 1.19")
     items = list(fields.items())
     with_id = sum(item.has("field-id") for item in items)

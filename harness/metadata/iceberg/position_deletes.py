@@ -262,21 +262,19 @@ class _Loader:
         path = deletes.data.file.path
         if deletes.vector is not None:
             if path not in self.vectors:
-                self.vectors[path] = self._read_vector(deletes.vector, deletes.data.file)
+                vector, count = deletes.vector, deletes.data.file.record_count
+                file = vector.file.path
+                if file not in self.puffins:
+                    physical = self.path_map.physical(file)
+                    name = file if file == physical else f"{file} ({physical})"
+                    self.puffins[file] = open_puffin(self.storage, physical, file=name)
+                self.vectors[path] = read_deletion_vector(self.puffins[file], vector, data_record_count=count)
             return self.vectors[path]
         for entry in deletes.suspects:
             self._read_file(entry)
         found = [self._read_file(entry).get(path) for entry in deletes.position_files]
         bitmaps = [bitmap for bitmap in found if bitmap is not None]
         return bitmaps[0] if len(bitmaps) == 1 else BitMap64.union(*bitmaps) if bitmaps else None
-
-    def _read_vector(self, vector: ManifestEntry, data: DataFile) -> BitMap64:
-        path = vector.file.path
-        if path not in self.puffins:
-            physical = self.path_map.physical(path)
-            name = path if path == physical else f"{path} ({physical})"
-            self.puffins[path] = open_puffin(self.storage, physical, file=name)
-        return read_deletion_vector(self.puffins[path], vector, data_record_count=data.record_count)
 
     def _read_file(self, entry: ManifestEntry) -> PositionsByPath:
         path = entry.file.path
@@ -286,7 +284,10 @@ class _Loader:
             positions = read_positions(self.storage, physical, entry.file, wanted=self.targets, renamed=renamed)
             for named in positions:
                 target = entry.file.referenced_data_file
-                if path not in self._in_scope(named) or target not in (None, named):
+                if named not in self.scopes:
+                    in_scope = self.targets[named].position_files
+                    self.scopes[named] = frozenset(each.file.path for each in in_scope)
+                if path not in self.scopes[named] or target not in (None, named):
                     stray = self.targets[named]
                     check_stray_rows(entry, stray.data, has_vector=stray.vector is not None)
             self.files[path] = positions
@@ -303,12 +304,6 @@ class _Loader:
                 self.is_told = True
                 spellings.tell(delete, others[data], data)
         return names
-
-    def _in_scope(self, data_path: str) -> frozenset[str]:
-        if data_path not in self.scopes:
-            files = self.targets[data_path].position_files
-            self.scopes[data_path] = frozenset(entry.file.path for entry in files)
-        return self.scopes[data_path]
 
 
 def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -353,7 +348,10 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         count = row_count(first.metadata, file=name)
         limits.check("rows", count, "rows", file=name)
         fields = list(first.schema_arrow)
-        path, position = (fields[i].name for i in _find_columns([(f.name, _parquet_id(f)) for f in fields], name))
+        texts = [(f.metadata or {}).get(b"PARQUET:field_id") for f in fields]
+        ids = [None if text is None or int(text) < 0 else int(text) for text in texts]
+        places = _find_columns([(f.name, id_) for f, id_ in zip(fields, ids, strict=True)], name)
+        path, position = (fields[place].name for place in places)
         reader = open_parquet(source, metadata=first.metadata, read_dictionary=[path])
         # Small files: starting threads costs more than they save.
         table = whole(reader.read(columns=[path, position], use_threads=False), count, file=name)
@@ -362,11 +360,6 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         raise CorruptFileError(
             f"Cannot read position delete file: {error}. Restore the file", file=name, rule="iceberg 4.10"
         ) from error
-
-
-def _parquet_id(field: pa.Field) -> int | None:
-    value = (field.metadata or {}).get(b"PARQUET:field_id")
-    return None if value is None or int(value) < 0 else int(value)
 
 
 def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple[int, int]:

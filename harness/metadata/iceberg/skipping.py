@@ -126,7 +126,12 @@ def _project_values(
         return Constant(True)
     match transform, part:
         case Truncate(width=width), StartsWith() if isinstance(source.type, StringType):
-            return _project_prefix(width, part, target)
+            if len(part.prefix) < width:
+                return StartsWith(target, part.prefix, part.negated)
+            if len(part.prefix) == width:
+                return Comparison(target, Op.NE if part.negated else Op.EQ, part.prefix)
+            # A value that shares the first `width` characters may still not have the prefix (trap T16).
+            return Constant(True) if part.negated else Comparison(target, Op.EQ, part.prefix[:width])
         case _, StartsWith() | In(negated=True) | Comparison(op=Op.NE):
             return Constant(True)
         case _, In(values=values):
@@ -179,24 +184,11 @@ def _project_range(
         return Comparison(target, Op.GE, bound)
     at_most = Comparison(target, Op.LE, bound)
     if isinstance(transform, Truncate) and isinstance(source, IntegerType):
-        return Or((at_most, In(target, _wrapped(transform.width))))
+        # The smallest int and long, which Java lets overflow to a large positive number (iceberg 3.12).
+        smallest = [(-(1 << (bits - 1)), bits) for bits in (32, 64)]
+        wrapped = tuple(wrap(least - least % transform.width, bits) for least, bits in smallest)
+        return Or((at_most, In(target, wrapped)))
     return at_most
-
-
-def _wrapped(width: int) -> tuple[int, ...]:
-    """Results of the smallest int and long, which Java lets overflow to a large positive number (iceberg 3.12)."""
-    smallest = ((-(1 << (bits - 1)), bits) for bits in (32, 64))
-    return tuple(wrap(value - value % width, bits) for value, bits in smallest)
-
-
-def _project_prefix(width: int, part: StartsWith, target: Field) -> Predicate:
-    length = len(part.prefix)
-    if length < width:
-        return StartsWith(target, part.prefix, part.negated)
-    if length == width:
-        return Comparison(target, Op.NE if part.negated else Op.EQ, part.prefix)
-    # A value that shares the first `width` characters may still not have the prefix (trap T16).
-    return Constant(True) if part.negated else Comparison(target, Op.EQ, part.prefix[:width])
 
 
 def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:

@@ -6,7 +6,7 @@ import difflib
 import functools
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, TableMet
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
-from harness.storage.decoded import Cache, Key
+from harness.storage.decoded import Key
 from harness.storage.gate import is_name
 from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown
 from harness.storage.records import dataclass
@@ -62,15 +62,15 @@ class ScanSource:
         if cache is None:
             return None
         listed = {manifest.path: manifest for manifest in manifests}
-        return KeptManifests(cache, functools.cache(functools.partial(self._version, cache, listed)))
 
-    def _version(
-        self, cache: Cache, listed: Mapping[str, ManifestFile], recorded: str
-    ) -> tuple[str, FileVersion | None]:
-        physical = self.path_map.physical(recorded)
-        self.storage.check(physical, recorded)
-        known = None if cache.folder is None or is_local(physical) else self._listed_version(listed.get(recorded))
-        return physical, known or cache.version(self.storage, physical)
+        @functools.cache
+        def version(recorded: str) -> tuple[str, FileVersion | None]:
+            physical = self.path_map.physical(recorded)
+            self.storage.check(physical, recorded)
+            known = None if cache.folder is None or is_local(physical) else self._listed_version(listed.get(recorded))
+            return physical, known or cache.version(self.storage, physical)
+
+        return KeptManifests(cache, version)
 
     def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
         """The version of a manifest in a store, without asking the store; None: the list does not say.

@@ -285,9 +285,7 @@ class IcebergTable:
         """The asked snapshot and its schema (iceberg 1.32 to 1.37).
 
         Raises:
-            RequestError: several selectors, or a text that is no time.
-            SnapshotNotFoundError, InvalidTableError, EncryptedTableError: as for
-            `harness.metadata.iceberg.source.select`.
+            RequestError: a text that is no time. Others as `harness.metadata.iceberg.source.select`.
         """
         try:
             at = None if timestamp is None else timestamp_ms(timestamp)
@@ -296,11 +294,7 @@ class IcebergTable:
             raise error.within(table=self.location) from error.__cause__
 
     def newest(self) -> int | None:
-        """The id of the current snapshot in the metadata that is current now; None: it has none.
-
-        Raises:
-            HarnessError: as for `harness.metadata.iceberg.table.find_metadata`.
-        """
+        """The id of the current snapshot in the metadata that is current now; None: it has none. Raises as `load`."""
         found = find_metadata(self.location, self.source.storage, allow_version_guess=True)
         return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
 
@@ -313,14 +307,17 @@ class IcebergTable:
     def snapshots(self) -> list[dict[str, Any]]:
         """The table's snapshots in the order of the metadata, as plain values."""
         return [
-            _plain(snapshot, *_OF_SNAPSHOTS) | {"summary": dict(snapshot.summary)}
+            _plain(snapshot, "id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id")
+            | _plain(snapshot, "first_row_id", "added_rows", "manifest_list")
+            | {"summary": dict(snapshot.summary)}
             for snapshot in self.metadata.snapshots.values()
         ]
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
         return {
-            name: {"snapshot_id": ref.snapshot_id, "type": ref.type.value} | _plain(ref, *_OF_REFS)
+            name: {"snapshot_id": ref.snapshot_id, "type": ref.type.value}
+            | _plain(ref, "min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
             for name, ref in self.metadata.refs.items()
         }
 
@@ -363,12 +360,7 @@ class IcebergTable:
 
 
 def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
-    """The Iceberg table at a location, see `harness.table.open_table` for the options.
-
-    Raises:
-        TableNotFoundError, InvalidTableError, UnsupportedError: as for
-        `harness.metadata.iceberg.table.find_metadata`.
-    """
+    """The Iceberg table at a location, see `harness.table.open_table` for the options. Raises as `find_metadata`."""
     found = find_metadata(location, storage, allow_version_guess=options.allow_version_guess, path_map=options.path_map)
     source = ScanSource(
         location=location,
@@ -377,13 +369,6 @@ def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
         options=replace(options, path_map=found.path_map),
     )
     return IcebergTable(location, found.path, source, found.warnings)
-
-
-_OF_SNAPSHOTS = (
-    *("id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id"),
-    *("first_row_id", "added_rows", "manifest_list"),
-)
-_OF_REFS = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
 
 
 def _plain(value: object, *names: str) -> dict[str, Any]:

@@ -166,7 +166,15 @@ def _function(transform: Transform, source: Type) -> Callable[[Any], Any] | None
             hashed = _hash_function(source)
             return None if hashed is None else lambda value: (hashed(value) & 0x7FFFFFFF) % n
         case Truncate(width=width):
-            return _truncation(width, source)
+            match source:
+                case IntegerType(bits=bits):
+                    return lambda value: wrap(value - value % width, bits)
+                case DecimalType(scale=scale):
+                    return lambda value: from_unscaled((n := unscaled(value, scale)) - n % width, scale)
+                case StringType() | BinaryType():
+                    return lambda value: value[:width]
+                case _:
+                    return None
         case Year() | Month() | Day() | Hour():
             return _time_function(transform, source)
         case Void():
@@ -239,18 +247,6 @@ def unscaled(value: Decimal, scale: int) -> int:
     if rest != 0:
         raise ValueError(f"{value} does not fit scale {scale}")
     return whole
-
-
-def _truncation(width: int, source: Type) -> Callable[[Any], Any] | None:
-    match source:
-        case IntegerType(bits=bits):
-            return lambda value: wrap(value - value % width, bits)
-        case DecimalType(scale=scale):
-            return lambda value: from_unscaled((n := unscaled(value, scale)) - n % width, scale)
-        case StringType() | BinaryType():
-            return lambda value: value[:width]
-        case _:
-            return None
 
 
 def wrap(value: int, bits: int) -> int:

@@ -13,7 +13,7 @@ import struct
 from decimal import Decimal
 from typing import Any
 
-from harness.metadata.iceberg.json_doc import Json, cursor, show
+from harness.metadata.iceberg.json_doc import Json, show
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -104,7 +104,10 @@ def _primitive(value: Any, type_: Type) -> Any:
         case FloatType(bits=bits):
             return _float(value, bits)
         case DecimalType(precision=precision, scale=scale):
-            return _decimal(_text(value), precision, scale)
+            number = Decimal(value) if _DECIMAL_TYPE.fullmatch(_text(value)) else None
+            if number is None or number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
+                raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
+            return number
         case DateType():
             return _within(_days(_text(value)), 32)
         case TimeType(unit=unit):
@@ -158,14 +161,6 @@ def _float(value: Any, bits: int) -> float:
     if not math.isfinite(number):
         raise ValueError("a finite number")
     return number
-
-
-def _decimal(text: str, precision: int, scale: int) -> Decimal:
-    if _DECIMAL_TYPE.fullmatch(text):
-        number = Decimal(text)
-        if number.as_tuple().exponent == -scale and len(number.as_tuple().digits) <= precision:
-            return number
-    raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
 
 
 def _bytes(text: str, length: int | None) -> bytes:
@@ -245,7 +240,7 @@ def parse_schema(json: Json | Any) -> Schema:
         InvalidTableError: a field is incomplete, an id occurs twice or is reserved (iceberg 1.23), or a default does
             not fit its type (iceberg 5.15).
     """
-    document = cursor(json).under("iceberg 1.22")
+    document = (json if isinstance(json, Json) else Json(json)).under("iceberg 1.22")
     kind = document.optional_text("type")
     if kind is not None and kind.lower() != "struct":
         raise document.error(f"Invalid schema: got type {show(kind)}, expected 'struct'", key="type")
@@ -264,7 +259,7 @@ def parse_type(json: Json | Any) -> Type:
     Raises:
         InvalidTableError: it is neither, or a nested type lacks a part.
     """
-    document = cursor(json)
+    document = json if isinstance(json, Json) else Json(json)
     if isinstance(document.value, str):
         return parse_type_name(document.value)
     kind = document.text("type").lower()

@@ -8,7 +8,6 @@ every block to its end. Else blocks are walked in step, see `walk`, where that c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import takewhile
 from typing import Any, TypeAlias
@@ -104,11 +103,7 @@ def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Bloc
 
 
 def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
-    """The walk over the entries of manifests that are worth it, and these; None: all go entry by entry.
-
-    Raises:
-        Unsure: something is odd.
-    """
+    """The walk over the entries of manifests that are worth it, and these; None: none is. Raises Unsure."""
     container = batch[0].reader.container
     if batch[0].data is None or container.limits.items < MOST_ITEMS:
         return None
@@ -222,10 +217,9 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
 
 
 def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
-    """The walk over entries whose paths begin there. before, behind: the steps around the path.
+    """The walk over entries whose paths begin there. Raises Unsure or IndexError: they do not.
 
-    Raises:
-        Unsure, IndexError: they do not.
+    before, behind: the steps around the path.
     """
     size, varints = len(paths), lanes.varints
     found = Walk(varints, size)
@@ -322,12 +316,8 @@ class DataFiles:
         found: list[int] = specs.tolist()
         return found
 
-    def entry(self, place: int) -> ManifestEntry:
-        """A file as an entry, without its snapshot, offsets and sizes, which planning never needs."""
-        return next(iter(self.entries([place])))
-
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
-        """Some of the files as entries, in this order; as `entry`."""
+        """Some of the files as entries, in this order, without snapshots, offsets and sizes, which no plan needs."""
         for row in self.table.take(array_of(places, pa.int64())).to_pylist():
             number, manifest = row["sequence_number"], self.manifests[row["manifest"]]
             yield ManifestEntry(Status(row["status"]), None, number, None, self._file(row), manifest)
@@ -456,24 +446,15 @@ class FilteredFiles:
             SkippedDataFiles.of(files.table, verdicts, lambda: left),
         )
 
-    def shifted(self, by: int) -> FilteredFiles:
-        """The same files, with higher numbers of tuples."""
-        files, skipped = self.files, self.skipped
-        return FilteredFiles(
-            DataFiles(_shifted(files.table, by), files.manifests, files.tuples, files.fields),
-            replace(skipped, table=_shifted(skipped.table, by)),
-        )
-
 
 def joined(parts: Sequence[FilteredFiles]) -> FilteredFiles:
     """The files of all parts in the order of their manifests, with all partition tuples in one list."""
     tuples: list[Mapping[int, Any]] = []
-    shifted: list[FilteredFiles] = []
+    tables: list[tuple[pa.Table, pa.Table]] = []
     for part in parts:
-        shifted.append(part.shifted(len(tuples)))
+        tables.append((_shifted(part.files.table, len(tuples)), _shifted(part.skipped.table, len(tuples))))
         tuples += part.files.tuples
-    files = pa.concat_tables([part.files.table for part in shifted])
-    skipped = pa.concat_tables([part.skipped.table for part in shifted])
+    files, skipped = (pa.concat_tables(part) for part in zip(*tables, strict=True))
     order, order_left = _order(files), _order(skipped)
 
     @cache
@@ -494,6 +475,7 @@ def _order(table: pa.Table) -> pa.Array | None:
 
 
 def _shifted(table: pa.Table, by: int) -> pa.Table:
+    """The same files, with higher numbers of tuples."""
     place = table.schema.get_field_index("tuple")
     numbers = pc.add(table.column("tuple"), scalar_of(by, pa.int32()))
     return table.set_column(place, table.schema.field(place), numbers)

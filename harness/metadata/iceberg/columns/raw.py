@@ -198,11 +198,7 @@ def bounds_schema(fields: Sequence[int]) -> pa.Schema:
 
 
 def raw_of(found: Walk, live: Places, fields: tuple[int, ...]) -> Raw:
-    """The entries `live` of a walk, which are not deleted.
-
-    Raises:
-        Unsure: an entry that is damaged, encrypted or not allowed.
-    """
+    """The entries `live` of a walk, which are not deleted. Raises Unsure: one is damaged, encrypted or not allowed."""
     _check(found, live)
     status, _ = numbers(found, "status")
     record_count, counted = _taken(numbers(found, "record_count"), live)

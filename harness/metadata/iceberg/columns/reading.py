@@ -74,11 +74,7 @@ class Part:
 
 
 def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFiles:
-    """The live data files of some manifests. raw: those of all, in the order of `parts`.
-
-    Raises:
-        Unsure: an entry that is damaged or not allowed.
-    """
+    """The live data files of some manifests. raw: those of all, in that order. Raises Unsure: an entry is odd."""
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     codes, tuples = _partitions(raw, owner, parts)
     columns: dict[str, Any] = {

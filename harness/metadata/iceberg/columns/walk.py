@@ -181,12 +181,9 @@ class Walk:
 
 
 def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
-    """Takes every lane from its start over its next `counts` entries, and gives the places where these end.
+    """Takes every lane over its next `counts` entries, and gives the places where these end. Raises Unsure.
 
     step: goes over one entry.
-
-    Raises:
-        Unsure: a step met something odd.
     """
     firsts = np.cumsum(counts) - counts
     order = np.argsort(-counts, kind="stable")
@@ -229,20 +226,10 @@ def byte_string(slot: str | None = None) -> Step:
     return step
 
 
-def boolean() -> Step:
-    """A boolean."""
-
-    def step(found: Walk, at: Places, entries: Places) -> Places:
-        if int(found.varints.data.take(at).max()) > 1:
-            raise Unsure
-        return at + 1
-
-    return step
-
-
-def fixed(size: int) -> Step:
-    """Some bytes whose number the schema says."""
-    return lambda found, at, entries: at + size
+def _boolean(found: Walk, at: Places, entries: Places) -> Places:
+    if int(found.varints.data.take(at).max()) > 1:
+        raise Unsure
+    return at + 1
 
 
 def record(steps: Sequence[Step], slot: str | None = None) -> Step:
@@ -462,11 +449,11 @@ def _value(schema: Any, slot: Slot | None, depth: int) -> Step:
         case "string" | "bytes":
             return byte_string(name)
         case "boolean":
-            return boolean()
+            return _boolean
         case "float" | "double":
-            return fixed(4 if kind == "float" else 8)
+            return lambda found, at, entries: at + (4 if kind == "float" else 8)
         case "fixed" if type(schema["size"]) is int and 0 <= schema["size"] <= _LARGEST_FIXED:
-            return fixed(schema["size"])
+            return lambda found, at, entries: at + schema["size"]
         case "record":
             fields = () if slot is None else slot.fields
             steps = [step for _, step in _fields(schema, fields, depth=depth + 1)]
