@@ -401,11 +401,6 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
 
 
 def schema_of_avro(head: bytes, *, file: str, limits: Limits = DEFAULT) -> PhysicalSchema:
-    """The columns of an Avro container, from its first bytes, which must hold the whole header; no record is read.
-
-    Raises:
-        CorruptFileError: not an Avro container, or `head` ends inside its header.
-        EncryptedTableError, UnsupportedError, LimitError: as `read_avro`.
-    """
+    """The columns of an Avro container, from first bytes that hold all of its header. Raises as `read_avro`."""
     container = open_container(head, file=file, cause=_CAUSE, limits=limits)
     return parse_writer_schema(container.schema, file=file, limits=limits).fields()

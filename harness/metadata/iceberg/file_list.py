@@ -85,7 +85,7 @@ def list_files(
     deletes = _joined(deletes, paths, spellings)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     scope = DeleteScope(
-        partition_of=partitions.key,
+        partition_of=lambda file: partitions.key_of(file.spec_id, file.partition),
         specs=metadata.specs,
         lenient=options.lenient_delete_partition,
         trusted=not source.storage.untrusted,

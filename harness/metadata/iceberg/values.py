@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
@@ -32,10 +32,6 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass
-
-if TYPE_CHECKING:
-    from harness.metadata.iceberg.manifests import DataFile
-
 
 PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms": 1_000, "us": 1_000_000, "ns": 10**9}
@@ -201,12 +197,8 @@ class Partitions:
     _indexes: dict[Hashable, int] = field(default_factory=dict)
     _tuples: list[Partition] = field(default_factory=list)
 
-    def key(self, file: DataFile) -> Hashable:
-        """Equal for files of one partition: same spec, equal tuple (iceberg 2.18, 4.1)."""
-        return self.key_of(file.spec_id, file.partition)
-
     def key_of(self, spec_id: int, values: Mapping[int, Any]) -> Hashable:
-        """The key of a tuple of a spec."""
+        """The key of a tuple of a spec: equal for files of one partition (iceberg 2.18, 4.1)."""
         if spec_id not in self._types:
             fields = self.specs[spec_id].fields if spec_id in self.specs else ()
             self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)

@@ -160,7 +160,6 @@ FACTS = pa.schema(
     ]
 )
 """Columns of `Raw.table`, before encoded bounds."""
-PATHS_ONLY = pa.schema([pa.field("path", pa.string(), nullable=False)])
 
 Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
 """Takes one of `COUNTS`, field ids and places. Gives each field's values there, and where it has exactly one."""
@@ -401,7 +400,7 @@ def _bounds_key(key: Key, field: int) -> Key:
 def _raw(entry: KeptEntry, facts: pa.Table, fields: tuple[int, ...], recorded: str) -> Raw:
     def paths() -> pa.ChunkedArray:
         with _sound(recorded):
-            return entry.columns(PATHS_ONLY).column(0)
+            return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
     def counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
         with _sound(recorded):
