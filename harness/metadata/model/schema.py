@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -398,3 +399,9 @@ CHANGES: dict[str, Field] = {
 
 Iceberg reserves an id for the type of a change. The others have free ones: no delete file has a column of theirs.
 """
+
+
+def from_unscaled(number: int, scale: int) -> Decimal:
+    """`number` / 10**scale, exact at any precision."""
+    # Not by arithmetic: the default context rounds at 28 digits, and tables hold 38.
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))

@@ -55,6 +55,18 @@ def show_ms(time_ms: int) -> str:
         return f"{time_ms} ms"
 
 
+def year_month_day(days: int) -> tuple[int, int, int]:
+    """The date of a day since 1970-01-01 in the proleptic Gregorian calendar, for any year."""
+    # Counted from 1 March of year 0, so that the leap day is the last of its year; eras of 400 years are all alike.
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+    month_from_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
+    month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
+    return era * 400 + year + (month <= 2), month, day
+
+
 def _to_ms(instant: datetime, rounding: Literal["down", "up"]) -> int:
     aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
     passed, unit = aware - _EPOCH, timedelta(milliseconds=1)
