@@ -10,7 +10,7 @@ import typer
 
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
-from harness.cli.diff_request import ENGINES, DiffRequest, Relaxing, Side, pair, pair_of_engines, pair_of_moments
+from harness.cli.diff_request import DiffRequest, Relaxing, Side, pair, pair_of_engines, pair_of_moments
 from harness.cli.option_texts import names
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import RowSource
@@ -50,8 +50,8 @@ def diff(
         typer.Option(
             "--engines",
             metavar="A,B",
-            help="Engine of the left and of the right side; one is for both. [default: duckdb,spark; duckdb beside a "
-            "file or database]",
+            help="Engine of the left and of the right side; one is for both. [default: duckdb for two sides, else "
+            "duckdb,spark]",
         ),
     ] = None,
     sql: Annotated[
@@ -114,10 +114,13 @@ def diff(
         raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
     sources = [None if text is None else RowSource.parse(text) for text in (location, other)]
     is_foreign = any(source is not None for source in sources)
+    queries = pair(sql, "--sql")
+    moments = pair_of_moments(at)
+    is_one = other is None and moments[0] == moments[1] and len(set(queries or ())) < 2
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
     request = DiffRequest(
-        engines=pair_of_engines(engines if engines is not None else "duckdb" if is_foreign else ENGINES),
+        engines=pair_of_engines(engines, is_one_table=is_one),
         keys=names(keys, "--keys"),
         columns=names(columns, "--columns"),
         where=where,
@@ -126,8 +129,6 @@ def diff(
         group_by=names(relaxing.group_by, "--group-by"),
         sample_keys=relaxing.sample_keys,
     )
-    queries = pair(sql, "--sql")
-    moments = pair_of_moments(at)
     if untrusted.is_for_worker(trust):
         if is_foreign:
             raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")

@@ -17,7 +17,7 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal
-from harness.cli.diff_request import ENGINES, DiffRequest, Relaxing, pair_of_engines
+from harness.cli.diff_request import DiffRequest, Relaxing, pair_of_engines
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
@@ -307,12 +307,12 @@ def compare_files(
     """
     from harness.differ.query_batch import QueryRun
 
-    pair_ = pair_of_engines(engines if engines is not None else ENGINES)
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict:
         raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys and --strict")
     queries = _read_queries(files, names(keys, "--keys") or (), relaxing)
     with terminal.progress("reading metadata"):
         tables = _bound_tables(many.table or (), lambda text: open_(text).snapshot())
+    pair_ = pair_of_engines(engines, is_one_table=tables[0] == tables[1])
     start_engines(pair_)
     run = QueryRun(engines=pair_, tables=tables, dialect=many.dialect.value, max_rows=max_rows)
     entries = []

@@ -13,7 +13,7 @@ from harness.cli import options
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult
-from harness.differ.sources import RowSource
+from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError
 from harness.snapshot import Snapshot, called
 
@@ -117,7 +117,6 @@ def _split(text: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-ENGINES = "duckdb,spark"
 Side: TypeAlias = Snapshot | RowSource
 
 
@@ -167,12 +166,14 @@ def _name(side: Side) -> str:
     return side.name if isinstance(side, RowSource) else called(side.source.location, side.name)
 
 
-def pair_of_engines(text: str) -> tuple[str, str]:
+def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
     """Names of the left and the right side's engine.
 
     Raises:
         typer.BadParameter: neither one name nor two. Whether there is such an engine is said by `find_engine`.
     """
+    if text is None:
+        return usual_engines(is_one_table=is_one_table)
     match [name.strip() for name in text.split(",")]:
         case [both] if both:
             return both, both

@@ -1,6 +1,7 @@
 """`compare`: whether two results are the same rows, and where they are not.
 
-    harness.compare(table, table, engines=("duckdb", "spark"), keys=["id"])
+    harness.compare("warehouse/orders", "staging/orders", keys=["id"])
+    harness.compare("warehouse/orders", at=(4, 5))
     harness.compare(connection.sql("..."), spark.sql("..."))
 
 Small sides are compared as they are, by `harness.differ.exact`. Engines sum hashes of large ones, which find the
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -29,24 +30,30 @@ from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import Hashing, Side
-from harness.differ.sources import RowSource
+from harness.differ.sources import Moment, RowSource, usual_engines
 from harness.errors import RequestError, UnsupportedError
+from harness.snapshot import Changes, Snapshot
+from harness.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_T = TypeVar("_T")
 FEW = 50_000
 """Rows of a side up to which it is compared as it is."""
+_LEFT = object()
+"""The right side that nobody gives."""
 
 
 def compare(
     left: object,
-    right: object,
+    right: object = _LEFT,
     *,
     keys: Sequence[str] = (),
+    at: Moment | Sequence[Moment | None] | None = None,
     columns: Sequence[str] | None = None,
     where: str | None = None,
-    engines: Sequence[str] = ("duckdb", "duckdb"),
+    engines: Sequence[str] | str | None = None,
     spark: SparkSession | None = None,
     max_rows: int = 100,
     names: Sequence[str] | None = None,
@@ -59,11 +66,11 @@ def compare(
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
-    A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`, a table of PyIceberg or of
-    deltalake, or a `Query` over some; one of these with an engine's name, `(table, "spark")`; a DuckDB relation; a
-    Spark DataFrame; or what has an Arrow stream, read once; or a text that names a file or a table of another database,
-    as `harness.differ.sources` says. No setting of a user's connection or session is changed, none has a say in the
-    result.
+    A side is a table, read by the engine named in `engines`: its location or name, as for `harness.open_table`, a
+    `Table`, `Snapshot` or `Changes`, a table of PyIceberg or of deltalake, or a `Query` over some; one of these with an
+    engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; an object with an Arrow stream, read once;
+    or a text that names a file or a table of another database, as `harness.differ.sources` says. Without a right side,
+    the left one is read twice. No setting of a user's connection or session is changed, none has a say in the result.
 
     Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
     nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
@@ -73,9 +80,12 @@ def compare(
     Args:
         keys: columns that tell rows apart on either side, null like any value. Rows of one key are paired, and show as
             changed; without keys, rows are counted.
+        at: reads the tables at this moment: an id or version, a time, a branch or a tag, as `--at` takes it. Two: the
+            left and the right side's.
         columns: what to compare, of both sides; None: all columns.
         where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
-        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table.
+        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; a text is
+            for both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides.
         spark: the session for planned tables on Spark; None: `harness.spark_session()`.
         max_rows: how many differing rows to show at most. All are counted.
         names: what to call the sides in reports.
@@ -104,7 +114,7 @@ def compare(
         sample_keys=sample_keys,
     )
     rules.check()
-    openings = _openings(left, right, columns, where, engines, spark, names, relaxations)
+    openings = _openings(left, right, at, columns, where, engines, spark, names, relaxations)
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
@@ -302,9 +312,10 @@ class _Run:
 def _openings(
     left: object,
     right: object,
+    at: Moment | Sequence[Moment | None] | None,
     columns: Sequence[str] | None,
     where: str | None,
-    engines: Sequence[str],
+    engines: Sequence[str] | str | None,
     spark: SparkSession | None,
     names: Sequence[str] | None,
     relaxations: Relaxations,
@@ -312,15 +323,22 @@ def _openings(
     chosen = None if columns is None else tuple(_strings(columns, "columns"))
     if chosen is not None and len(set(chosen)) < len(chosen):
         raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
-    for what, pair in (("engines", engines), ("names", names)):
-        if pair is not None and (isinstance(pair, str) or len(pair) != 2):
-            raise RequestError(f"Invalid {what} {pair!r}: expected two, for the left and the right side")
-    pairs = (_with_engine(left, engines[0], spark), _with_engine(right, engines[1], spark))
+    moments = _two(at if isinstance(at, list | tuple) else (at, at), "at")
+    if right is _LEFT:
+        left = right = opened(left)
+        if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
+            raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
+        engines = usual_engines(is_one_table=moments[0] == moments[1]) if engines is None else engines
+    if engines is None:
+        engines = usual_engines(is_one_table=False)
+    readers = _two((engines, engines) if isinstance(engines, str) else engines, "engines")
+    called = (None, None) if names is None else _two(names, "names")
+    pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
     first, second = (
         SideOpening(
             data=data,
             label=LABELS[i],
-            name=names[i] if names is not None else None if query is None else query.name,
+            name=called[i] if query is None or called[i] is not None else query.name,
             engine=engine,
             columns=None if chosen is None else tuple(relaxations.own_name(name, i) for name in chosen),
             where=where,
@@ -333,17 +351,25 @@ def _openings(
     return first, second
 
 
-def _with_engine(side: object, engine: str, spark: SparkSession | None) -> tuple[object, str, Query | None]:
+def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
+    if isinstance(values, str) or len(values) != 2:
+        raise RequestError(f"Invalid {what} {values!r}: expected two, for the left and the right side")
+    return values[0], values[1]
+
+
+def _with_engine(
+    side: object, engine: str, spark: SparkSession | None, at: Moment | None
+) -> tuple[object, str, Query | None]:
     """The data to read, its engine, and the query whose result it is, if any."""
     match side:
         case (Query() as query, str(own)):
-            return _with_engine(query, own, spark)
-        case Query():
+            return _with_engine(query, own, spark, at)
+        case Query() if at is None:
             return side.run(engine, spark), engine, side
         case (data, str(own)):
-            return opened(data), own, None
+            return opened(data, at), own, None
         case _:
-            return opened(side), engine, None
+            return opened(side, at), engine, None
 
 
 def _strings(values: Sequence[str], what: str) -> Sequence[str]:

@@ -7,6 +7,7 @@ setting of it changes, and none has a say in what is compared.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,7 +26,7 @@ from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
-from harness.differ.sources import RowSource
+from harness.differ.sources import Moment, RowSource, selector
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
@@ -109,9 +110,8 @@ def named_allowances(
 
 
 _ACCEPTED = (
-    "a Table (harness.open_table opens one by its location or name), a Snapshot, a Query, a DuckDB relation, a Spark "
-    "DataFrame, an object with an Arrow stream, or the name of a file such as rows.csv or of a table such as "
-    "duckdb:old.duckdb#orders"
+    "a table or its location or name, a Snapshot, a Query, a DuckDB relation, a Spark DataFrame, an object with an "
+    "Arrow stream, a file such as rows.csv, or duckdb:old.duckdb#orders"
 )
 
 
@@ -283,13 +283,22 @@ class SideOpening:
         return SparkSide(info=info, frame=chosen, schema=schema)
 
 
-def opened(data: object) -> object:
-    """A table that another library opened, as one of ours, at the version that it is at; a file or database that a text
-    names, as a source; all else as it is.
+def opened(data: object, at: Moment | None = None) -> object:
+    """The file, database or table that a location or name stands for, at a moment; a table of another library as one
+    of ours, at the version that it is at; all else as it is.
+
+    Raises RequestError: a moment of anything but a table; other HarnessErrors: as `open_table`.
     """
-    if isinstance(data, str):
-        return RowSource.parse(data) or data
-    return open_table(data) if is_table(data) else data
+    if isinstance(data, str | os.PathLike):
+        data = RowSource.parse(str(data)) or open_table(data)
+    elif is_table(data):
+        data = open_table(data)
+    if at is None:
+        return data
+    if not isinstance(data, Table):
+        name = data.name if isinstance(data, RowSource) else f"an object of type {type(data).__name__}"
+        raise RequestError(f"Cannot take at={at!r}: it is for tables, and {name} has no snapshots", options=("at",))
+    return data.snapshot(**selector(at))
 
 
 def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from harness.differ.compare import FEW, compare
-from harness.differ.opening import SideOpening, is_frame, is_relation
+from harness.differ.opening import SideOpening, is_frame, is_relation, opened
 from harness.differ.relaxations import NOTHING, Tolerance
 from harness.errors import RequestError
 from harness.snapshot import Changes, Snapshot
@@ -175,7 +175,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
-    data = side[0] if isinstance(side, tuple) else side
+    data = opened(side[0] if isinstance(side, tuple) else side)
     opening = SideOpening(
         data=data,
         label="other",
@@ -198,7 +198,7 @@ def _read_before(side: object, how: dict[str, Any], number: int) -> object:
     """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
     if _is_rows(side):
         raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
-    data, engine = side if isinstance(side, tuple) else (side, how.get("engines", ("duckdb", "duckdb"))[number])
+    data, engine = side if isinstance(side, tuple) else (side, (how.get("engines") or ("duckdb", "duckdb"))[number])
     if isinstance(data, Table | Snapshot | Changes):
         where = how.get("where")
         if where is None or isinstance(data, Changes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -86,6 +87,22 @@ def test_one_table_on_two_engines(calls, capfd):
     assert calls.compared == [(now, now, PLAIN)]
     assert calls.opened == [("t", {})]
     assert calls.sessions == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "engines"),
+    [
+        (["u"], ("duckdb", "duckdb")),
+        (["--at", "4", "--at", "5"], ("duckdb", "duckdb")),
+        (["--at", "4"], ("duckdb", "spark")),
+        (["u", "--engines", "duckdb,spark"], ("duckdb", "spark")),
+    ],
+    ids=" ".join,
+)
+def test_two_sides_are_compared_on_duckdb_and_one_table_on_both_engines(calls, arguments, engines):
+    assert main(["diff", "t", *arguments]) == 0
+    assert calls.compared[0][2]["engines"] == engines
+    assert calls.sessions == engines.count("spark")
 
 
 def test_all_options_reach_the_comparison(calls):
@@ -209,6 +226,14 @@ def test_wrong_usage_exits_with_2(calls, capfd, arguments, sentence):
     assert calls.compared == []
 
 
+def test_one_table_says_how_to_get_spark(orders, capfd, monkeypatch):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else there(name))
+    assert main(["diff", str(orders.location)]) == 2
+    assert "pip install 'lakeharness[spark]'" in capfd.readouterr().err
+    assert main(["diff", str(orders.location), str(orders.location), "--keys", "id"]) == 0
+
+
 @pytest.mark.parametrize("missing", ["engine", "java"])
 def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch, missing):
     def refuse(*_):
@@ -248,7 +273,7 @@ def snapshots(orders: IcebergTable) -> list[str]:
 
 def between(orders: IcebergTable, left: int, right: int) -> list[str]:
     ids = snapshots(orders)
-    return ["diff", str(orders.location), "--at", ids[left], "--at", ids[right], "--engines", "duckdb"]
+    return ["diff", str(orders.location), "--at", ids[left], "--at", ids[right]]
 
 
 def report(capfd) -> dict:

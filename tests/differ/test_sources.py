@@ -17,7 +17,7 @@ from harness.differ import source_reading
 from harness.differ.compare import compare
 from harness.differ.relaxations import Relaxations, Tolerance
 from harness.differ.sources import RowSource, SourceKind
-from harness.errors import EngineError, MissingFileError, RequestError
+from harness.errors import EngineError, MissingFileError, RequestError, TableNotFoundError
 
 ROWS = pa.table(
     {
@@ -179,7 +179,7 @@ def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         ("duckdb:old.duckdb", RequestError, "expected duckdb:DATABASE#TABLE"),
         ("duckdb:#SELECT nothing", RequestError, "Cannot read query"),
         ("sqlite:old.duckdb#t", RequestError, "SQLite database old.duckdb"),
-        ("warehouse", RequestError, "Cannot compare the left side, of type str"),
+        ("warehouse", TableNotFoundError, "warehouse"),
     ],
 )
 def test_what_is_no_source_is_one_line(text: str, error: type[Exception], sentence: str) -> None:
