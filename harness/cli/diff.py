@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
+from harness.cli import DIFFERENT, FAILED, options, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
-from harness.cli.diff_request import DiffRequest, Relaxing, Side, pair, pair_of_engines, pair_of_moments
+from harness.cli.diff_request import (
+    DiffRequest,
+    Relaxing,
+    Report,
+    Side,
+    pair,
+    pair_of_engines,
+    pair_of_moments,
+    placed,
+    write_reports,
+)
 from harness.cli.option_texts import names
-from harness.differ.result import ComparisonResult
 from harness.differ.sources import RowSource
 from harness.engines.registry import start_engines
 
 if TYPE_CHECKING:
     from harness.table import Table
-
-
-class _Report(enum.Enum):
-    """Forms of a written comparison."""
-
-    TEXT = "text"
-    JSON = "json"
-    JUNIT = "junit"
-    HTML = "html"
 
 
 @options.grouped
@@ -76,9 +75,22 @@ def diff(
     ] = None,
     columns: options.Columns = None,
     where: options.Where = None,
-    format_: Annotated[_Report, typer.Option("--format", help="How the report is written.")] = _Report.TEXT,
+    format_: Annotated[
+        list[Report] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="text, json, junit or html. Repeatable, each for the --output in its place. [default: as --output's "
+            "suffix says, else text]",
+        ),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output.")
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the report here: .txt, .json, .xml (JUnit) or .html. Repeatable. [default: standard output]",
+        ),
     ] = None,
     max_rows: Annotated[
         int,
@@ -97,6 +109,7 @@ def diff(
     Exits with 0 if there is no difference, with 1 if there is one, with 2 if both sides failed or nothing could be run.
     Of many, 1 if one is different, else 2 if one was refused or failed.
     """
+    reports = placed(format_, output)
     if many.sql_file:
         files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
         if any(each is not None for each in (sql, columns, where, at)) or trust.untrusted:
@@ -104,7 +117,7 @@ def diff(
         batch = compare_files(
             files, many, relaxing, engines, keys, max_rows, lambda text: opening.open(text, trust, reading)
         )
-        finish(batch, format_.value, output)
+        finish(batch, reports)
         return
     if location is None:
         raise typer.BadParameter("Missing argument 'TABLE'.")
@@ -133,8 +146,12 @@ def diff(
         if is_foreign:
             raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
         untrusted.refuse_engines(request.engines, "--engines")
+        if len(reports) > 1:
+            raise typer.BadParameter("--untrusted takes one report: give one --output")
+        ((report, path),) = reports
+        instead = {"output": None, "format_": [report]}
         locations = [location] if other is None else [location, other]
-        untrusted.run(context, trust, locations, opening.roots(), output=output, instead={"output": None})
+        untrusted.run(context, trust, locations, opening.roots(), output=path, instead=instead)
         return
     if other is not None and not is_foreign and queries is None:
         namespaces = (namespace(location), namespace(other))
@@ -142,7 +159,7 @@ def diff(
             batch = compare_namespaces(
                 (namespaces[0], namespaces[1]), request, many.resume, opening.arguments(trust, reading)
             )
-            finish(batch, format_.value, output)
+            finish(batch, reports)
             return
     if many.resume is not None:
         raise typer.BadParameter("--resume is for two namespaces or warehouse directories")
@@ -156,8 +173,7 @@ def diff(
     for side in (found.left, found.right):
         if side.error is not None:
             side.error.respelled(options.spelled)
-    with results.destination(output) as stream:
-        results.write_texts([written(found, format_)], stream)
+    write_reports(found, reports)
     if found.failed:
         terminal.error(f"both sides failed: {found.left.error}")
         raise typer.Exit(FAILED)
@@ -172,20 +188,3 @@ def _at(side: Table | RowSource, moment: options.SnapshotOptions) -> Side:
     if moment != options.SnapshotOptions():
         raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side
-
-
-def written(comparison: ComparisonResult, report: _Report) -> str:
-    """The comparison as a report."""
-    from harness.differ.reports import documents, html, text
-
-    match report:
-        case _Report.TEXT:
-            return text.to_text(comparison)
-        case _Report.JSON:
-            return documents.to_json(comparison)
-        case _Report.JUNIT:
-            return documents.to_junit(comparison)
-        case _Report.HTML:
-            return html.to_html(comparison)
-        case _:
-            assert_never(report)

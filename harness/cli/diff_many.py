@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import harness
-from harness.cli import DIFFERENT, FAILED, options, results, terminal
-from harness.cli.diff_request import DiffRequest, Relaxing, pair_of_engines
+from harness.cli import DIFFERENT, FAILED, options, terminal
+from harness.cli.diff_request import DiffRequest, PlacedReport, Relaxing, pair_of_engines, write_reports
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
@@ -186,17 +186,13 @@ def _compare_all(
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
 
-def finish(batch: Batch, format_: str, output: Path | None) -> None:
-    """Writes the report, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
+def finish(batch: Batch, reports: Sequence[PlacedReport]) -> None:
+    """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
 
     Raises:
         typer.Exit: not all are equal.
     """
-    from harness.differ.reports import batch as reports
-
-    writers = {"text": reports.to_text, "json": reports.to_json, "junit": reports.to_junit, "html": reports.to_html}
-    with results.destination(output) as stream:
-        results.write_texts([writers[format_](batch)], stream)
+    write_reports(batch, reports)
     if batch.count(BatchOutcome.DIFFERENT):
         raise typer.Exit(DIFFERENT)
     if not batch.equal:

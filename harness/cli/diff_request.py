@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 import harness
-from harness.cli import options
+from harness.cli import options, results
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
-from harness.differ.result import ComparisonResult
+from harness.differ.result import Batch, ComparisonResult
 from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError
 from harness.snapshot import Snapshot, called
@@ -212,3 +214,63 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             raise typer.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )
+
+
+class Report(enum.Enum):
+    """Forms of a written comparison."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    HTML = "html"
+
+
+PlacedReport: TypeAlias = tuple[Report, Path | None]
+"""A report and its file; None: standard output."""
+_SUFFIXES = {".txt": Report.TEXT, ".json": Report.JSON, ".xml": Report.JUNIT, ".html": Report.HTML, ".htm": Report.HTML}
+
+
+def placed(formats: Sequence[Report] | None, outputs: Sequence[Path] | None) -> list[PlacedReport]:
+    """The reports, each with its file. A suffix is the format where none is given; without a suffix, a file is text.
+
+    Raises:
+        typer.BadParameter: a format and a suffix contradict each other, or neither says the format; a file is named
+            twice; or more than one report is for standard output.
+    """
+    wanted, files = list(formats or ()), list(outputs or ())
+    if len(wanted) > len(files) + 1:
+        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
+    if len(set(files)) < len(files):
+        raise typer.BadParameter("--output names a file twice")
+    found: list[PlacedReport] = []
+    for place, file in enumerate(files):
+        own = _SUFFIXES.get(file.suffix.lower())
+        given = wanted[place] if place < len(wanted) else own if file.suffix else Report.TEXT
+        if given is None:
+            raise typer.BadParameter(f"--output {str(file)!r}: give --format, or a suffix: {', '.join(_SUFFIXES)}")
+        if own is not None and own is not given:
+            raise typer.BadParameter(f"--output {str(file)!r} is a file for {own.value}, --format says {given.value}")
+        found.append((given, file))
+    if len(wanted) > len(files) or not files:
+        found.append((wanted[-1] if wanted else Report.TEXT, None))
+    return found
+
+
+def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport]) -> None:
+    """Writes all reports of one comparison.
+
+    Raises:
+        RequestError: a file cannot be written.
+    """
+    from harness.differ.reports import batch
+
+    made: Any = batch if isinstance(found, Batch) else ComparisonResult
+    writers = {
+        Report.TEXT: made.to_text,
+        Report.JSON: made.to_json,
+        Report.JUNIT: made.to_junit,
+        Report.HTML: made.to_html,
+    }
+    for report, path in reports:
+        with results.destination(path) as stream:
+            results.write_texts([writers[report](found)], stream)

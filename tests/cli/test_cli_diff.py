@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import harness
+import harness.snapshot  # binds the engines before a test replaces them
 from harness.cli import main
 from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
@@ -186,10 +187,26 @@ def test_reports(calls, capfd):
     assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
 
 
+def test_reports_of_one_comparison_go_to_their_files(calls, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    calls.found = DIFFERENT
+    files = ["--output", "r.xml", "--output", "r.htm", "--output", "r"]
+    assert main(["diff", "t", *files, *[f"--format={each}" for each in ("junit", "html", "json", "text")]]) == 1
+    assert len(calls.compared) == 1
+    assert capfd.readouterr().out.startswith("different: 1 row only on the left\n")
+    assert ElementTree.parse("r.xml").find("testsuite").get("failures") == "1"
+    assert (tmp_path / "r.htm").read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert json.loads((tmp_path / "r").read_text("utf-8"))["only_left"] == 1
+    assert main(["diff", "t", "--output", "S.JSON", "--output", "s"]) == 1
+    assert json.loads((tmp_path / "S.JSON").read_text("utf-8"))["only_left"] == 1
+    assert (tmp_path / "s").read_text("utf-8").startswith("different: ")
+    assert capfd.readouterr().out == ""
+
+
 def test_the_report_in_a_file(calls, capfd, tmp_path):
     calls.found = DIFFERENT
     path = tmp_path / "report.html"
-    assert main(["diff", "t", "--format", "html", "--output", str(path)]) == 1
+    assert main(["diff", "t", "--output", str(path)]) == 1
     assert capfd.readouterr() == ("", "")
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
@@ -207,6 +224,11 @@ def test_the_report_in_a_file(calls, capfd, tmp_path):
         (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
         (["t", "--max-rows", "-1"], "max-rows"),
         (["t", "--format", "xml"], "xml"),
+        (["t", "--format", "text", "--output", "r.html"], "'r.html' is a file for html, --format says text"),
+        (["t", "--output", "o.parquet"], "--output 'o.parquet': give --format, or a suffix: .txt, .json, .xml"),
+        (["t", "--format", "json", "--format", "html"], "standard output takes one report"),
+        (["t", "--output", "r.json", "--output", "r.json"], "names a file twice"),
+        (["t", "--output-file", "r.json"], "No such option: --output-file"),
         (["t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
         (["t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
         (["t", "--rename", "a="], "--rename 'a='"),
