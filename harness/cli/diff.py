@@ -141,6 +141,7 @@ def diff(
         relaxations=relaxing.relaxations(is_foreign=is_foreign),
         group_by=names(relaxing.group_by, "--group-by"),
         sample_keys=relaxing.sample_keys,
+        schema_only=relaxing.schema_only,
     )
     if untrusted.is_for_worker(trust):
         if is_foreign:

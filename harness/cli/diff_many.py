@@ -218,8 +218,8 @@ def _bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[di
 
 
 _MARK = "-- harness:"
-_FLAGS = {"--ignore-case": "ignore_case", "--trim": "trim"}
-_LISTS = {"--tolerance": "tolerance", "--rename": "rename"}
+_FLAGS = {"--ignore-name-case": "ignore_name_case", "--ignore-case": "ignore_case", "--trim": "trim"}
+_LISTS = {"--tolerance": "tolerance", "--rename": "rename", "--cast": "cast"}
 _VALUES = {"--exclude": "exclude", "--null-as": "null_as"}
 
 
@@ -253,9 +253,11 @@ def _read(path: Path, keys: Sequence[str], relaxing: Relaxing) -> QueryFile:
         text=text.rstrip().removesuffix(";"),
         keys=tuple(keys if own_keys is None else own_keys),
         relaxations=Relaxations(
-            tolerances={**general.tolerances, **found.tolerances},
+            tolerance={**general.tolerance, **found.tolerance},
             exclude=(*general.exclude, *found.exclude),
             rename={**general.rename, **found.rename},
+            ignore_name_case=general.ignore_name_case or found.ignore_name_case,
+            cast={**general.cast, **found.cast},
             ignore_case=general.ignore_case or found.ignore_case,
             trim=general.trim or found.trim,
             null_as=found.null_as if found.null_as is not None else general.null_as,
@@ -303,8 +305,8 @@ def compare_files(
     """
     from harness.differ.query_batch import QueryRun
 
-    if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict:
-        raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys and --strict")
+    if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
+        raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys, --strict and --schema-only")
     queries = _read_queries(files, names(keys, "--keys") or (), relaxing)
     with terminal.progress("reading metadata"):
         tables = _bound_tables(many.table or (), lambda text: open_(text).snapshot())

@@ -42,8 +42,8 @@ class Relaxing:
         typer.Option(
             "--tolerance",
             metavar="COLUMN=AMOUNT",
-            help="Let values of a column lie so far apart: 0.01, 0.1%, '1e-9 relative', '4 ulps', '500 ms'; behind "
-            "it, if you like, ' because REASON'. Needs --keys. Repeatable.",
+            help="Let values of a column, or of all floats, lie so far apart: 0.01, 0.1%, '1e-9 relative', '4 ulps', "
+            "'500 ms'; behind it, if you like, ' because REASON'. Needs --keys. Repeatable.",
         ),
     ] = None
     exclude: Annotated[
@@ -53,6 +53,15 @@ class Relaxing:
         list[str] | None,
         typer.Option(
             "--rename", metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."
+        ),
+    ] = None
+    ignore_name_case: Annotated[
+        bool, typer.Option("--ignore-name-case", help="Pair columns without regard to the case of their names.")
+    ] = False
+    cast: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cast", metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB, on both sides. Repeatable."
         ),
     ] = None
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Compare text without regard to case.")] = False
@@ -75,6 +84,9 @@ class Relaxing:
             help="Count differing rows by these columns. [default: a table's partition columns]",
         ),
     ] = None
+    schema_only: Annotated[
+        bool, typer.Option("--schema-only", help="Compare names and types of columns, and read no rows.")
+    ] = False
     sample_keys: Annotated[
         int | None,
         typer.Option("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
@@ -87,9 +99,11 @@ class Relaxing:
             typer.BadParameter: an option is not understood.
         """
         return Relaxations(
-            tolerances=dict(map(_tolerance, self.tolerance or ())),
+            tolerance=dict(map(_tolerance, self.tolerance or ())),
             exclude=tuple(names(self.exclude, "--exclude") or ()),
             rename=dict(_split(text, "--rename") for text in self.rename or ()),
+            ignore_name_case=self.ignore_name_case,
+            cast=dict(_split(text, "--cast") for text in self.cast or ()),
             ignore_case=self.ignore_case,
             trim=self.trim,
             null_as=self.null_as,
@@ -137,6 +151,7 @@ class DiffRequest:
     relaxations: Relaxations
     group_by: list[str] | None
     sample_keys: int | None
+    schema_only: bool
 
     def compare(self, left: Side, right: Side) -> ComparisonResult:
         """Compares the rows of two snapshots."""
@@ -149,6 +164,7 @@ class DiffRequest:
             "relaxations": self.relaxations,
             "group_by": self.group_by or (),
             "sample_keys": self.sample_keys,
+            "schema_only": self.schema_only,
         }
 
     def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -62,7 +62,9 @@ def compare(
     relaxations: Relaxations = NOTHING,
     group_by: Sequence[str] = (),
     sample_keys: int | None = None,
+    schema_only: bool = False,
     allowances: Mapping[str, Tolerance] | None = None,
+    **relaxed: Any,
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
@@ -95,15 +97,20 @@ def compare(
         relaxations: what is let pass; the result names all of it.
         group_by: columns to count differing rows by; none: the partition columns of a table that is compared.
         sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
+        schema_only: compare names and types of columns, and read no rows.
         allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
             agree in these in the order of their values. A `Query` brings those that follow from its text. Of sides of
             more than 2 million rows without keys none holds.
+        relaxed: fields of `Relaxations`, such as `tolerance={"floats": 1e-9}` or `ignore_name_case=True`.
 
     Raises:
         RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
             argument has no such value.
         UnsupportedError: a column has a type that cannot be compared.
     """
+    if unknown := sorted(relaxed.keys() - {each.name for each in fields(Relaxations)}):
+        raise RequestError(f"Unknown argument {unknown[0]!r} of compare: it is no field of Relaxations either")
+    relaxations = replace(relaxations, **relaxed)
     rules = Rules(
         keys=tuple(_strings(keys, "keys")),
         max_rows=max_rows,
@@ -112,6 +119,7 @@ def compare(
         relaxations=relaxations,
         group_by=tuple(_strings(group_by, "group_by")),
         sample_keys=sample_keys,
+        schema_only=schema_only,
     )
     rules.check()
     openings = _openings(left, right, at, columns, where, engines, spark, names, relaxations)
@@ -134,10 +142,13 @@ class _Run:
 
     def comparison(self) -> ComparisonResult:
         try:
-            sides = self._opened()
-            found = self._compared(*sides, self.rules)
-            allowed = {} if found.equal else self._allowed(sides, found.columns)
-            return self._within(allowed, sides, found) if allowed else found
+            left, right = self._opened()
+            run = self._resolved(left.schema.names, right.schema.names)
+            relaxations = run.rules.relaxations
+            sides = relaxed((left, right), relaxations, self.resources)
+            found = run._compared(*sides, run.rules)
+            allowed = {} if found.equal else run._allowed(sides, found.columns)
+            return run._within(allowed, sides, found) if allowed else found
         except SideFailedError as failed:
             return self._outcome(failed)
 
@@ -146,24 +157,50 @@ class _Run:
         first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
         typed = self._open(first)
         relaxations = self.rules.relaxations
-        names = [relaxations.own_name(field.name, 1 - first) for field in typed.schema]
-        like = typed.schema if self.openings[first].has_types else None
-        other = self._open(1 - first, None if like is None else pa.schema(zip(names, like.types, strict=True)))
+        cast = set(map(relaxations.fold, relaxations.cast))
+        like = None
+        if self.openings[first].has_types:
+            shown = [relaxations.shown_name(name, first) for name in typed.schema.names]
+            known = zip(shown, typed.schema.types, strict=True)
+            like = {relaxations.own_name(n, 1 - first): t for n, t in known if relaxations.fold(n) not in cast}
+        other = self._open(1 - first, like)
         return (other, typed) if first else (typed, other)
 
-    def _open(self, number: int, like: pa.Schema | None = None) -> Side:
+    def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
         with failing(number):
             side = self.openings[number].open(self.rules.few, self.resources, like)
-            if side.plan is not None:
-                shown = self.rules.relaxations.shown_name
-                self._partitions[number] = tuple(shown(name, number) for name in partition_columns(side.plan))
-            return relaxed(side, self.rules.relaxations, is_right=number == 1)
+        if side.plan is not None:
+            self._partitions[number] = partition_columns(side.plan)
+        return side
+
+    def _resolved(self, left: Sequence[str], right: Sequence[str]) -> _Run:
+        """This comparison in the left side's own names of columns."""
+        rules = self.rules
+        relaxations = rules.relaxations.resolved(left, right)
+        own = {relaxations.fold(name): name for name in left}
+        keys, groups = (tuple(own.get(relaxations.fold(n), n) for n in names) for names in (rules.keys, rules.group_by))
+        shown = relaxations.shown_name
+        partitions = {side: tuple(shown(name, side) for name in names) for side, names in self._partitions.items()}
+        rules = replace(rules, relaxations=relaxations, keys=keys, group_by=groups)
+        return replace(self, rules=rules, _partitions=partitions)
 
     def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
-        relaxations = rules.relaxations
         schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
         _check_keys(rules.keys, columns, (left, right))
+        described = rules.relaxations.described(columns)
+        if rules.schema_only:
+            return ComparisonResult(
+                left=left.info,
+                right=right.info,
+                columns=columns,
+                keys=rules.keys,
+                schema=schema,
+                relaxations=described,
+                schema_only=True,
+            )
         sides = reconciled((left, right), columns)
+        floats = [name for name in _floats(sides, columns) if name not in rules.keys]
+        rules = replace(rules, relaxations=rules.relaxations.with_floats(floats, columns))
         rules.check_columns(columns, sides[0].schema, sides[1].schema)
         if rules.sample_keys is not None:
             sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
@@ -193,7 +230,7 @@ class _Run:
             grouped_by=grouped.group_by if found.by_group else rules.group_by,
             by_group=found.by_group,
             groups=found.groups,
-            relaxations=relaxations.described(),
+            relaxations=described,
             sampled=rules.sample_keys,
         )
 
@@ -222,9 +259,9 @@ class _Run:
         queries = {
             shown(name, side): each for side in (1, 0) for name, each in self.openings[side].allowances().items()
         }
-        floats = {name for name in columns if all(pa.types.is_floating(s.schema.field(name).type) for s in sides)}
+        floats = _floats(sides, columns)
         found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
-        taken = (*self.rules.keys, *self.rules.relaxations.tolerances)
+        taken = (*self.rules.keys, *self.rules.relaxations.with_floats(floats, columns).tolerance)
         return {name: each for name, each in found.items() if name not in taken}
 
     def _within(
@@ -232,7 +269,7 @@ class _Run:
     ) -> ComparisonResult:
         """The comparison within allowances; the one that was found where rows cannot be paired."""
         rules = self.rules
-        relaxations = replace(rules.relaxations, tolerances={**rules.relaxations.tolerances, **allowed})
+        relaxations = replace(rules.relaxations, tolerance={**rules.relaxations.tolerance, **allowed})
         widened = replace(rules, relaxations=relaxations)
         if rules.keys:
             return self._compared(*sides, widened)
@@ -254,11 +291,15 @@ class _Run:
             max_rows=rules.max_rows,
             signed_zeros=rules.signed_zeros,
             few=rules.few,
-            relaxations=Relaxations(tolerances=allowed, types=self._type_rules()),
+            relaxations=Relaxations(tolerance=allowed, types=self._type_rules()),
             group_by=rules.group_by,
         )
         return replace(
-            second, left=found.left, right=found.right, schema=found.schema, relaxations=relaxations.described()
+            second,
+            left=found.left,
+            right=found.right,
+            schema=found.schema,
+            relaxations=relaxations.described(found.columns),
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:
@@ -343,7 +384,8 @@ def _openings(
             columns=None if chosen is None else tuple(relaxations.own_name(name, i) for name in chosen),
             where=where,
             spark=spark,
-            exclude=frozenset(relaxations.exclude),
+            exclude=frozenset(map(relaxations.fold, _strings(relaxations.exclude, "exclude"))),
+            fold=relaxations.fold,
             query=query,
         )
         for i, (data, engine, query) in enumerate(pairs)
@@ -395,6 +437,11 @@ def _many(side: Side, few: int) -> bool:
         return False
     counts = side.plan.files.column("record_count").to_pylist()
     return None not in counts and sum(counts) > few
+
+
+def _floats(sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that hold floats on both sides."""
+    return tuple(n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides))
 
 
 def _count(side: Side, few: int) -> int:

@@ -392,6 +392,7 @@ class Rules:
     relaxations: Relaxations = NOTHING
     group_by: tuple[str, ...] = ()
     sample_keys: int | None = None
+    schema_only: bool = False
 
     def check(self) -> None:
         """Refuses rules that contradict each other.

@@ -121,7 +121,8 @@ class SideOpening:
 
     data: the user's object. label: `left` or `right`, for messages. name: what the user calls it; None: what it
     is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
-    exclude: columns to leave out, where the side has them. query: whose result `data` is, or the error that it met.
+    exclude: folded names of columns to leave out, where the side has them. fold: gives one form to names that are
+    the same. query: whose result `data` is, or the error that it met.
     """
 
     data: object
@@ -132,6 +133,7 @@ class SideOpening:
     where: str | None
     spark: SparkSession | None
     exclude: frozenset[str] = frozenset()
+    fold: Callable[[str], str] = str
     query: Query | None = None
 
     def check(self) -> None:
@@ -188,13 +190,13 @@ class SideOpening:
             name, engine = "Spark DataFrame", _engine("spark")
         return SideInfo(name=self.name or name, engine=engine)
 
-    def open(self, limit: int, resources: ExitStack, like: pa.Schema | None = None) -> Side:
+    def open(self, limit: int, resources: ExitStack, like: Mapping[str, pa.DataType] | None = None) -> Side:
         """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
 
         Args:
             limit: how many rows of a stream to hold in memory; more are put aside on disk.
             resources: closed when the comparison is over.
-            like: names and types of the other side's columns, for a source whose columns are text.
+            like: types of the other side's columns by name, for a source whose columns are text.
 
         Raises:
             RequestError: it lacks a column, or has one twice.
@@ -204,7 +206,7 @@ class SideOpening:
         if isinstance(data, HarnessError):
             raise data
         if isinstance(data, RowSource):
-            data = rows_of(data, like, resources)
+            data = rows_of(data, like, resources, self.fold)
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
@@ -228,18 +230,19 @@ class SideOpening:
 
     def places(self, names: Sequence[str]) -> list[int]:
         """The places of the wanted columns among `names`. Raises RequestError: one is missing, or there twice."""
+        folded = list(map(self.fold, names))
         if self.columns is None:
-            return [place for place, name in enumerate(names) if name not in self.exclude]
-        counts = Counter(names)
+            return [place for place, name in enumerate(folded) if name not in self.exclude]
+        counts = Counter(folded)
         for column in self.columns:
-            if counts[column] != 1:
-                has = f"has {counts[column]} columns" if counts[column] else "has no column"
+            if (count := counts[self.fold(column)]) != 1:
+                has = f"has {count} columns" if count else "has no column"
                 raise RequestError(
                     f"Cannot compare {column!r}: the {self.label} side {has} of that name; it has "
                     f"{', '.join(map(repr, names))}",
                     field=column,
                 )
-        return [names.index(column) for column in self.columns]
+        return [folded.index(self.fold(column)) for column in self.columns]
 
     def _plan(self, data: Table | Snapshot | Changes) -> ScanPlan:
         match data:
@@ -255,9 +258,10 @@ class SideOpening:
                 return self._planned(data)
 
     def _planned(self, snapshot: Snapshot) -> ScanPlan:
-        columns = self.columns
-        if columns is None and self.exclude:
-            names = [field.name for field in snapshot.schema.fields]
+        names = [field.name for field in snapshot.schema.fields]
+        columns, known = self.columns, set(map(self.fold, names))
+        is_folded = any(name not in names and self.fold(name) in known for name in columns or ())
+        if is_folded or (columns is None and self.exclude):
             columns = tuple(names[place] for place in self.places(names))
         return snapshot.plan(columns, self.where)
 

@@ -102,8 +102,10 @@ class QueryRun:
         own = query.relaxations
         if self.dialect == "spark" and self.engines[0] != self.engines[1] and own.types is None:
             own = replace(own, types=ALL_TYPE_RULES)  # each engine gives its own types, as the text is its own
-        exact = own if query.keys else replace(own, tolerances={})
-        allowances = {**self._allowed(text, left), **({} if query.keys else own.tolerances)}
+        exact = own if query.keys else replace(own, tolerance={})
+        floats = [field.name for field in left.schema if pa.types.is_floating(field.type)]
+        given = own.with_floats(floats, left.column_names).tolerances
+        allowances = self._allowed(text, left) | ({} if query.keys else given)
         found = compare(
             left,
             right,

@@ -161,7 +161,7 @@ class ComparisonResult:
     grouped_by, by_group: the columns that differing rows are counted by, and the groups, those with most of them first;
         `groups` is how many there are.
     relaxations: a line for each that the comparison let pass, or would have.
-    sampled: how many keys were compared; None: all.
+    sampled: how many keys were compared; None: all. schema_only: no rows were read.
     """
 
     left: SideInfo
@@ -181,6 +181,7 @@ class ComparisonResult:
     groups: int = 0
     relaxations: tuple[str, ...] = ()
     sampled: int | None = None
+    schema_only: bool = False
 
     @property
     def failed(self) -> bool:
@@ -257,6 +258,8 @@ def verdict(comparison: ComparisonResult) -> ComparisonVerdict:
 def sentence(comparison: ComparisonResult) -> str:
     """The verdict with its counts, on one line, without a full stop."""
     match verdict(comparison):
+        case ComparisonVerdict.EQUAL if comparison.schema_only:
+            return f"no difference of schema in {counted(len(comparison.columns), 'column')}"
         case ComparisonVerdict.EQUAL:
             assert comparison.left.rows is not None
             return f"no difference in {counted(comparison.left.rows, 'row')}"

@@ -10,7 +10,6 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -19,7 +18,6 @@ from pyarrow import types
 
 from harness.differ.compare import FEW, compare
 from harness.differ.opening import SideOpening, is_frame, is_relation, opened
-from harness.differ.relaxations import NOTHING, Tolerance
 from harness.errors import RequestError
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
@@ -111,7 +109,6 @@ def assert_same_rows(
     right: object,
     *,
     keys: Sequence[str] | None = None,
-    tolerance: Mapping[str, object] | None = None,
     **how: Any,
 ) -> None:
     """Fail unless both sides have the same columns and, in any order, the same rows.
@@ -123,9 +120,8 @@ def assert_same_rows(
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
-        tolerance: how far values may lie apart, by column, in the words of `harness.differ.relaxations.Tolerance`:
-            `{"price": 0.01}`, `{"share": "0.1%"}`; needs `keys`.
-        how: further arguments of `harness.compare`. With `columns`, a list of rows has these columns, in this order.
+        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`, which needs
+            `keys`. With `columns`, a list of rows has these columns, in this order.
 
     Raises:
         AssertionError: they differ; the message is the report of the comparison.
@@ -134,9 +130,6 @@ def assert_same_rows(
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
     how.setdefault("names", ("actual" if both else _name(left), _name(right)))
-    if tolerance:
-        given = {column: Tolerance.parse(str(amount)) for column, amount in tolerance.items()}
-        how["relaxations"] = replace(how.get("relaxations", NOTHING), tolerances=given)
     sides = [_table_of(left) if both else left, right]
     for number in (0, 1):
         if _is_rows(sides[number]):

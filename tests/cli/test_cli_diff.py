@@ -77,7 +77,7 @@ def calls(monkeypatch) -> Calls:
     return made
 
 
-HOW = {"relaxations": Relaxations(), "group_by": (), "sample_keys": None}
+HOW = {"relaxations": Relaxations(), "group_by": (), "sample_keys": None, "schema_only": False}
 PLAIN = {"engines": ("duckdb", "spark"), "keys": (), "columns": None, "where": None, "max_rows": 100, **HOW}
 
 
@@ -127,11 +127,14 @@ def test_all_options_reach_the_comparison(calls):
 def test_relaxations_reach_the_comparison(calls):
     relaxing = ["--tolerance", "a=0.01 because of b=c", "--exclude", "b", "--rename", "x=y", "--ignore-case", "--trim"]
     more = ["--null-as", "", "--group-by", "d,e", "--sample-keys", "9", "--strict", "zones", "--keys", "k"]
+    more += ["--tolerance", "floats=1e-9", "--ignore-name-case", "--cast", "c=DECIMAL(9, 2)", "--schema-only"]
     assert main(["diff", "t", "rows.csv", *relaxing, *more]) == 0
     (_, right, given) = calls.compared[0]
     assert right == RowSource(SourceKind.CSV, "rows.csv")
     assert given["relaxations"] == Relaxations(
-        tolerances={"a": Tolerance(Decimal("0.01"), reason="of b=c")},
+        tolerance={"a": Tolerance(Decimal("0.01"), reason="of b=c"), "floats": Tolerance(Decimal("1e-9"))},
+        ignore_name_case=True,
+        cast={"c": "DECIMAL(9, 2)"},
         exclude=("b",),
         rename={"x": "y"},
         ignore_case=True,
@@ -140,6 +143,7 @@ def test_relaxations_reach_the_comparison(calls):
         types=ALL_TYPE_RULES - {TypeRule.ZONES},
     )
     assert (given["group_by"], given["sample_keys"], given["engines"]) == (["d", "e"], 9, ("duckdb", "duckdb"))
+    assert given["schema_only"]
     assert calls.sessions == 0
 
 

@@ -88,6 +88,9 @@ FIRSTS = "SELECT k, list(v)[1] AS v FROM t GROUP BY k"  # 0.1 and 0.3 for k = 1
     [
         ("", LISTS, 1),
         ("-- harness: --exclude l", LISTS, 0),
+        ("-- harness: --ignore-name-case --exclude L", LISTS, 0),
+        ("-- harness: --cast 'v=INTEGER'", FIRSTS, 0),
+        ("-- harness: --tolerance floats=1", FIRSTS, 0),
         ("-- harness: --keys k --tolerance v=1", FIRSTS, 0),
         ("-- harness: --tolerance v=1", FIRSTS, 0),
         ("-- harness: --keys k --tolerance 'v=0.1 because of it'", FIRSTS, 1),

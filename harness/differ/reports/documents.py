@@ -14,6 +14,7 @@
     allowed            how many pairs of rows differ within tolerances alone, which is no difference
     relaxations        what was let pass, a line each
     sampled            how many keys were compared at most; null: all
+    schema_only        whether schemas alone were compared, and no rows read
     by_column          column, rows (how many pairs of rows differ in it), allowed, left_nulls, right_nulls, largest
                        (how far values lie apart at most, printed, or null), examples: pairs of printed values. With
                        keys of all rows, without of the alike ones in `rows`
@@ -71,6 +72,7 @@ def to_json(comparison: ComparisonResult) -> str:
         "allowed": comparison.allowed,
         "relaxations": comparison.relaxations,
         "sampled": comparison.sampled,
+        "schema_only": comparison.schema_only,
         "by_column": [asdict(column) for column in comparison.by_column],
         "grouped_by": comparison.grouped_by,
         "groups": comparison.groups,
@@ -174,6 +176,8 @@ def _rows_case(comparison: ComparisonResult) -> ElementTree.Element:
     case = _case("rows")
     if differing := differing_rows(comparison):
         _add(case, "failure", f"{counted(differing, 'row')} of different content", comparison)
+    elif comparison.schema_only:
+        ElementTree.SubElement(case, "skipped", {"message": "schemas alone were compared"})
     elif _one_failed(comparison):
         ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
     return case

@@ -183,7 +183,8 @@ def _counts(comparison: ComparisonResult) -> Iterator[str]:
         return
     yield '<dl class="counts">'
     for name, number in counts.items():
-        if name != "rows changed" or comparison.keys:
+        is_asked = not comparison.schema_only or name == "schema differences"
+        if is_asked and (name != "rows changed" or comparison.keys):
             some = ' class="some"' if number else ""
             yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
     yield "</dl>"
