@@ -243,33 +243,6 @@ class Report(enum.Enum):
 
 PlacedReport: TypeAlias = tuple[Report, Path | None]
 """A report and its file; None: standard output."""
-_SUFFIXES = {".txt": Report.TEXT, ".json": Report.JSON, ".xml": Report.JUNIT, ".html": Report.HTML, ".htm": Report.HTML}
-
-
-def placed(formats: Sequence[Report] | None, outputs: Sequence[Path] | None) -> list[PlacedReport]:
-    """The reports, each with its file. A suffix is the format where none is given; without a suffix, a file is text.
-
-    Raises:
-        typer.BadParameter: a format and a suffix contradict each other, or neither says the format; a file is named
-            twice; or more than one report is for standard output.
-    """
-    wanted, files = list(formats or ()), list(outputs or ())
-    if len(wanted) > len(files) + 1:
-        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
-    if len(set(files)) < len(files):
-        raise typer.BadParameter("--output names a file twice")
-    found: list[PlacedReport] = []
-    for place, file in enumerate(files):
-        own = _SUFFIXES.get(file.suffix.lower())
-        given = wanted[place] if place < len(wanted) else own if file.suffix else Report.TEXT
-        if given is None:
-            raise typer.BadParameter(f"--output {str(file)!r}: give --format, or a suffix: {', '.join(_SUFFIXES)}")
-        if own is not None and own is not given:
-            raise typer.BadParameter(f"--output {str(file)!r} is a file for {own.value}, --format says {given.value}")
-        found.append((given, file))
-    if len(wanted) > len(files) or not files:
-        found.append((wanted[-1] if wanted else Report.TEXT, None))
-    return found
 
 
 def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, terminal
+from harness.cli import formats, options, terminal
 from harness.cli.document import print_document
 from harness.cli.option_texts import names
 from harness.errors import RequestError
@@ -18,21 +19,16 @@ from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
 
+_KEY = "HARNESS_ANONYMISE_KEY"
+"""Names the key in the environment. Read here: versions of Typer differ in it."""
+
 
 @options.grouped
 def pull(
     location: options.Location,
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="WHEN",
-            help="Take this snapshot: an id or version, a time in ISO 8601, a branch or a tag; or, written out, "
-            "snapshot=ID, timestamp=TIME, ref=NAME.",
-        ),
-    ] = None,
+    at: options.At = None,
     last: Annotated[
         int, typer.Option("--last", metavar="N", help="Take so many of the newest snapshots, for time travel.")
     ] = 1,
@@ -62,9 +58,8 @@ def pull(
         typer.Option(
             "--key",
             metavar="TEXT",
-            envvar="HARNESS_ANONYMISE_KEY",
-            help="Chooses the values of --anonymise; others on the machine may see it. Without a key there is a random "
-            "one, which nobody learns.",
+            help="Chooses the values of --anonymise; others on the machine may see it, so better --key-file, or "
+            "HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which nobody learns.",
         ),
     ] = None,
     key_file: Annotated[
@@ -92,13 +87,18 @@ def pull(
             "--refresh", help="Bring the slice in DIR to the newest snapshot, as its note says it was pulled."
         ),
     ] = False,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
 ) -> None:
     """Make a slice of a table: a table of the same format that any reader reads, with the files that a filter needs.
+
+    Examples:
+        harness pull prod.sales.orders tests/orders --where "region = 'eu'" --exact
+        harness pull warehouse/orders slice --sample-rows 1000 --anonymise
+        harness pull warehouse/orders slice --refresh
 
     Under the filter the slice gives the rows of the source. An interrupted pull leaves no table, and goes on when it is
     asked for again.
@@ -108,10 +108,14 @@ def pull(
     from harness.tools.slices.pulling import make
     from harness.tools.slices.request import SliceRequest
 
+    form = formats.form(format_, output, options.Document)
+    if opening.untrusted:
+        raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
         _refuse_others(context, "--refresh")
-    if not anonymise:
-        _refuse_keys(context)
+    for option, value in (("--key", key), ("--key-file", key_file)):
+        if value is not None and not anonymise:
+            raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
     if follow and dry_run:
         raise typer.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
     request = SliceRequest(
@@ -122,17 +126,17 @@ def pull(
         sample_rows=sample_rows,
         seed=seed,
         compact=compact,
-        anonymise=_key(key, key_file, context) if anonymise else None,
+        anonymise=_key(key, key_file) if anonymise else None,
         max_bytes=max_bytes,
     )
-    selector = options.SnapshotOptions() if at is None else options.moment(at)
+    moment = options.moment(at)
     with terminal.progress("planning"):
-        snapshot = selector.select(opening.open(location, options.TrustOptions(), reading))
+        snapshot = moment.select(opening.open(location))
     with terminal.progress("copying"):
         if follow:
             content: dict[str, Any]
             own, beside = _around(location, opening, follow)
-            others = {name: opening.open(place, options.TrustOptions(), reading) for name, place in beside.items()}
+            others = {name: opening.open(place) for name, place in beside.items()}
             pulled = pull_joined({own: snapshot, **others}, directory, follow=follow, request=request)
             content = {"tables": [{"table": name, **asdict(done)} for name, done in pulled.items()]}
         elif refresh:
@@ -140,25 +144,19 @@ def pull(
         else:
             with reading_of(snapshot.source, snapshot.selection.snapshot):
                 content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
-    print_document("pulls" if follow else "pull", content, format_)
+    print_document("pulls" if follow else "pull", content, form, output)
 
 
-def _key(key: str | None, file: Path | None, context: typer.Context) -> str:
+def _key(key: str | None, file: Path | None) -> str:
     """The key of the values."""
     if file is None:
-        return secrets.token_hex() if key is None else key
-    if _is_given(context, "key"):
+        return key if key is not None else os.environ.get(_KEY) or secrets.token_hex()
+    if key is not None:
         raise typer.BadParameter("--key excludes --key-file")
     try:
         return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
     except (OSError, UnicodeError) as error:
         raise RequestError(f"Cannot read --key-file {file}: {error}") from error
-
-
-def _refuse_keys(context: typer.Context) -> None:
-    for name in ("key", "key_file"):
-        if _is_given(context, name):
-            raise typer.BadParameter(f"--{name.replace('_', '-')} is for --anonymise, which is not asked for")
 
 
 def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -> tuple[str, dict[str, str]]:
@@ -187,6 +185,6 @@ def _refuse_others(context: typer.Context, option: str) -> None:
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Tells whether the option is in the command, not in the environment."""
+    """Tells whether the option is in the command."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

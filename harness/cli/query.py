@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 import harness.queries.sql
-from harness.cli import options, results, terminal, untrusted, writers
+from harness.cli import formats, options, results, terminal, untrusted, writers
 from harness.cli.rows import QueryRows, engine_error
 from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.tools.connections.texts import locations_in
@@ -28,40 +28,46 @@ def sql(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="A table of the query. Repeatable.")
     ] = None,
-    format_: writers.Format = RowFormat.TEXT,
-    output_file: writers.OutputFile = None,
+    at: options.At = None,
+    format_: writers.Format = None,
+    output: formats.Output = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
     *,
     context: typer.Context,
-    selector: options.SnapshotOptions,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Run a query. --snapshot, --timestamp and --ref hold for every table."""
-    writers.check_place(format_, output_file)
+    """Run a query on tables.
+
+    Examples:
+        harness sql "SELECT count(*) FROM 'warehouse/orders'"
+        harness sql "SELECT region, sum(total) FROM o GROUP BY ALL" --table o=warehouse/orders --at 2024-01-31
+        harness sql --catalog prod "FROM sales.orders LIMIT 10"
+
+    --at holds for every table.
+    """
+    form = writers.row_form(format_, output)
     shown = writers.number_of_rows(max_rows)
+    selector = options.moment(at)
     locations = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
     if engine != "duckdb" and opening.catalog is not None:
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
-    if trust.untrusted:
+    if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    if untrusted.is_for_worker(trust):
+    if untrusted.is_for_worker(context):
         untrusted.run(
             context,
-            trust,
             [*locations.values(), *locations_in(text)],
             opening.roots(),
-            output=output_file,
-            binary=format_.is_binary(),
-            instead={"query": text, "output_file": None},
+            output=output,
+            binary=form.is_binary(),
+            instead={"query": text, "format_": form, "output": None},
         )
         return
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
+        tables = {name: _chosen(opening.open(place), selector) for name, place in locations.items()}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables, dialect)
@@ -70,13 +76,13 @@ def sql(
         else:
             from harness.cli.catalog_query import run_by_names
 
-            arguments = opening.arguments(trust, reading)
+            arguments = opening.arguments()
             rows = run_by_names(text, opening.catalog, tables, selector, arguments, dialect)
     with (
-        results.destination(output_file) as destination,
+        results.destination(output) as destination,
         terminal.progress_until_written("running the query", destination) as stream,
     ):
-        write_rows(rows, format_, stream, max_rows=shown)
+        write_rows(rows, form, stream, max_rows=shown)
 
 
 def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> QueryRows:
