@@ -34,66 +34,53 @@ def diff(
         typer.Argument(
             metavar="TABLE",
             show_default=False,
-            help="Table directory, metadata file, or name in a catalog; or a file (csv, tsv, json, parquet, arrow), or "
-            "duckdb:FILE#TABLE, sqlite:FILE#TABLE, postgres:DSN#TABLE, where a query may stand for the table; or, with "
-            "OTHER, a namespace or a warehouse directory: all of its tables.",
+            help="Directory, metadata file or name in a catalog; file (csv, json, parquet, arrow); duckdb:FILE#TABLE, "
+            "sqlite:FILE#TABLE, postgres:DSN#TABLE, or a query after #; a namespace or warehouse: all of its tables.",
         ),
     ] = None,
     other: Annotated[
-        str | None, typer.Argument(metavar="OTHER", help="A table for the right side; else the same table.")
+        str | None, typer.Argument(metavar="OTHER", help="The right side; else the same table is read twice.")
     ] = None,
     more: Annotated[list[str] | None, typer.Argument(metavar="FILES", help="Further files after --sql-file.")] = None,
-    engines: Annotated[
-        str | None,
-        typer.Option(
-            "--engines",
-            metavar="A,B",
-            help="Engine of the left and of the right side; one is for both. [default: duckdb for two sides, else "
-            "duckdb,spark]",
-        ),
-    ] = None,
-    sql: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sql",
-            metavar="SQL",
-            help="Compare what this query gives; the table is t in it. Twice: the left and the right side's.",
-        ),
-    ] = None,
     keys: Annotated[
-        str | None, typer.Option("--keys", metavar="A,B", help="Pair rows by these columns; else rows are counted.")
+        str | None, typer.Option("--keys", metavar="A,B", help="Pair rows by these columns, else count them.")
     ] = None,
     at: Annotated[
         list[str] | None,
         typer.Option(
             "--at",
             metavar="WHEN",
-            help="Compare this snapshot: an id or version, a time in ISO 8601, a branch or a tag; or, written out, "
-            "snapshot=ID, timestamp=TIME, ref=NAME. Twice: the left and the right side's.",
+            help="Read this snapshot: id, version, time, branch or tag. Twice: the left and the right side's.",
         ),
     ] = None,
     columns: options.Columns = None,
     where: options.Where = None,
-    format_: Annotated[
-        list[Report] | None,
+    sql: Annotated[
+        list[str] | None,
         typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="text, json, junit or html. Repeatable, each for the --output in its place. [default: as --output's "
-            "suffix says, else text]",
+            "--sql", metavar="SQL", help="Compare what this query gives; the table is t in it. Twice: left and right."
+        ),
+    ] = None,
+    engines: Annotated[
+        str | None,
+        typer.Option(
+            "--engines",
+            metavar="A,B",
+            help="Who reads left and right. [default: duckdb, and duckdb,spark for one table alone]",
         ),
     ] = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the report here: .txt, .json, .xml (JUnit) or .html. Repeatable. [default: standard output]",
+            "--output", metavar="FILE", help="Write a report here: .txt, .json, .xml (JUnit) or .html. Repeatable."
         ),
     ] = None,
+    format_: Annotated[
+        list[Report] | None,
+        typer.Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
+    ] = None,
     max_rows: Annotated[
-        int,
-        typer.Option("--max-rows", metavar="N", min=0, help="Show at most so many differing rows; all are counted."),
+        int, typer.Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100,
     *,
     context: typer.Context,
@@ -101,15 +88,16 @@ def diff(
     many: Many,
     opening: options.OpeningOptions,
 ) -> None:
-    """Compare the rows of a table on two engines, of two tables or snapshots, of many queries, or of two namespaces.
+    """Compare the rows of two tables, files or snapshots, or of one table on two engines.
 
     Examples:
-        harness diff warehouse/orders
-        harness diff warehouse/orders orders.parquet --keys id
-        harness diff warehouse/orders --at 1 --at 2 --keys id --engines duckdb
+        harness diff warehouse/orders staging/orders --keys id
+        harness diff warehouse/orders --at 4 --at 5 --output report.html
+        harness diff export.csv warehouse/orders --keys id --tolerance floats=1e-9
+        harness diff warehouse staging --output junit.xml
+        harness diff --sql-file *.sql --table orders=warehouse/orders
 
-    Exits with 0 if there is no difference, with 1 if there is one, with 2 if both sides failed or nothing could be run.
-    Of many, 1 if one is different, else 2 if one was refused or failed.
+    Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
     reports = formats.placed(format_, output, Report)
     if many.sql_file:

@@ -17,7 +17,7 @@ import typer
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
-from harness.cli.diff_request import DiffRequest, PlacedReport, Relaxing, pair_of_engines, write_reports
+from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
@@ -47,7 +47,7 @@ class Many:
 
     sql_file: Annotated[
         list[str] | None,
-        typer.Option(
+        RareOption(
             "--sql-file",
             metavar="FILE",
             help="Compare what the queries of files give, one report for all; further files and patterns may follow.",
@@ -55,7 +55,7 @@ class Many:
     ] = None
     table: Annotated[
         list[str] | None,
-        typer.Option(
+        RareOption(
             "--table",
             metavar="NAME=TABLE",
             help="What a name in the queries of files stands for; twice, on the left and on the right. Repeatable.",
@@ -63,14 +63,14 @@ class Many:
     ] = None
     dialect: Annotated[
         QueryDialect,
-        typer.Option(
+        RareOption(
             "--dialect",
             help="Whose SQL the files hold. Spark's runs on DuckDB only where it is certain what it means there.",
         ),
     ] = QueryDialect.DUCKDB
     resume: Annotated[
         Path | None,
-        typer.Option(
+        RareOption(
             "--resume",
             metavar="FILE",
             help="Where all tables of a namespace are compared: keep here what is done, and go on from there.",

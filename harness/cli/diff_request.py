@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,15 @@ import typer
 
 import harness
 from harness.cli import options, results
+from harness.cli.help import RARE
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import Batch, ComparisonResult
 from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError
 from harness.snapshot import Snapshot, called
+
+RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
 
 
 class _Strict(enum.Enum):
@@ -42,54 +46,53 @@ class Relaxing:
         typer.Option(
             "--tolerance",
             metavar="COLUMN=AMOUNT",
-            help="Let values of a column, or of all floats, lie so far apart: 0.01, 0.1%, '1e-9 relative', '4 ulps', "
-            "'500 ms'; behind it, if you like, ' because REASON'. Needs --keys. Repeatable.",
+            help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9. Needs --keys.",
         ),
     ] = None
     exclude: Annotated[
         str | None, typer.Option("--exclude", metavar="A,B", help="Leave these columns out, on both sides.")
     ] = None
+    schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (
+        False
+    )
     rename: Annotated[
         list[str] | None,
-        typer.Option(
+        RareOption(
             "--rename", metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."
         ),
     ] = None
     ignore_name_case: Annotated[
-        bool, typer.Option("--ignore-name-case", help="Pair columns without regard to the case of their names.")
+        bool, RareOption("--ignore-name-case", help="Pair columns without regard to the case of their names.")
     ] = False
     cast: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cast", metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB, on both sides. Repeatable."
-        ),
+        RareOption("--cast", metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB's. Repeatable."),
     ] = None
-    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Compare text without regard to case.")] = False
-    trim: Annotated[bool, typer.Option("--trim", help="Compare text without spaces around it.")] = False
+    ignore_case: Annotated[bool, RareOption("--ignore-case", help="Compare text without regard to case.")] = False
+    trim: Annotated[bool, RareOption("--trim", help="Compare text without spaces around it.")] = False
     null_as: Annotated[
-        str | None, typer.Option("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
+        str | None, RareOption("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
     ] = None
     strict: Annotated[
         list[_Strict] | None,
-        typer.Option(
+        RareOption(
             "--strict",
-            help="Beside a file or database, let no difference of types pass, or none of this kind. Repeatable.",
+            metavar="KIND",
+            help=f"Beside a file or database, let no difference of types pass, or none of this kind: "
+            f"{', '.join(each.value for each in _Strict)}. Repeatable.",
         ),
     ] = None
     group_by: Annotated[
         str | None,
-        typer.Option(
+        RareOption(
             "--group-by",
             metavar="A,B",
             help="Count differing rows by these columns. [default: a table's partition columns]",
         ),
     ] = None
-    schema_only: Annotated[
-        bool, typer.Option("--schema-only", help="Compare names and types of columns, and read no rows.")
-    ] = False
     sample_keys: Annotated[
         int | None,
-        typer.Option("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
+        RareOption("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:

@@ -223,13 +223,16 @@ def test_the_report_in_a_file(calls, capfd, tmp_path):
         (["t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between them"),
         (["t", "--engines", ""], "--engines ''"),
         (["t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
-        (["t", "--at", "snapshot=x"], "--at 'snapshot=x': a snapshot is a number"),
+        (["t", "--at", "snapshot=x"], "Invalid --at snapshot=x: a snapshot is a number"),
         (["t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
         (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
         (["t", "--max-rows", "-1"], "max-rows"),
         (["t", "--format", "xml"], "xml"),
         (["t", "--format", "text", "--output", "r.html"], "--output r.html: the suffix says html, --format says text"),
-        (["t", "--output", "o.parquet"], "--output o.parquet: the suffix says parquet; there are text, json, junit, html"),
+        (
+            ["t", "--output", "o.parquet"],
+            "--output o.parquet: the suffix says parquet; there are text, json, junit, html",
+        ),
         (["t", "--format", "json", "--format", "html"], "standard output takes one report"),
         (["t", "--output", "r.json", "--output", "r.json"], "names a file twice"),
         (["t", "--output-file", "r.json"], "No such option: --output-file"),
@@ -271,6 +274,21 @@ def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch,
         monkeypatch.setattr(calls, "start", refuse)
     assert main(["diff", "t"]) == 2
     assert capfd.readouterr() == ("", f"error: no {missing} [Request]\n")
+
+
+def test_the_help_fits_a_screen_and_names_rare_options(capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["diff", "-h"]) == 0
+    short = capfd.readouterr().out
+    assert len(short.splitlines()) <= 50
+    assert max(map(len, short.splitlines())) <= 80
+    assert "Rare options: --help-all shows 13 options (--rename, --ignore-name-case,\n--cast," in short
+    assert "Leave these columns out" in short
+    assert "LEFT=RIGHT" not in short
+    assert main(["diff", "--help-all"]) == 0
+    rare, _, opening = capfd.readouterr().out.partition("\nRare options:\n")[2].partition("\nOpening tables:\n")
+    assert "  --rename LEFT=RIGHT " in rare
+    assert "  --allow-root DIR " in opening
 
 
 def test_the_command_starts_without_an_engine():
