@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
@@ -20,10 +22,11 @@ from harness.differ.forms import INCOMPARABLE, form
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference
 from harness.differ.review import Fetch, Review
-from harness.differ.sides import HASH_PREFIX, Buckets, Hashing, Side, Some
+from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
 from harness.errors import EngineError, HarnessError, RequestError
 
 LABELS = ("left", "right")
+HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
 
 
 class SideFailedError(Exception):
@@ -60,7 +63,7 @@ class FoundRows:
     groups: int = 0
 
 
-def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
+def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
     """The difference of sides of any size.
 
     Raises:
@@ -68,6 +71,7 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         RequestError: several rows of a side have one key.
         UnsupportedError: a column's values are compared in small numbers only.
     """
+    sides = hashed(given)
     hashing = hashing_of(sides, columns, rules)
     buckets = []
     for number, side in enumerate(sides):
@@ -78,14 +82,14 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     tally = HashTally(rules.max_rows)
     schemas = (sides[0].schema, sides[1].schema)
     groups = Groups(rules.group_by, schemas) if rules.group_by else None
-    review = Review(hashing, schemas, rules.relaxations.tolerances, _no_rows, groups)
+    review = Review(hashing, schemas, rules.relaxations.tolerances, groups)
     for some in passes(buckets[0], buckets[1]):
         hashes = []
         for number, side in enumerate(sides):
             with failing(number):
                 hashes.append(side.hashes(hashing, some))
-        review.fetch = _fetching(sides, hashing, buckets, some)
-        tally.count(hashes[0], hashes[1], review)
+        fetch = _fetching(sides, hashing, buckets, some)
+        tally.count(hashes[0], hashes[1], partial(review.judge, fetch=fetch))
     further = review.example_keys()
     fetched = [
         _fetched(number, side, hashing, [*dict.fromkeys([*tally.both, *alone, *further])])
@@ -111,6 +115,15 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     )
 
 
+def hashed(sides: tuple[Side, Side]) -> HashedSides:
+    """The sides in engines that hash their rows. Raises SideFailedError: a side fails."""
+    found = []
+    for number, side in enumerate(sides):
+        with failing(number):
+            found.append(cast(HashedSide, side.in_duckdb() if isinstance(side, ArrowSide) else side))
+    return found[0], found[1]
+
+
 def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
     """The hashes to make of rows of both sides."""
     left, right = (side.schema for side in sides)
@@ -125,11 +138,7 @@ def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
     return sorted((0, 1), key=lambda number: costs[number])
 
 
-def _no_rows(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-    raise AssertionError(f"rows of side {number} are asked for outside of a pass")
-
-
-def _fetching(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets], some: tuple[int, ...]) -> Fetch:
+def _fetching(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets], some: tuple[int, ...]) -> Fetch:
     """Fetches rows of the buckets of a pass."""
 
     def fetch(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -140,7 +149,7 @@ def _fetching(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buck
     return fetch
 
 
-def _refuse_all_repeated(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+def _refuse_all_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
     """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
@@ -149,12 +158,12 @@ def _refuse_all_repeated(sides: tuple[Side, Side], hashing: Hashing, buckets: Se
             _refuse_repeated(number, sides[number], hashing, some)
 
 
-def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequence[int]) -> None:
+def _refuse_repeated(number: int, side: HashedSide, hashing: Hashing, buckets: Sequence[int]) -> None:
     with failing(number):
         repeated = side.repeated(hashing, buckets)
         if repeated.num_rows == 0:
             return
-        first = side.rows(hashing, repeated.column("k1").slice(0, 1), 1)
+        first = side.rows(hashing, repeated.column("k1").slice(0, 1))
     text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
     raise RequestError(
         f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
@@ -162,12 +171,12 @@ def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequenc
     )
 
 
-def _fetched(number: int, side: Side, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
+def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
     """A row of each of the wanted hashes, with its hashes."""
     if not wanted:
         return _empty(side, hashing, hashing.names)
     with failing(number):
-        found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()), 1)
+        found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
         rows = _only(found, hashing, dict.fromkeys(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
@@ -229,11 +238,16 @@ _MARGIN = 1.3
 
 
 def sampled(
-    sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
+    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
 ) -> tuple[Side, Side]:
     """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
+    sides = hashed(given)
     hashing = hashing_of(sides, columns, rules)
-    share = min(1.0, (_MARGIN * number + 100) / max(1, _rows(sides, hashing)))
+    place = cheaper_first(sides)[0]
+    with failing(place):
+        keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
+        rows = total(sides[place].buckets(keys))
+    share = min(1.0, (_MARGIN * number + 100) / max(1, rows))
     buckets = range(int(share * (1 << _BITS)))
     drawn = []
     for place, side in enumerate(sides):
@@ -248,13 +262,6 @@ def sampled(
         for side, rows, own in zip(sides, drawn, hashes, strict=True)
     )
     return left, right
-
-
-def _rows(sides: tuple[Side, Side], hashing: Hashing) -> int:
-    place = cheaper_first(sides)[0]
-    with failing(place):
-        keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
-        return total(sides[place].buckets(keys))
 
 
 def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,12 +24,12 @@ from harness.differ.canonical import SignedZeros
 from harness.differ.exact import Rules
 from harness.differ.forms import form
 from harness.differ.opening import Query, SideOpening, opened
-from harness.differ.origins import columns_of, with_origins
+from harness.differ.origins import with_origins
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, RowDifference, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import Hashing, Side
+from harness.differ.sides import HashedSide, Hashing, Side
 from harness.differ.sources import Moment, RowSource, usual_engines
 from harness.errors import RequestError, UnsupportedError
 from harness.snapshot import Changes, Snapshot
@@ -323,18 +323,11 @@ class _Run:
 
     def _placed(self, found: FoundRows, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[RowDifference, ...]:
         """The differing rows with their origins."""
-        plans = [None if side.plan is None else columns_of(side.plan) for side in sides]
-        if plans == [None, None] or not found.difference.rows:
+        plans = (sides[0].plan, sides[1].plan)
+        if plans == (None, None) or not found.difference.rows:
             return found.difference.rows
-        return with_origins(
-            found.difference,
-            *found.shown,
-            columns,
-            keys=self.rules.keys,
-            left_plan=plans[0],
-            right_plan=plans[1],
-            signed_zeros=self.rules.signed_zeros,
-        )
+        zeros = self.rules.signed_zeros
+        return with_origins(found.difference, found.shown, columns, plans, keys=self.rules.keys, signed_zeros=zeros)
 
     def _outcome(self, failed: SideFailedError) -> ComparisonResult:
         """The other side is read too, to say whether it fails as well."""
@@ -455,4 +448,5 @@ def _count(side: Side, few: int) -> int:
             forms[name] = form(type_, type_)
         except UnsupportedError:
             continue
-    return total(side.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
+    own = side.in_duckdb() if isinstance(side, ArrowSide) else cast(HashedSide, side)
+    return total(own.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

@@ -148,15 +148,15 @@ class DuckDBSide:
         with failing(self.info, self.plan):
             return pa.table(self._hashed(hashing).filter(hashing.bucket_condition(_bucket(hashing), buckets)))
 
-    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
-        """Rows of given hashes."""
+    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+        """A row of each of the given hashes."""
         labels = [f"r{i}" for i in range(len(hashing.columns))]
         further = dict(zip(labels, self._shown(hashing.columns), strict=True))
         listed = ", ".join(map(str, wanted.to_pylist()))
         number = f"row_number() OVER (PARTITION BY {', '.join(hashing.names)}) AS n"
         with failing(self.info, self.plan):
             kept = self._hashed(hashing, further).filter(f"{hashing.grouped_by[0]} IN ({listed})")
-            counted = kept.project(f"{', '.join([*hashing.names, *labels])}, {number}").filter(f"n <= {per_hash}")
+            counted = kept.project(f"{', '.join([*hashing.names, *labels])}, {number}").filter("n = 1")
             found = pa.table(counted.project(", ".join([*hashing.names, *labels])))
             return with_hashes(self._conform(found.select(labels), hashing.columns), found.select(hashing.names))
 

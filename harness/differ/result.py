@@ -268,7 +268,13 @@ def sentence(comparison: ComparisonResult) -> str:
         case ComparisonVerdict.OUTCOME:
             return f"the left side {_outcome_words(comparison.left)}, the right side {_outcome_words(comparison.right)}"
         case ComparisonVerdict.DIFFERENT:
-            return ", ".join(_differences(comparison))
+            counts = [
+                (comparison.changed, "row", "changed"),
+                (comparison.only_left, "row", "only on the left"),
+                (comparison.only_right, "row", "only on the right"),
+                (sum(difference.counts for difference in comparison.schema), "column", "of different schema"),
+            ]
+            return ", ".join(f"{counted(number, noun)} {what}" for number, noun, what in counts if number)
 
 
 def counted(number: int, noun: str) -> str:
@@ -291,16 +297,6 @@ def shown_rows(comparison: ComparisonResult) -> int:
 def differing_rows(comparison: ComparisonResult) -> int:
     """The number of differing rows, each counted as often as it occurs."""
     return comparison.changed + comparison.only_left + comparison.only_right
-
-
-def _differences(comparison: ComparisonResult) -> list[str]:
-    counts = [
-        (comparison.changed, "row", "changed"),
-        (comparison.only_left, "row", "only on the left"),
-        (comparison.only_right, "row", "only on the right"),
-        (sum(difference.counts for difference in comparison.schema), "column", "of different schema"),
-    ]
-    return [f"{counted(number, noun)} {what}" for number, noun, what in counts if number]
 
 
 def _outcome_words(side: SideInfo) -> str:

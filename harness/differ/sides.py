@@ -137,14 +137,18 @@ class Side(Protocol):
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """At most `limit` rows of some columns; all of them, if fewer."""
 
+
+class HashedSide(Side, Protocol):
+    """A side whose engine hashes its rows."""
+
     def buckets(self, hashing: Hashing) -> Buckets:
         """All rows, summed by bucket; empty buckets are left out."""
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """The hashes of the rows of some buckets, ascending, as uint64 columns named `hashing.names`."""
 
-    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
-        """Rows whose `hashing.grouped_by[0]` is wanted, at most `per_hash` of each hash.
+    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+        """Rows whose `hashing.grouped_by[0]` is wanted, one of each hash.
 
         Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
         """

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Window, functions
+from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as spark
 
 from harness.differ.forms import (
@@ -244,15 +244,13 @@ class SparkSide:
             kept = bucketed.filter(functions.expr(hashing.bucket_condition("b", buckets)))
             return _unsigned(kept.select(*hashing.names).toArrow())
 
-    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
-        """Rows of given hashes."""
+    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+        """A row of each of the given hashes."""
         signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
-        alike = Window.partitionBy(*hashing.names).orderBy(*hashing.names)
         with failing(self.info):
             hashed = self._hashed(hashing, keep=True)
-            kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed))
-            counted = kept.withColumn("n", functions.row_number().over(alike)).filter(functions.col("n") <= per_hash)
-            found = counted.select(*self._shown(hashing.columns), *hashing.names).toArrow()
+            kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed)).dropDuplicates(list(hashing.names))
+            found = kept.select(*self._shown(hashing.columns), *hashing.names).toArrow()
             rows = self._conform(found.select(range(len(hashing.columns))), hashing.columns)
         return with_hashes(rows, _unsigned(found.select(hashing.names)))
 

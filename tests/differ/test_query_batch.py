@@ -23,4 +23,4 @@ def test_types_of_sums_are_each_engines_own(monkeypatch, dialect: str, outcome: 
     entry = run.entry(QueryFile(name="q", text="SELECT sum(x) FROM t"))
     assert entry.outcome is outcome
     assert entry.document is not None
-    assert [each["rule"] for each in entry.document["schema"]] == [None if dialect == "duckdb" else "decimal scale"]
+    assert [each["rule"] for each in entry.document["schema"]] == [None if dialect == "duckdb" else "decimal precision"]
