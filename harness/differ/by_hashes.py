@@ -78,7 +78,7 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         with failing(number):
             buckets.append(side.buckets(hashing))
     if hashing.keys:
-        _refuse_all_repeated(sides, hashing, buckets)
+        _refuse_repeated(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
     schemas = (sides[0].schema, sides[1].schema)
     groups = Groups(rules.group_by, schemas) if rules.group_by else None
@@ -100,7 +100,9 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         _only(fetched[1], hashing, {**tally.both, **tally.right}),
     )
     difference = rules.difference(*shown, columns)
-    _check_same(difference, tally)
+    by_value = (difference.only_left, difference.only_right, difference.changed)
+    by_hash = (len(tally.left), len(tally.right), len(tally.both))
+    assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
     difference = _counted(difference, tally, shown, hashing)
     if hashing.keys:
         places = (_places(fetched[0], hashing), _places(fetched[1], hashing))
@@ -149,26 +151,22 @@ def _fetching(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets], 
     return fetch
 
 
-def _refuse_all_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
     """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
         for some in passes_of_one(asked):
-            _refuse_repeated(number, sides[number], hashing, some)
-
-
-def _refuse_repeated(number: int, side: HashedSide, hashing: Hashing, buckets: Sequence[int]) -> None:
-    with failing(number):
-        repeated = side.repeated(hashing, buckets)
-        if repeated.num_rows == 0:
-            return
-        first = side.rows(hashing, repeated.column("k1").slice(0, 1))
-    text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
-    raise RequestError(
-        f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
-        f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
-    )
+            with failing(number):
+                repeated = sides[number].repeated(hashing, some)
+                if not repeated.num_rows:
+                    continue
+                first = sides[number].rows(hashing, repeated.column("k1").slice(0, 1))
+            text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
+            raise RequestError(
+                f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
+                f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
+            )
 
 
 def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
@@ -199,13 +197,6 @@ def _places(rows: pa.Table, hashing: Hashing) -> dict[Hash, int]:
 def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
     first, second = (table.column(f"{HASH_PREFIX}{name}").to_pylist() for name in hashing.grouped_by)
     return list(zip(first, second, strict=True))
-
-
-def _check_same(difference: Difference, tally: HashTally) -> None:
-    """Rows whose hashes differ must differ, or the hashes or the values are wrong; both would be a fault of harness."""
-    found = difference.only_left, difference.only_right, difference.changed
-    hashed = len(tally.left), len(tally.right), len(tally.both)
-    assert found == hashed, f"rows differ by hash but not by value: {hashed} by hash, {found} by value"
 
 
 def _counted(
@@ -257,18 +248,14 @@ def sampled(
             drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by))
     hashes = [_hashes(rows, hashing) for rows in drawn]
     chosen = set(sorted({*hashes[0], *hashes[1]})[:number])
-    left, right = (
-        _in_memory(side, rows, hashing, [i for i, each in enumerate(own) if each in chosen], resources)
-        for side, rows, own in zip(sides, drawn, hashes, strict=True)
-    )
-    return left, right
+    found = []
+    for side, rows, own in zip(sides, drawn, hashes, strict=True):
+        places = pa.array([i for i, each in enumerate(own) if each in chosen], pa.int64())
+        whole = rows.select(list(hashing.columns)).take(places)
+        found.append(ArrowSide(info=side.info, schema=whole.schema, whole=whole, resources=resources))
+    return found[0], found[1]
 
 
 def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
     hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
-
-
-def _in_memory(side: Side, rows: pa.Table, hashing: Hashing, places: list[int], resources: ExitStack) -> ArrowSide:
-    whole = rows.select(list(hashing.columns)).take(pa.array(places, pa.int64()))
-    return ArrowSide(info=side.info, schema=whole.schema, whole=whole, resources=resources)

@@ -204,7 +204,8 @@ class _Run:
         rules.check_columns(columns, sides[0].schema, sides[1].schema)
         if rules.sample_keys is not None:
             sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
-        grouped = rules if rules.group_by else replace(rules, group_by=self._partitioned_by(columns))
+        partitions = self._partitions.get(0) or self._partitions.get(1, ())
+        grouped = replace(rules, group_by=rules.group_by or tuple(name for name in partitions if name in columns))
         small = self._small(sides, columns)
         if small is None:
             found = by_hashes(sides, columns, grouped)
@@ -233,11 +234,6 @@ class _Run:
             relaxations=described,
             sampled=rules.sample_keys,
         )
-
-    def _partitioned_by(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The partition columns of the left side, else of the right one, that are compared."""
-        names = self._partitions.get(0) or self._partitions.get(1, ())
-        return tuple(name for name in names if name in columns)
 
     def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
         """The differences of rows in memory, and how many rows differ in each group."""

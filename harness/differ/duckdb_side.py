@@ -171,7 +171,9 @@ class DuckDBSide:
                 # One literal: as many as there are, an IN list would cost more than the read.
                 listed = f"SELECT unnest(CAST('{some.few.to_pylist()}' AS UBIGINT[]))"
                 kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
-            for batch in _reader(kept.project(", ".join([*hashing.grouped_by, *labels]))):
+            wanted = kept.project(", ".join([*hashing.grouped_by, *labels]))
+            renamed = hasattr(wanted, "to_arrow_reader")  # in DuckDB 2.0
+            for batch in wanted.to_arrow_reader() if renamed else wanted.fetch_record_batch():
                 found = pa.Table.from_batches([batch])
                 yield with_hashes(self._conform(found.select(labels), columns), found.select(hashing.grouped_by))
 
@@ -204,11 +206,6 @@ class DuckDBSide:
 def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """Columns named by place: their own names may differ by case only."""
     return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
-
-
-def _reader(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
-    """DuckDB 2.0 renamed it."""
-    return relation.to_arrow_reader() if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch()
 
 
 def _bucket(hashing: Hashing) -> str:

@@ -215,7 +215,10 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
     if is_binary(type_):
         return pa.binary()
     if kind.is_decimal(type_):
-        return _decimal(type_)
+        precision = type_.precision - min(type_.scale, 0)
+        if precision > 38:
+            raise large(type_)
+        return pa.decimal128(precision, max(type_.scale, 0))
     if kind.is_struct(type_):
         return pa.struct([pa.field(f.name, storage_type(f.type)) for f in type_])
     if kind.is_map(type_):
@@ -256,14 +259,6 @@ def plain(type_: pa.DataType) -> pa.DataType:
     if kind.is_large_binary(type_) or kind.is_binary_view(type_):
         return pa.binary()
     return type_
-
-
-def _decimal(type_: pa.DataType) -> pa.DataType:
-    scale = max(type_.scale, 0)
-    precision = type_.precision - min(type_.scale, 0)
-    if precision > 38:
-        raise large(type_)
-    return pa.decimal128(precision, scale)
 
 
 def _carried(array: pa.Array) -> pa.Array:

@@ -132,19 +132,17 @@ class DuckDBValue:
 
 def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
     """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
-    first, second = (_blocks([_hash(value, lane) for value in values], lane) for lane in LANES)
-    return first, second
+    lanes = []
+    for lane in LANES:
+        hashes = [_hash(value, lane) for value in values]
+        blocks = [_chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)]
+        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane))
+    return lanes[0], lanes[1]
 
 
 def column_hash(value: DuckDBValue) -> str:
     """The first lane of the hash of one value."""
     return _hash(value, 0)
-
-
-def _blocks(hashes: Sequence[str], lane: Lane) -> str:
-    if len(hashes) <= BLOCK:
-        return _chain(hashes, lane)
-    return _chain([_chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)], lane)
 
 
 def _chain(hashes: Sequence[str], lane: Lane) -> str:

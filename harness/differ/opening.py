@@ -173,10 +173,16 @@ class SideOpening:
         """The side, before anything was read."""
         data = self.data
         if isinstance(data, Table | Snapshot | Changes):
-            location, snapshot, format_ = _place(data)
-            name = self.name or called(location, None if isinstance(data, Changes) else data.name)
+            engine = _engine(self.engine)
+            if isinstance(data, Changes):
+                plan, name = data.plan, self.name or called(data.plan.table, None)
+                return SideInfo(
+                    name=name, engine=engine, table=shown(plan.table), snapshot=plan.snapshot, format=plan.format
+                )
+            read = data.snapshot() if isinstance(data, Table) else data
+            source, name = read.source, self.name or called(read.source.location, data.name)
             return SideInfo(
-                name=name, engine=_engine(self.engine), table=shown(location), snapshot=snapshot, format=format_
+                name=name, engine=engine, table=shown(source.location), snapshot=read.id, format=source.format
             )
         kind = type(data)
         name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
@@ -319,17 +325,6 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
 
 def _engine(name: str) -> str:
     return f"{name} {find_engine(name).version()}"
-
-
-def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None, str]:
-    """The table's location, the snapshot that is read, where that is known without reading, and the format."""
-    match data:
-        case Table():
-            return data.location, data.snapshot().id, data.format
-        case Snapshot():
-            return data.source.location, data.id, data.source.format
-        case Changes(plan=plan):
-            return plan.table, plan.snapshot, plan.format
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo, _: SparkSession | None) -> Side:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import harness.queries.sql
 from harness.differ.compare import compare
 from harness.differ.opening import SideOpening, named_allowances
-from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
+from harness.differ.relaxations import ALL_TYPE_RULES
 from harness.differ.relaxed import MOST_ROWS
 from harness.differ.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, SideInfo, entry_of
 from harness.engines.registry import find_engine
@@ -105,7 +105,9 @@ class QueryRun:
         exact = own if query.keys else replace(own, tolerance={})
         floats = [field.name for field in left.schema if pa.types.is_floating(field.type)]
         given = own.with_floats(floats, left.column_names).tolerances
-        allowances = self._allowed(text, left) | ({} if query.keys else given)
+        schemas = {name: snapshot.schema for name, snapshot in self.tables[1].items()}
+        allowed = named_allowances(text, schemas, left.column_names)
+        allowances = {n: allowed[n] for n in floats if n in allowed} | ({} if query.keys else given)
         found = compare(
             left,
             right,
@@ -117,12 +119,6 @@ class QueryRun:
         )
         used = sorted(each.column for each in found.by_column if each.column in allowances and each.allowed)
         return found, "; ".join(f"{name} within {allowances[name]}" for name in used) if found.equal and used else None
-
-    def _allowed(self, text: str, rows: pa.Table) -> dict[str, Tolerance]:
-        """The tolerances of the last bits of the result's columns, by name."""
-        schemas = {name: snapshot.schema for name, snapshot in self.tables[1].items()}
-        found = named_allowances(text, schemas, rows.column_names)
-        return {name: each for name, each in found.items() if pa.types.is_floating(rows.schema.field(name).type)}
 
 
 def _refused(query: QueryFile, error: HarnessError) -> BatchEntry:

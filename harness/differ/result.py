@@ -282,13 +282,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def engine_and_place(side: SideInfo) -> str:
-    """Engine, table and snapshot of a side, as far as it has them."""
-    place = [] if side.table is None else [side.table]
-    place += [] if side.snapshot is None else [f"snapshot {side.snapshot}"]
-    return ", ".join([side.engine, *place])
-
-
 def shown_rows(comparison: ComparisonResult) -> int:
     """The number of differing rows that the comparison holds, each counted as often as it occurs."""
     return sum(row.count for row in comparison.rows)

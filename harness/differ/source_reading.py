@@ -85,7 +85,11 @@ def rows_of(
     if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
         return _of_database(source, _connection(resources))
     if source.kind is SourceKind.ARROW:
-        return _asked(source, _arrow(source.place, resources), resources)
+        rows = _arrow(source.place, resources)
+        if source.query is None:
+            return rows
+        connection = _connection(resources)
+        return _query(connection, connection.from_arrow(rows), source)
     connection = _connection(resources)
     try:
         relation = connection.sql(f"SELECT * FROM {_scan(source, connection)}")
@@ -155,13 +159,6 @@ def _arrow(place: str, resources: ExitStack) -> pa.RecordBatchReader:
             return pa.ipc.open_stream(opened)
     except (pa.ArrowException, OSError) as error:
         raise EngineError(f"Cannot read {place} as an Arrow file: {_line(error)}") from error
-
-
-def _asked(source: RowSource, rows: pa.RecordBatchReader, resources: ExitStack) -> Any:
-    if source.query is None:
-        return rows
-    connection = _connection(resources)
-    return _query(connection, connection.from_arrow(rows), source)
 
 
 def _of_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

@@ -58,14 +58,12 @@ class SparkValue:
 
 def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
     """Both lanes of the hash of a row, as the bigints of the same bits."""
-    first, second = (_blocks([_hash(value, lane, gateway) for value in values], lane, gateway) for lane in LANES)
-    return first, second
-
-
-def _blocks(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:
-    if len(hashes) <= BLOCK:
-        return _chain(hashes, lane, gateway)
-    return _chain([_chain(hashes[i : i + BLOCK], lane, gateway) for i in range(0, len(hashes), BLOCK)], lane, gateway)
+    lanes = []
+    for lane in LANES:
+        hashes = [_hash(value, lane, gateway) for value in values]
+        blocks = [_chain(hashes[i : i + BLOCK], lane, gateway) for i in range(0, len(hashes), BLOCK)]
+        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane, gateway))
+    return lanes[0], lanes[1]
 
 
 def _chain(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:

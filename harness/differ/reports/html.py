@@ -28,7 +28,6 @@ from harness.differ.result import (
     ComparisonVerdict,
     Origin,
     RowKind,
-    SchemaDifference,
     counted,
     differing_rows,
     sentence,
@@ -216,18 +215,14 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
     yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2><div class="scroll"><table class="schema">'
     yield '<thead><tr><td></td><th scope="col">column</th><th scope="col">left</th><th scope="col">right</th>'
     yield '<th scope="col">what</th></tr></thead><tbody>'
-    yield from map(_schema_row, comparison.schema)
+    for difference in comparison.schema:
+        kind, mark, remark = ("counting", "≠", "") if difference.counts else ("remark", "", ", does not count")
+        sides = zip(("left", "right"), (difference.left, difference.right), strict=True)
+        cells = "".join(f'<td class="{side}">{"–" if value is None else escaped(value)}</td>' for side, value in sides)
+        yield f'<tr class="{kind}"><td class="mark">{mark}</td>'
+        yield f'<th scope="row"><code>{escaped(difference.column)}</code></th>{cells}'
+        yield f"<td>{escaped(difference.words)}{remark}</td></tr>"
     yield "</tbody></table></div></section>"
-
-
-def _schema_row(difference: SchemaDifference) -> str:
-    kind, mark, remark = ("counting", "≠", "") if difference.counts else ("remark", "", ", does not count")
-    sides = zip(("left", "right"), (difference.left, difference.right), strict=True)
-    cells = "".join(f'<td class="{side}">{"–" if value is None else escaped(value)}</td>' for side, value in sides)
-    return (
-        f'<tr class="{kind}"><td class="mark">{mark}</td><th scope="row"><code>{escaped(difference.column)}</code></th>'
-        f"{cells}<td>{escaped(difference.words)}{remark}</td></tr>"
-    )
 
 
 def _rows(comparison: ComparisonResult) -> Iterator[str]:
