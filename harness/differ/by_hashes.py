@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import Groups, Hash, HashTally, passes, passes_of_one, total
+from harness.differ.buckets import Groups, Hash, HashTally, passes, total, turns
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.exact import Difference, Rules
 from harness.differ.forms import INCOMPARABLE, form
@@ -156,7 +156,7 @@ def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buc
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
-        for some in passes_of_one(asked):
+        for some in turns((b, sums.rows) for b, sums in sorted(asked.items())):
             with failing(number):
                 repeated = sides[number].repeated(hashing, some)
                 if not repeated.num_rows:

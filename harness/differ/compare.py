@@ -86,8 +86,8 @@ def compare(
             left and the right side's.
         columns: what to compare, of both sides; None: all columns.
         where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
-        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; a text is
-            for both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides.
+        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; one is for
+            both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides.
         spark: the session for planned tables on Spark; None: `harness.spark_session()`.
         max_rows: how many differing rows to show at most. All are counted.
         names: what to call the sides in reports.
@@ -99,8 +99,8 @@ def compare(
         sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
         schema_only: compare names and types of columns, and read no rows.
         allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
-            agree in these in the order of their values. A `Query` brings those that follow from its text. Of sides of
-            more than 2 million rows without keys none holds.
+            agree in these in the order of their values. A `Query` brings those that follow from its text. Sides of more
+            than 2 million rows without keys have none.
         relaxed: fields of `Relaxations`, such as `tolerance={"floats": 1e-9}` or `ignore_name_case=True`.
 
     Raises:
@@ -141,6 +141,7 @@ class _Run:
     """The partition columns of each side that is a planned table, as the left side calls them."""
 
     def comparison(self) -> ComparisonResult:
+        sides = None
         try:
             left, right = self._opened()
             run = self._resolved(left.schema.names, right.schema.names)
@@ -150,7 +151,7 @@ class _Run:
             allowed = {} if found.equal else run._allowed(sides, found.columns)
             return run._within(allowed, sides, found) if allowed else found
         except SideFailedError as failed:
-            return self._outcome(failed)
+            return self._outcome(failed, sides)
 
     def _opened(self) -> tuple[Side, Side]:
         """Both sides; one without types of its own is opened once the other's are known."""
@@ -325,13 +326,13 @@ class _Run:
         zeros = self.rules.signed_zeros
         return with_origins(found.difference, found.shown, columns, plans, keys=self.rules.keys, signed_zeros=zeros)
 
-    def _outcome(self, failed: SideFailedError) -> ComparisonResult:
-        """The other side is read too, to say whether it fails as well."""
+    def _outcome(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
+        """The other side is read too, to say whether it fails as well. sides: None: one could not be opened."""
         infos: dict[int, SideInfo] = {}
         infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
         number = 1 - failed.number
         try:
-            side = self._open(number)
+            side = self._open(number) if sides is None else sides[number]
             with failing(number):
                 infos[number] = replace(side.info, rows=_count(side, self.rules.few))
         except SideFailedError as other:
@@ -361,7 +362,10 @@ def _openings(
         engines = usual_engines(is_one_table=moments[0] == moments[1]) if engines is None else engines
     if engines is None:
         engines = usual_engines(is_one_table=False)
-    readers = _two((engines, engines) if isinstance(engines, str) else engines, "engines")
+    if isinstance(engines, str):
+        engines = [name.strip() for name in engines.split(",")]
+        engines = engines * 2 if len(engines) == 1 else engines
+    readers = _two(engines, "engines")
     called = (None, None) if names is None else _two(names, "names")
     pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
     first, second = (

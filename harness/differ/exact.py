@@ -71,14 +71,8 @@ _MOST_PAIRS = 250_000
 class Difference:
     """The differences of the rows of two tables.
 
-    rows: at most as many as asked for: changed ones first, then those only on the left, then those only on the right;
-        in each kind in the order of their values.
-    left_examples, right_examples: for each of `rows`, the index of one such row in the left and the right table; None:
-        that side has none.
-    only_left, only_right, changed: how many rows differ, each counted as often as it occurs.
-    truncated: whether `rows` lacks some.
-    allowed: how many pairs of rows differ within tolerances alone.
-    by_column: the differences in each column of paired rows; without keys, of alike rows that are shown.
+    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. left_examples,
+    right_examples: for each of `rows`, the index of one such row in the left and the right table; None: there is none.
     """
 
     rows: tuple[RowDifference, ...] = ()

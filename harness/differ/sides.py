@@ -1,14 +1,6 @@
 """The side of a comparison, whatever engine its rows are in.
 
 A side shows some of its rows exactly, and summarises all of them by their hashes, inside its engine:
-
-    head(columns, n)          the first rows, to see whether there are few enough to compare them all
-    buckets(hashing)          count and sums of both lanes of the rows' hashes, per bucket
-    hashes(hashing, buckets)  the hashes of the rows in some buckets
-    rows(hashing, wanted)     rows of given hashes
-    matching(hashing, some)     all rows of many hashes, a part at a time
-    repeated(hashing, buckets)  keys that several rows have
-
 `harness.differ.duckdb_side` and `harness.differ.spark_side` do it.
 """
 

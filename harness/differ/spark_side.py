@@ -35,6 +35,7 @@ from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane,
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
+from harness.engines.spark.arrow_scan import SINGLE
 from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.gateway import Gateway, has_gateway
@@ -369,21 +370,9 @@ def failing(info: SideInfo) -> Iterator[None]:
 
 
 _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
-    spark.NullType: pa.null(),
-    spark.BooleanType: pa.bool_(),
-    spark.ByteType: pa.int8(),
-    spark.ShortType: pa.int16(),
-    spark.IntegerType: pa.int32(),
-    spark.LongType: pa.int64(),
-    spark.FloatType: pa.float32(),
-    spark.DoubleType: pa.float64(),
-    spark.StringType: pa.string(),
+    **SINGLE,
     spark.CharType: pa.string(),
     spark.VarcharType: pa.string(),
-    spark.BinaryType: pa.binary(),
-    spark.DateType: pa.date32(),
-    spark.TimestampType: pa.timestamp("us", "UTC"),
-    spark.TimestampNTZType: pa.timestamp("us"),
     spark.DayTimeIntervalType: pa.duration("us"),
 }
 

@@ -306,6 +306,7 @@ def test_a_value_that_cannot_be_cast_is_said_with_its_column() -> None:
     left, right = pa.table({"v": ["1", "x"]}), pa.table({"v": [1, 2]})
     found = compare(left, right, cast={"v": "INTEGER"})
     assert found.outcomes_differ
+    assert compare(left, pa.table({"v": ["y"]}), cast={"v": "INTEGER"}).failed
     assert "the left side's column 'v' has a value that is no INTEGER: x" in str(found.left.error)
     assert "no UUID: 1" in str(compare(right, right, cast={"v": "UUID"}).left.error)
 

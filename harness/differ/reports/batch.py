@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from harness.differ.reports.documents import document, suite
-from harness.differ.reports.html import asset, escaped
+from harness.differ.reports.html import asset
 from harness.differ.reports.html import document as page
 from harness.differ.result import Batch, BatchEntry, BatchOutcome
+from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
 
 FORMAT = 1

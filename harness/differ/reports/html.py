@@ -34,7 +34,7 @@ from harness.differ.result import (
     shown_rows,
     verdict,
 )
-from harness.errors import html_text
+from harness.errors import html_text as escaped
 from harness.metadata.model.frames import preformatted
 
 
@@ -69,11 +69,6 @@ def document(title: str, body: Iterable[str], *, style: str, script: str | None 
 def asset(package: str, name: str) -> str:
     """A style or script that lies in a package."""
     return resources.files(package).joinpath(name).read_text("utf-8")
-
-
-def escaped(value: object) -> str:
-    """Any text as HTML text or attribute value."""
-    return html_text(value)
 
 
 def _hash(text: str) -> str:
