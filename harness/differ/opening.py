@@ -85,28 +85,21 @@ class Query:
             return EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}")
 
     def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
-        """The tolerances of the last bits of the result's columns. columns: the result's names, in its order."""
+        """The tolerances of the last bits of the result's columns; names that two columns have, have none.
+
+        columns: the result's names, in its order.
+        """
+        from harness.queries.allowances import allowances
+
         tables = {name: open_table(each) if isinstance(each, str) else each for name, each in self.tables.items()}
         snapshots = {name: each.snapshot() if isinstance(each, Table) else each for name, each in tables.items()}
         schemas = {name: each.schema for name, each in snapshots.items()}
-        return named_allowances(self.text, schemas, columns, self.dialect)
-
-
-def named_allowances(
-    text: str, schemas: Mapping[str, Any], columns: list[str], dialect: str = "duckdb"
-) -> dict[str, Tolerance]:
-    """The allowances of a query by the names of its result's columns, as tolerances.
-
-    A name that two columns have has none: a comparison could not tell which of them is meant.
-    """
-    from harness.queries.allowances import allowances
-
-    counts = Counter(columns)
-    return {
-        columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
-        for place, each in allowances(text, schemas, dialect).items()
-        if place < len(columns) and counts[columns[place]] == 1
-    }
+        counts = Counter(columns)
+        return {
+            columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
+            for place, each in allowances(self.text, schemas, self.dialect).items()
+            if place < len(columns) and counts[columns[place]] == 1
+        }
 
 
 _ACCEPTED = (
@@ -152,7 +145,7 @@ class SideOpening:
         if isinstance(self.data, RowSource):
             check_there(self.data)
             return
-        if self.query is not None:
+        if self.query is not None or isinstance(self.data, HarnessError):
             return
         if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
             raise RequestError(
