@@ -27,7 +27,7 @@ from harness.differ.opening import Query, SideOpening, opened
 from harness.differ.origins import with_origins
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
-from harness.differ.result import ComparisonResult, RowDifference, SideInfo
+from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import HashedSide, Hashing, Side
 from harness.differ.sources import Moment, RowSource, usual_engines
@@ -216,13 +216,17 @@ class _Run:
             if grouped.group_by and (differing.only_left or differing.only_right or differing.changed):
                 found = self._grouped(found, sides, columns, grouped)
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
+        plans, rows = (sides[0].plan, sides[1].plan), found.difference.rows
+        if rows and plans != (None, None):
+            zeros = rules.signed_zeros
+            rows = with_origins(found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros)
         return ComparisonResult(
             left=infos[0],
             right=infos[1],
             columns=columns,
             keys=rules.keys,
             schema=schema,
-            rows=self._placed(found, sides, columns),
+            rows=rows,
             only_left=found.difference.only_left,
             only_right=found.difference.only_right,
             changed=found.difference.changed,
@@ -317,14 +321,6 @@ class _Run:
             if heads[number].num_rows > self.rules.few:
                 return None
         return heads[0], heads[1]
-
-    def _placed(self, found: FoundRows, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[RowDifference, ...]:
-        """The differing rows with their origins."""
-        plans = (sides[0].plan, sides[1].plan)
-        if plans == (None, None) or not found.difference.rows:
-            return found.difference.rows
-        zeros = self.rules.signed_zeros
-        return with_origins(found.difference, found.shown, columns, plans, keys=self.rules.keys, signed_zeros=zeros)
 
     def _outcome(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
         """The other side is read too, to say whether it fails as well. sides: None: one could not be opened."""

@@ -10,9 +10,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from harness.differ.forms import incomparable
 from harness.differ.hashing import DuckDBValue, child, row_hashes
 from harness.differ.result import SideInfo
-from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
+from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, with_hashes
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError

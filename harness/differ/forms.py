@@ -114,13 +114,19 @@ def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "
     return _form(a, b, signed_zeros)
 
 
-def large(type_: pa.DataType) -> UnsupportedError:
-    """The error for a type whose values are compared one by one only."""
+def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
+    """The error for a type whose values cannot be compared: no failure of the side that has it."""
     return UnsupportedError(
-        f"Cannot compare large inputs by values of type {type_}: cast them, or leave the column out with columns=",
+        f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
         cause=INCOMPARABLE,
+        field=column,
         options=("columns",),
     )
+
+
+def large(type_: pa.DataType) -> UnsupportedError:
+    """The error for a type whose values are compared one by one only."""
+    return incomparable("large inputs by values", type_)
 
 
 def nanos(type_: pa.DataType) -> int:

@@ -96,7 +96,13 @@ def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, 
     for path, position in places:
         if path in ordinals:
             wanted.setdefault(ordinals[path], []).append(position)
-    found = _by_position(plan, wanted)
+    flagged = plan.files.column("has_positions").to_pylist()
+    deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
+    found = {}
+    for ordinal, positions in wanted.items():
+        sources = [source.path for source in plan.position_deletes if ordinal in source.files]
+        for position in positions:
+            found[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
     by_scope: dict[int, list[int]] = {}
     scopes = plan.files.column("delete_set").to_pylist()
     for ordinal in wanted:
@@ -107,21 +113,6 @@ def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, 
             found[place].append(plan.equality_deletes[delete].path)
     paths = plan.files.column("path")
     return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in found.items()}
-
-
-def _by_position(plan: ScanPlan, wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[str]]:
-    """The position deletes that may hide each wanted place, by ordinal and position."""
-    flagged = plan.files.column("has_positions").to_pylist()
-    deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
-    return {
-        (ordinal, position): [
-            source.path
-            for source in plan.position_deletes
-            if ordinal in source.files and position in deleted.get(ordinal, ())
-        ]
-        for ordinal, positions in wanted.items()
-        for position in positions
-    }
 
 
 @dataclass(slots=True)

@@ -12,9 +12,8 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from harness.differ.forms import INCOMPARABLE, HashForm
+from harness.differ.forms import HashForm
 from harness.differ.result import SideInfo
-from harness.errors import UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _T = TypeVar("_T")
@@ -63,16 +62,6 @@ class Hashing:
     def form_of(self, column: str) -> HashForm:
         """The form of a column."""
         return self.forms[self.columns.index(column)]
-
-
-def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
-    """The error for a type whose values cannot be compared: no failure of the side that has it."""
-    return UnsupportedError(
-        f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
-        cause=INCOMPARABLE,
-        field=column,
-        options=("columns",),
-    )
 
 
 class Sums(NamedTuple):

@@ -29,12 +29,13 @@ from harness.differ.forms import (
     Ticks,
     Whole,
     carried,
+    incomparable,
     nanos,
 )
 from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
-from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
+from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, with_hashes
 from harness.engines.spark.arrow_scan import SINGLE
 from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
