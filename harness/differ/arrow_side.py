@@ -63,10 +63,8 @@ def open_arrow(
 ) -> ArrowSide:
     """The side of an Arrow stream; one that is longer than `limit` rows and no table in memory is put aside on disk.
 
-    Raises:
-        RequestError: as `places` says.
-        UnsupportedError: a long stream has a type that DuckDB cannot hold.
-        EngineError: the stream breaks.
+    Raises UnsupportedError: a long stream has a type that DuckDB cannot hold; EngineError: the stream breaks; else as
+    `places`.
     """
     if isinstance(data, pa.Table):
         whole = data.select(places(data.column_names))

@@ -66,10 +66,8 @@ class FoundRows:
 def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
     """The difference of sides of any size.
 
-    Raises:
-        SideFailedError: a side fails.
-        RequestError: several rows of a side have one key.
-        UnsupportedError: a column's values are compared in small numbers only.
+    Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
+    a column are compared in small numbers only.
     """
     sides = hashed(given)
     hashing = hashing_of(sides, columns, rules)

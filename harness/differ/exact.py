@@ -347,9 +347,8 @@ class Rules:
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
         """The differences of rows in memory: of multisets or, with keys, of rows that are paired by these.
 
-        Raises:
-            RequestError: a table has several rows of one key; a column with a tolerance has no numbers or times.
-            UnsupportedError: a column has a type that cannot be compared.
+        Raises RequestError: a table has several rows of one key; UnsupportedError: a column has a type that cannot be
+        compared.
         """
         sides = _Sides.of(left, right, columns, self.signed_zeros)
         return _paired(sides, self) if self.keys else _counted(sides, self.max_rows)

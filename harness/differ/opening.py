@@ -68,9 +68,8 @@ class Query:
     def run(self, engine: str, spark: SparkSession | None) -> object:
         """The result, not read yet; or the error of an engine that cannot run it, which is that side's outcome.
 
-        Raises:
-            RequestError: the query cannot be parsed, or writes; or there is no such engine.
-            UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
+        Raises RequestError: the query cannot be parsed, or writes; or there is no such engine; UnsupportedError: its
+        meaning on Spark is not certain to be the same, which is no difference.
         """
         try:
             session = spark if engine == "spark" else None
@@ -192,14 +191,10 @@ class SideOpening:
     def open(self, limit: int, resources: ExitStack, like: Mapping[str, pa.DataType] | None = None) -> Side:
         """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
 
-        Args:
-            limit: how many rows of a stream to hold in memory; more are put aside on disk.
-            resources: closed when the comparison is over.
-            like: types of the other side's columns by name, for a source whose columns are text.
+        limit: how many rows of a stream to hold in memory; more are put aside on disk. resources: closed when the
+        comparison is over. like: types of the other side's columns by name, for a source whose columns are text.
 
-        Raises:
-            RequestError: it lacks a column, or has one twice.
-            HarnessError: the side fails.
+        Raises RequestError: it lacks a column, or has one twice; HarnessError: the side fails.
         """
         data, info = self.data, self.info
         if isinstance(data, HarnessError):

@@ -67,12 +67,9 @@ def with_origins(
     A row that no file holds, because an engine read its values wrong, has no origin; with keys, it has that of the row
     of its key. Rows that the other side reads too come last among several equal ones.
 
-    Args:
-        difference: of these rows in these columns.
-        plans: of both sides; None: a side is no planned table.
+    difference: of these rows in these columns. plans: None: a side is no planned table.
 
-    Raises:
-        HarnessError: DuckDB cannot read the files of a plan.
+    Raises HarnessError: DuckDB cannot read the files of a plan.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned

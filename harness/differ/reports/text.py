@@ -48,11 +48,9 @@ from harness.errors import visible
 class RowPairing:
     """A differing row, or two that are shown beside each other.
 
-    kind: how the row differs; None: two rows, related by no key but by likeness.
-    left, right: printed values by column; None: no such row.
-    left_count, right_count: how many more of it that side has; 0 where it has none.
-    marked: by column, whether the two rows differ there; all False for one row.
-    left_origins, right_origins: as for `RowDifference`.
+    kind: how the row differs; None: two rows, related by no key but by likeness. left, right: printed values by column;
+    None: no such row. left_count, right_count: how many more of it that side has. marked: by column, whether the two
+    rows differ there; all False for one row.
     """
 
     kind: RowKind | None
