@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from harness.arguments import checked
 from harness.engines.registry import BATCH_ROWS, Batches, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, filter_for
@@ -239,6 +240,7 @@ class Snapshot:
         """The schema of the rows."""
         return self.selection.schema
 
+    @checked
     def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
         """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
@@ -294,6 +296,7 @@ class Snapshot:
 
         return FileIndex.of(self.plan, self.source.location)
 
+    @checked
     def to_duckdb(
         self,
         connection: duckdb.DuckDBPyConnection | None = None,
@@ -327,6 +330,7 @@ class Snapshot:
                 where = engine.zoned(filter_for(where, self.schema), connection)
             return engine.relation(self.plan(columns, where), connection, name=name)
 
+    @checked
     def to_spark(
         self,
         spark: SparkSession | None = None,
@@ -366,6 +370,7 @@ class Snapshot:
         with self._reading():
             return spark_engine().dataframe(self.plan(columns, where), spark)
 
+    @checked
     def to_arrow(
         self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
     ) -> pa.Table:
@@ -381,6 +386,7 @@ class Snapshot:
         with self._reading():
             return find_engine(engine).to_arrow(self.plan(columns, where))
 
+    @checked
     def to_pandas(
         self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
     ) -> pd.DataFrame:
@@ -394,6 +400,7 @@ class Snapshot:
         """
         return frames.to_pandas(self.to_arrow(columns=columns, where=where, engine=engine))
 
+    @checked
     def to_polars(
         self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
     ) -> pl.DataFrame:

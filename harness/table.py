@@ -17,6 +17,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from harness.arguments import checked
 from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
@@ -50,6 +51,7 @@ _FORMAT_OF_OPTION = {
 }
 
 
+@checked
 def open_table(
     location: object,
     *,
@@ -134,7 +136,7 @@ def open_table(
         RequestError: an option has no such value, or is not for the table's format; or `cache_dir` is open to others.
         OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
-    roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
+    roots, own_options, name, renewal = tuple(map(str, allowed_roots)), dict(storage_options or {}), None, None
     located = _located(location, catalog)
     if located is not None:
         name, format_hint = located.qualified, format_hint or located.format
@@ -241,6 +243,7 @@ class Table:
         """Branches and tags by name, as plain values."""
         return self.source.refs()
 
+    @checked
     def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A metadata table of the current snapshot as an Arrow table; `Snapshot.metadata` gives those of others.
 
@@ -260,6 +263,7 @@ class Table:
         with reading(self.source, None):
             return self.source.describe()
 
+    @checked
     def snapshot(
         self,
         snapshot_id: int | None = None,
@@ -297,6 +301,7 @@ class Table:
             selection = self.source.select(snapshot_id if version is None else version, timestamp, ref)
             return Snapshot(self.source, selection, self.name)
 
+    @checked
     def changes(
         self,
         from_version: int | None = None,
@@ -339,14 +344,6 @@ class Table:
         )
         with reading(self.source, None):
             return Changes(plan_changes(self.source, request, column_names(columns, self.location)))
-
-
-def _listed(allowed_roots: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(allowed_roots, str):
-        raise RequestError(
-            f"Invalid allowed_roots={allowed_roots!r}: expected a list of directories", options=("allowed_roots",)
-        )
-    return tuple(map(str, allowed_roots))
 
 
 def open_storage(

@@ -6,7 +6,6 @@ import enum
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -36,7 +35,7 @@ def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None
         descriptor = getattr(parameter, "type_descriptor", None)
         if converter is not None and descriptor is not None and descriptor.parameter_info.parser is None:
             first = _PlainFirst(descriptor.annotation, converter)
-            vars(parameter)["get_runtime_param"] = partial(_same, first)
+            vars(parameter)["get_runtime_param"] = lambda first=first: first
     for subcommand in getattr(command, "commands", {}).values():
         take_plain_values(subcommand, context)
 
@@ -81,10 +80,6 @@ def _texts(value: Any) -> list[str] | None:
     return list(value) if is_plain else None
 
 
-def _same(converter: _PlainFirst) -> _PlainFirst:
-    return converter
-
-
 COMMANDS = {
     "info": "describing:info",
     "list": "listing:list_",
@@ -103,7 +98,7 @@ COMMANDS = {
     "scenarios build": "scenarios:build",
 }
 """The module in this package and the function, by name of the command."""
-_GROUPS = {"scenarios": "List, run and build the scenarios: small tables, with the rows that reads must give."}
+_GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}
 
 
 def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:
@@ -162,4 +157,4 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Read Iceberg and Delta tables exactly: plan, query, compare and inspect them."""
+    """Defines the options of `harness` itself."""

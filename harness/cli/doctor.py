@@ -61,11 +61,13 @@ REQUIREMENTS = (
 
 
 def doctor(format_: options.Format = None, output: formats.Output = None) -> None:
-    """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work.
+    """Show versions, and commands that install missing packages.
 
     Examples:
         harness doctor
         harness doctor --format json
+
+    Exits with 2 only if DuckDB reads cannot work.
     """
     form = formats.form(format_, output, options.Document)
     with terminal.progress("looking around"):
@@ -186,13 +188,8 @@ def java_problem(version: str | None, pyspark: str | None) -> str | None:
 
 def _java_command() -> str:
     """The usual command that installs Java here."""
-    match sys.platform:
-        case "darwin":
-            return "brew install openjdk@21"
-        case "win32":
-            return "winget install Microsoft.OpenJDK.21"
-        case _:
-            return "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+    usual = {"darwin": "brew install openjdk@21", "win32": "winget install Microsoft.OpenJDK.21"}
+    return usual.get(sys.platform, "apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
 
 
 def try_duckdb() -> str | None:

@@ -39,9 +39,11 @@ def pull(
     ] = False,
     sample_rows: Annotated[
         int | None,
-        typer.Option("--sample-rows", metavar="N", help="Keep so many of the rows, and deleted ones in their measure."),
+        typer.Option(
+            "--sample-rows", metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Which rows --sample-rows keeps.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Choose other rows for --sample-rows.")] = 0,
     compact: Annotated[
         bool, typer.Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
     ] = False,
@@ -49,8 +51,8 @@ def pull(
         bool,
         typer.Option(
             "--anonymise",
-            help="Give the slice other values, and no texts of people: equal ones stay equal, also between slices that "
-            "are made with one key.",
+            help="Replace all values by others, texts of people too. Equal values stay equal, also between"
+            " slices with one key.",
         ),
     ] = False,
     key: Annotated[
@@ -58,34 +60,33 @@ def pull(
         typer.Option(
             "--key",
             metavar="TEXT",
-            help="Chooses the values of --anonymise; others on the machine may see it, so better --key-file, or "
-            "HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which nobody learns.",
+            help="Choose the values of --anonymise. Others on the machine may see it: better --key-file, "
+            "or HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which "
+            "nobody learns.",
         ),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option("--key-file", metavar="FILE", help="As --key: the first line of a file.")
+        Path | None, typer.Option("--key-file", metavar="FILE", help="Take the key from the first line of a file.")
     ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option("--max-bytes", metavar="N", help="Copy nothing if the slice needs more bytes of the source."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many files and bytes would be copied; write nothing.")
+        bool, typer.Option("--dry-run", help="Count the files and bytes of the slice; write nothing.")
     ] = False,
     follow: Annotated[
         list[str] | None,
         typer.Option(
             "--follow",
             metavar="A.X=B.Y",
-            help="Of table B, beside TABLE, take the rows whose Y is an X of A; slices go into DIR/A and DIR/B. "
-            "Repeatable.",
+            help="Take the rows of table B, beside TABLE, whose Y is an X of A; slices go into DIR/A and "
+            "DIR/B. Repeatable.",
         ),
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option(
-            "--refresh", help="Bring the slice in DIR to the newest snapshot, as its note says it was pulled."
-        ),
+        typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
     format_: options.Format = None,
     output: formats.Output = None,
@@ -93,15 +94,15 @@ def pull(
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Make a slice of a table: a table of the same format that any reader reads, with the files that a filter needs.
+    """Copy a slice of a table, with the files that a filter needs.
 
     Examples:
         harness pull prod.sales.orders tests/orders --where "region = 'eu'" --exact
         harness pull warehouse/orders slice --sample-rows 1000 --anonymise
         harness pull warehouse/orders slice --refresh
 
-    Under the filter the slice gives the rows of the source. An interrupted pull leaves no table, and goes on when it is
-    asked for again.
+    A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
+    interrupted pull leaves no table, and the same command goes on where it ended.
     """
     from harness.tools.slices.following import pull_joined
     from harness.tools.slices.following import refresh as refresh_slice
@@ -112,7 +113,7 @@ def pull(
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
-        _refuse_others(context, "--refresh")
+        _refuse_others(context)
     for option, value in (("--key", key), ("--key-file", key_file)):
         if value is not None and not anonymise:
             raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
@@ -177,14 +178,9 @@ _OF_A_SLICE = (
 )
 
 
-def _refuse_others(context: typer.Context, option: str) -> None:
+def _refuse_others(context: typer.Context) -> None:
     """Refuses options that the note of the slice holds already."""
     for name in _OF_A_SLICE:
-        if _is_given(context, name):
-            raise typer.BadParameter(f"{option} excludes --{name.replace('_', '-')}: the slice is as it was pulled")
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    """Tells whether the option is in the command."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")

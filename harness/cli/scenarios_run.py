@@ -6,9 +6,8 @@ import enum
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +23,7 @@ from harness.tools.contained.seccomp import TABLES_BUILT
 if TYPE_CHECKING:
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import Run
-    from harness.testing.conformance.runner import Lists, UnderTest
+    from harness.testing.conformance.runner import UnderTest
 
 ALL = "all"
 """Stands for every engine that is known and can run."""
@@ -55,18 +54,20 @@ def run(
     feature: Features = None,
     skips: Annotated[
         list[Path] | None,
-        typer.Option("--skips", metavar="FILE", help="What is not run: lines of ENGINE::SCENARIO # reason."),
+        typer.Option(
+            "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
+        ),
     ] = None,
     xfails: Annotated[
         list[Path] | None,
-        typer.Option("--xfails", metavar="FILE", help="What is expected to fail, in lines as for --skips."),
+        typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
     ] = None,
     format_: Annotated[
         list[_RunReport] | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
+            help="Write text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
         ),
     ] = None,
     output: Annotated[
@@ -79,26 +80,29 @@ def run(
     ] = None,
     python: Annotated[
         list[str] | None,
-        typer.Option("--python", metavar="NAME=PATH", help="The interpreter that has an engine. Repeatable."),
+        typer.Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="S", min=0.1, help="Seconds for one read of a foreign engine.")
+        float,
+        typer.Option(
+            "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
+        ),
     ] = 60.0,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 for an ERROR, and for what passes against --xfails, too.")
+        bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
     ] = False,
     exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, as long as the suite ran.")
+        bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
     ] = False,
     untrusted: options.Untrusted = False,
     set_: options.Set = None,
     *,
     context: typer.Context,
 ) -> None:
-    """Run the suite of scenarios on engines, and report which of them read what rightly.
+    """Run scenarios on engines, and report who reads them rightly.
 
     Examples:
         harness scenarios run --engines duckdb,spark
@@ -108,6 +112,8 @@ def run(
     or if every scenario on an engine is ERROR.
     """
     from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.results import read_list
+    from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
 
     settings = Settings.of(set_)
@@ -118,7 +124,10 @@ def run(
     if is_for_worker(context):
         _run_untrusted(context, written)
         return
-    lists = _lists(skips, xfails)
+    lists = Lists(
+        skips=tuple(line for path in skips or () for line in read_list(path)),
+        xfails=tuple(line for path in xfails or () for line in read_list(path)),
+    )
     scenarios = chosen(scenario, feature)
     places = Places(
         pythons=options.pairs(python, "--python"),
@@ -127,18 +136,18 @@ def run(
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
-            opened = OpenedReaders.of(names(engines, "--engines"), places, resources)
+            ready, missing = _opened(names(engines, "--engines"), places, resources)
         found = run_suite(
             scenarios,
-            opened.ready,
+            ready,
             lists=lists,
             keep=keep,
-            missing=opened.missing,
+            missing=missing,
             progress=resources.enter_context(terminal.steps("running")),
         )
     for report, path in written:
         with results.destination(path) as stream:
-            results.write_texts([text_of(found, report)], stream)
+            results.write_texts([_text_of(found, report)], stream)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
         raise typer.Exit(DIFFERENT)
@@ -169,70 +178,49 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, P
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedReaders:
-    """Engines that are ready, and by name why others cannot run."""
+def _opened(
+    names: Sequence[str] | None, places: Places, resources: ExitStack
+) -> tuple[list[UnderTest], dict[str, str]]:
+    """The requested engines, or harness's own that can run; and by name the reasons why others cannot run.
 
-    ready: list[UnderTest]
-    missing: dict[str, str]
+    Raises:
+        RequestError: an engine that was asked for by name does not exist or is not installed; or none can run.
+    """
+    from harness.engines.registry import engine_names
+    from harness.testing.conformance.finding import check_names, known_engines, open_engine
+    from harness.testing.conformance.runner import UnderTest
+    from harness.testing.conformance.workers import NOT_INSTALLED
 
-    @classmethod
-    def of(cls, names: Sequence[str] | None, places: Places, resources: ExitStack) -> OpenedReaders:
-        """Opens the requested engines, or harness's own that can run.
-
-        Raises:
-            RequestError: one that was asked for by name does not exist or is not installed; or none can run.
-        """
-        from harness.engines.registry import engine_names
-        from harness.testing.conformance.finding import check_names, known_engines, open_engine
-        from harness.testing.conformance.runner import UnderTest
-        from harness.testing.conformance.workers import NOT_INSTALLED
-
-        check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
-        asked = dict.fromkeys(names or ())
-        optional = engine_names() if names is None else known_engines() if ALL in asked else ()
-        opened = cls([], {})
-        for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
-            try:
-                reader = open_engine(name, places, resources)
-            except RequestError as error:
-                if name in asked or error.cause != NOT_INSTALLED:
-                    raise
-                opened.missing[name] = error.message
-                continue
-            arguments = ("--python", f"{name}={places.pythons[name]}") if name in places.pythons else ()
-            opened.ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
-        if not opened.ready:
-            raise RequestError(f"No engine can run: {'; '.join(opened.missing.values())}")
-        return opened
+    check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
+    asked = dict.fromkeys(names or ())
+    optional = engine_names() if names is None else known_engines() if ALL in asked else ()
+    ready: list[UnderTest] = []
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
+        try:
+            reader = open_engine(name, places, resources)
+        except RequestError as error:
+            if name in asked or error.cause != NOT_INSTALLED:
+                raise
+            missing[name] = error.message
+            continue
+        arguments = ("--python", f"{name}={places.pythons[name]}") if name in places.pythons else ()
+        ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
+    if not ready:
+        raise RequestError(f"No engine can run: {'; '.join(missing.values())}")
+    return ready, missing
 
 
-def text_of(found: Run, report: _RunReport) -> str:
+def _text_of(found: Run, report: _RunReport) -> str:
     """The run as a report."""
     from harness.testing.conformance.reports import html, json_report, text
 
-    match report:
-        case _RunReport.TEXT:
-            return text.to_text(found)
-        case _RunReport.JSON:
-            return json_report.to_json(found)
-        case _RunReport.JUNIT:
-            return json_report.to_junit(found)
-        case _RunReport.GITHUB:
-            return text.to_github(found)
-        case _RunReport.HTML:
-            return html.to_html(found)
-        case _RunReport.MARKDOWN:
-            return text.to_markdown(found)
-        case _:
-            assert_never(report)
-
-
-def _lists(skips: Sequence[Path] | None, xfails: Sequence[Path] | None) -> Lists:
-    from harness.testing.conformance.results import read_list
-    from harness.testing.conformance.runner import Lists
-
-    return Lists(
-        skips=tuple(line for path in skips or () for line in read_list(path)),
-        xfails=tuple(line for path in xfails or () for line in read_list(path)),
-    )
+    writers = {
+        _RunReport.TEXT: text.to_text,
+        _RunReport.JSON: json_report.to_json,
+        _RunReport.JUNIT: json_report.to_junit,
+        _RunReport.GITHUB: text.to_github,
+        _RunReport.HTML: html.to_html,
+        _RunReport.MARKDOWN: text.to_markdown,
+    }
+    return writers[report](found)

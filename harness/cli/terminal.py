@@ -196,17 +196,13 @@ class _Reading:
     """A step, and the amount read of stores so far, which is asked at each showing."""
 
     text: str
-    _before: str = field(default_factory=lambda: _read_so_far())  # noqa: PLW0108 (it is defined below)
+    _before: str = field(default_factory=lambda: TRAFFIC.summary())  # noqa: PLW0108  # tests replace it
 
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        now = _read_so_far()
+        now = TRAFFIC.summary()
         return Text(self.text if now == self._before else f"{self.text} ({now})")
-
-
-def _read_so_far() -> str:
-    return TRAFFIC.summary()
 
 
 @contextlib.contextmanager

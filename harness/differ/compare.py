@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
+from harness.arguments import checked
 from harness.differ.arrow_side import ArrowSide
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
@@ -45,6 +46,7 @@ _LEFT = object()
 """The right side that nobody gives."""
 
 
+@checked
 def compare(
     left: object,
     right: object = _LEFT,
@@ -112,12 +114,12 @@ def compare(
         raise RequestError(f"Unknown argument {unknown[0]!r} of compare: it is no field of Relaxations either")
     relaxations = replace(relaxations, **relaxed)
     rules = Rules(
-        keys=tuple(_strings(keys, "keys")),
+        keys=tuple(keys),
         max_rows=max_rows,
         signed_zeros=signed_zeros,
         few=few,
         relaxations=relaxations,
-        group_by=tuple(_strings(group_by, "group_by")),
+        group_by=tuple(group_by),
         sample_keys=sample_keys,
         schema_only=schema_only,
     )
@@ -347,7 +349,7 @@ def _openings(
     names: Sequence[str] | None,
     relaxations: Relaxations,
 ) -> tuple[SideOpening, SideOpening]:
-    chosen = None if columns is None else tuple(_strings(columns, "columns"))
+    chosen = None if columns is None else tuple(columns)
     if chosen is not None and len(set(chosen)) < len(chosen):
         raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
     moments = _two(at if isinstance(at, list | tuple) else (at, at), "at")
@@ -373,7 +375,7 @@ def _openings(
             columns=None if chosen is None else tuple(relaxations.own_name(name, i) for name in chosen),
             where=where,
             spark=spark,
-            exclude=frozenset(map(relaxations.fold, _strings(relaxations.exclude, "exclude"))),
+            exclude=frozenset(map(relaxations.fold, relaxations.exclude)),
             fold=relaxations.fold,
             query=query,
         )
@@ -401,12 +403,6 @@ def _with_engine(
             return opened(data, at), own, None
         case _:
             return opened(side, at), engine, None
-
-
-def _strings(values: Sequence[str], what: str) -> Sequence[str]:
-    if isinstance(values, str):
-        raise RequestError(f"Invalid {what} {values!r}: expected a list of names")
-    return values
 
 
 def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, Side]) -> None:

@@ -10,10 +10,12 @@ is a namespace. `sales.db`, as Hive and Spark call the directory of a database, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.arguments import check, checked
 from harness.errors import AmbiguousTableError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Located, Name, absent, written
 from harness.storage.gate import Roots
@@ -28,8 +30,9 @@ _DEEPEST = 8
 """Levels of namespaces that are looked through."""
 
 
+@checked
 def open_warehouse(
-    location: str, *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
+    location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Warehouse:
     """The tables below a directory, by name: `open_table("db.orders", catalog=open_warehouse("warehouse"))`.
 
@@ -42,7 +45,8 @@ def open_warehouse(
         TableNotFoundError: there is no such directory.
         StorageError: storage failed.
     """
-    options = dict(storage_options or {})
+    check({"warehouse": location})
+    location, options = os.fspath(location), dict(storage_options or {})
     stores = None if is_local(local_path(location)) else frozenset({place(location).store})
     storage = Storage(options, stores=stores, roots=Roots.of(location))
     if not storage.is_directory(location):
