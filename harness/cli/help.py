@@ -27,7 +27,7 @@ class HelpfulCommand(TyperCommand):
 
     def get_help_option_names(self, ctx: Any) -> list[str]:
         """The names of the option for help."""
-        return ["-h", "--help", *([_ALL] if self._folded() else [])]
+        return ["-h", "--help", _ALL]
 
     def _folded(self) -> dict[str, list[Any]]:
         """The options that `-h` folds, by group."""
@@ -61,7 +61,7 @@ class HelpfulCommand(TyperCommand):
             panel = getattr(parameter, "rich_help_panel", None)
             if (record := parameter.get_help_record(ctx)) is not None:
                 groups[panel if panel in folded else usual].append(record)
-        if self.shows_all:
+        if self.shows_all and any("--set" in parameter.opts for parameter in self.params):
             groups["Names for --set"] = list(MEANINGS.items())
         for title, records in groups.items():
             if records and (self.shows_all or title not in folded):
