@@ -47,7 +47,7 @@ SETTINGS = (
 """Names for `--set`."""
 _SAME = (
     "cache_dir", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes", "outside",
-    "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
+    "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where", "at",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},
