@@ -15,7 +15,7 @@ from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
-from harness.tools.connections.texts import locations_in
+from harness.queries.locations import locations
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
@@ -43,8 +43,9 @@ def sql(
     """Run a query. --snapshot, --timestamp and --ref hold for every table."""
     writers.check_place(format_, output_file)
     shown = writers.number_of_rows(max_rows)
-    locations = options.pairs(table, "--table")
+    given = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
+    named = [place for place in locations(text, dialect) if place not in given]
     if engine != "duckdb" and opening.catalog is not None:
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if trust.untrusted:
@@ -53,7 +54,7 @@ def sql(
         untrusted.run(
             context,
             trust,
-            [*locations.values(), *locations_in(text)],
+            [*given.values(), *named],
             opening.roots(),
             output=output_file,
             binary=format_.is_binary(),
@@ -61,12 +62,14 @@ def sql(
         )
         return
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
+        tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in given.items()}
+        beside = [] if opening.catalog is not None else named
+        at_places = {place: _chosen(opening.open(place, trust, reading), selector) for place in beside}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
-            rows = _run_on_spark(text, tables, dialect)
-        elif opening.catalog is None and (tables or engine != "duckdb" or not _names_tables(text, dialect)):
-            rows = run(text, tables, dialect, engine)
+            rows = _run_on_spark(text, tables | at_places, dialect)
+        elif opening.catalog is None and (tables or engine != "duckdb" or not _names_others(text, at_places, dialect)):
+            rows = run(text, tables | at_places, dialect, engine)
         else:
             from harness.cli.catalog_query import run_by_names
 
@@ -126,11 +129,11 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> QueryR
     return QueryRows.of(conform(rows, schema))
 
 
-def _names_tables(text: str, dialect: str) -> bool:
-    """Tells whether a query without --table names tables."""
+def _names_others(text: str, tables: Mapping[str, Any], dialect: str) -> bool:
+    """Tells whether a query without --table names tables besides those of locations."""
     from harness.queries.rewrite import parse_statement, references
 
-    return dialect == "duckdb" and bool(references(parse_statement(text)))
+    return dialect == "duckdb" and any(found.name[0] not in tables for found in references(parse_statement(text)))
 
 
 def _chosen(table: Table, selector: options.SnapshotOptions) -> Table | Snapshot:

@@ -16,6 +16,7 @@ from harness.metadata.filters.predicate import is_decided
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import is_metadata_table
+from harness.queries.locations import locations
 from harness.snapshot import Snapshot, reading
 from harness.storage.records import dataclass
 from harness.table import Table, open_table
@@ -106,6 +107,8 @@ def sql(
     A table may be read at moments that the query names, at several in one query: `FROM orders AT (VERSION => 3)`,
     `orders AT (TIMESTAMP => '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
 
+    A table may stand by its location, in quotes and with a slash: `FROM 'warehouse/orders'`.
+
     Behind a table's name stand its metadata tables, as `Snapshot.metadata` gives them, on DuckDB only:
     `SELECT * FROM orders.snapshots`.
 
@@ -123,7 +126,7 @@ def sql(
             put on it is temporary, stands there once however often the same plan is read, and goes with
             `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
-        storage_options, cache_dir: as for `open_table`, for those of `tables` that are locations.
+        storage_options, cache_dir: as for `open_table`, for tables that are given or named by location.
         tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location,
             which is opened if the query names it.
 
@@ -163,6 +166,7 @@ def run_query(
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
     _check_tables(tables)
+    tables = {**{place: place for place in locations(query, dialect)}, **tables}
     snapshots = _OnDemand(tables, lambda name: _snapshot(tables[name], storage_options, cache_dir))
     fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
     query, moments = _at_moments(query, dialect, snapshots, fixed)

@@ -11,9 +11,10 @@ from harness.errors import AmbiguousTableError, HarnessError, RequestError, Stor
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
 from harness.metadata.tables.reading import NAMES
+from harness.queries.locations import is_location
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
-from harness.tools.connections.texts import in_sql, is_location
+from harness.tools.connections.texts import in_sql
 
 Given: TypeAlias = Table | Snapshot | str
 """A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
