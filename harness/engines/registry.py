@@ -138,6 +138,12 @@ class DuckDBEngine(Engine, Protocol):
     ) -> tuple[tuple[str, str], ...]:
         """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""
 
+    def own_tables(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
+        """The names of the user's tables and views on a connection."""
+
+    def misparsed(self, text: str) -> RequestError | None:
+        """The error about a text that DuckDB cannot parse, which shows the place; None: it can."""
+
     def syntax_trees(self, *texts: str) -> tuple[str, ...]:
         """The trees of DuckDB's parser for queries, as JSON."""
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
+from harness.engines.registry import duckdb_engine
 from harness.errors import RequestError
 from harness.metadata.filters.literals import language
 from harness.metadata.filters.parse import reason
@@ -72,7 +73,11 @@ class Reference:
 def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
     explain, text = _without_explain(query)
-    tree, text = _parse(text, dialect)
+    try:
+        tree, text = _parse(text, dialect)
+    except (SqlglotError, ValueError) as error:
+        told = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
+        raise told or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
@@ -101,16 +106,14 @@ def _without_explain(query: str) -> tuple[str, str]:
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
     """The statement, and its text without semicolons and comments at the end."""
     refuse_half_characters(text, "query")
+    read = language(dialect)
+    tokens = read.tokenize(text)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    text = text[: tokens[-1].end + 1] if tokens else ""
     try:
-        read = language(dialect)
-        tokens = read.tokenize(text)
-        while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-            tokens.pop()
-        text = text[: tokens[-1].end + 1] if tokens else ""
         with _unsaid():
             parsed = read.parser().parse(tokens, text)
-    except (SqlglotError, ValueError) as error:
-        raise RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
     if len(parsed) != 1 or parsed[0] is None:
@@ -434,6 +437,9 @@ def refuse_writes(statement: SqlStatement) -> None:
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
+    told = duckdb_engine().misparsed(statement.text) if statement.dialect == "duckdb" else None
+    if told is not None and (writes is None or isinstance(writes, exp.Command)):
+        raise told
     found = writes or statement.tree
     # sqlglot leaves some statements as they are, and knows their first word alone.
     kind = (found.name if isinstance(found, exp.Command) else found.key).upper()

@@ -135,6 +135,7 @@ def sql(
             for queries; an argument is for the other one.
         UnsupportedError: Spark might answer differently than DuckDB; the message names the construct. Or a column of
             the result cannot leave DuckDB; the message names it.
+        TableNotFoundError: a name stands for no table; the message has the nearest ones.
         HarnessError: as for `Snapshot.plan`.
         duckdb.Error: DuckDB refuses the query, such as for an unknown column. It is raised too by what fails once the
             rows are fetched, such as for a file that is gone by now (`docs/reference/errors.md`).
@@ -163,6 +164,8 @@ def run_query(
     cache_dir: str | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
+    import duckdb
+
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
     _check_tables(tables)
@@ -172,6 +175,30 @@ def run_query(
     query, moments = _at_moments(query, dialect, snapshots, fixed)
     snapshots = snapshots.also(moments)
     schemas = _OnDemand(snapshots, lambda name: snapshots[name].schema)
+    try:
+        return _result(query, dialect, name, snapshots, schemas, connection, spark)
+    except duckdb.ParserException as error:
+        raise duckdb_engine().misparsed(query) or error from None
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        from harness.queries import hints
+
+        own = () if connection is None else duckdb_engine().own_tables(connection)
+        raise hints.told(error, query, {name: schemas.made.get(name, _NOTHING) for name in tables}, own) from None
+
+
+_NOTHING = Schema(fields=())
+
+
+def _result(
+    query: str,
+    dialect: str,
+    name: str,
+    snapshots: Mapping[str, Snapshot],
+    schemas: Mapping[str, Schema],
+    connection: duckdb.DuckDBPyConnection | None,
+    spark: SparkSession | None,
+) -> duckdb.DuckDBPyRelation | DataFrame:
+    """The result on an engine of that name, of a query that names no moments."""
     prefix = f"_harness_{_token}_{next(_calls)}"
     metadata = MetadataTables(snapshots)
     if name == "duckdb":
@@ -319,6 +346,11 @@ class _OnDemand(Mapping[str, _T]):
     def also(self, values: Mapping[str, _T]) -> _OnDemand[_T]:
         """The same and other values."""
         return _OnDemand(self._names, self._make, {**self._made, **values})
+
+    @property
+    def made(self) -> Mapping[str, _T]:
+        """Those that were asked for."""
+        return self._made
 
     def __getitem__(self, name: str) -> _T:
         if name not in self._made:

@@ -529,6 +529,25 @@ def columns_of(
     return tuple(zip(_named(result.columns, originals, {}), map(str, result.types), strict=True))
 
 
+def own_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The names of the user's tables and views on a connection."""
+    rows = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE NOT internal "
+        "UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    )
+    return [name for (name,) in rows.fetchall() if not name.startswith(_PREFIX)]
+
+
+def misparsed(text: str) -> RequestError | None:
+    """The error about a text that DuckDB cannot parse, in DuckDB's words; None: it can."""
+    try:
+        cursor().extract_statements(text)
+    except duckdb.ParserException as error:
+        said, line, excerpt = str(error).partition("LINE ")
+        return RequestError(f"Cannot parse the query: {said}", excerpt=(line + excerpt).rstrip())
+    return None
+
+
 def syntax_trees(*texts: str) -> tuple[str, ...]:
     """The trees of DuckDB's parser for queries, as JSON; of what it cannot parse, or cannot show, why it cannot."""
     options = "skip_default := true, skip_empty := true, skip_null := true"

@@ -324,7 +324,7 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
     except duckdb.ParserException as error:
         if "NameListToString" in str(error):
             return _kind_by_words(text)
-        raise RequestError(f"Cannot parse the statement: {' '.join(str(error).split())}") from error
+        raise (duckdb_engine().misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
 
 
