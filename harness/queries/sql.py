@@ -100,8 +100,8 @@ def sql(
     The conditions that concern one table reach its planning, so that files and row groups are skipped; the whole query
     then runs on the engine. Each mention of a table is planned by itself.
 
-    Columns of types that only DuckDB reads leave in another one: sums of integers, which are HUGEINT, as DECIMAL(38,0).
-    An integer of more digits fails with an error that names the column, once the rows are asked for.
+    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and on Spark. One of more than 38 digits
+    fails with an error that names the column, once the rows are asked for. Types that only DuckDB reads are cast.
     `docs/reference/result-types.md` shows all types.
 
     A table may be read at moments that the query names, at several in one query: `FROM orders AT (VERSION => 3)`,

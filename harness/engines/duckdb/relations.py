@@ -289,7 +289,8 @@ def _columns(plan: ScanPlan) -> str:
 # DuckDB has types for which neither Arrow nor Parquet has an equal: its Arrow output carries them as bytes that only
 # DuckDB reads, rounds them or drops a part. They are cast in the SQL, at every level of a nested type:
 #
-#     HUGEINT, UHUGEINT                    DECIMAL(38,0), as sums of integers are on Spark; a longer value is an error
+#     HUGEINT                              itself, which Arrow has as DECIMAL(38,0); a longer value is an error
+#     UHUGEINT                             DECIMAL(38,0), for pandas has no type for it; a longer value is an error
 #     BIT, BIGNUM, TIME WITH TIME ZONE     their text
 #     TYPE                                 its name
 #     VARIANT                              JSON text, as variant columns of tables have it
@@ -302,7 +303,6 @@ def _columns(plan: ScanPlan) -> str:
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 _WHOLE = "DECIMAL(38,0)"
 _LEAVES = {
-    "hugeint": _WHOLE,
     "uhugeint": _WHOLE,
     "bit": "VARCHAR",
     "bignum": "VARCHAR",
@@ -313,31 +313,34 @@ _LEAVES = {
 }
 
 
-def given_out(names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None) -> str | None:
+def given_out(
+    names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None, *, as_arrow: bool = False
+) -> str | None:
     """The list of a SELECT that gives a result out; None where all columns stay as they are.
 
     Args:
         names: of the result's columns.
         types: the type of each, as a relation has it.
         shown: what the columns are called from here on; None: as they are.
+        as_arrow: HUGEINT becomes DECIMAL(38,0), for files have no type of that size.
 
     Raises:
         UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))
-    casts = [_target(stored, name) for name, stored in columns]
-    if all(cast is None for cast in casts) and list(shown) == list(names):
+    found = [_cast(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
+    if all(text == f"#{place}" for place, text in enumerate(found, 1)) and list(shown) == list(names):
         return None
-    return ", ".join(
-        f"{f'#{place}' if cast is None else _cast(f'#{place}', name, stored, cast)} AS {sqltext.name(name)}"
-        for place, ((name, stored), cast) in enumerate(zip(columns, casts, strict=True), 1)
-    )
+    return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(found, shown, strict=True))
 
 
-def _cast(text: str, name: str, stored: Any, to: str) -> str:
-    """A column in another type. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
-    value = f"CAST({text} AS {to})"
+def _cast(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:
+    """A column as it is given out. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
+    whole, to = _target(stored, name, _WHOLE), _target(stored, name, _WHOLE if as_arrow else None)
+    if whole is None:
+        return text
+    value = f"CAST({text} AS {whole})"
     if _is_long(stored):
         problem = (
             f"Cannot give out column {name!r}: an integer in it has more than 38 digits, which DECIMAL(38,0) does not "
@@ -348,20 +351,23 @@ def _cast(text: str, name: str, stored: Any, to: str) -> str:
         nested = bool(_parts(stored))
         kept = f"coalesce(TRY({f'[{value}]' if nested else value}), error({sqltext.text(problem)}))"
         value = f"list_extract({kept}, 1)" if nested else kept
+        value = value if whole == to else f"CAST({value} AS {to or stored})"
     return f"CASE WHEN {text} IS NOT NULL THEN {value} END"
 
 
-def _target(stored: Any, column: str, *, nested: bool = False) -> str | None:
-    """The type to cast to, as SQL; None: as it is."""
+def _target(stored: Any, column: str, huge: str | None, *, nested: bool = False) -> str | None:
+    """The type to cast to, as SQL, with `huge` in place of HUGEINT; None: as it is."""
     if str(stored).startswith("AGGREGATE_STATE"):
         # DuckDB 2.0 says that it is what the state is stored in, and ends the process where Arrow asks for it.
         raise _refused(column, "the state of an aggregate", "with finalize(...)")
     if nested and _OLD_DUCKDB and stored.id == "variant":
         raise _refused(column, "a VARIANT in a nested type, whose NULL DuckDB 1 casts to a JSON null", "to VARCHAR")
+    if stored.id == "hugeint":
+        return huge
     if stored.id in _LEAVES:
         return _LEAVES[stored.id]
     parts = _parts(stored)
-    casts = [_target(part, column, nested=True) for _, part in parts]
+    casts = [_target(part, column, huge, nested=True) for _, part in parts]
     is_bare = stored.id == "struct" and any(name == "" for name, _ in parts)
     if not is_bare and all(cast is None for cast in casts):
         return None
@@ -398,7 +404,7 @@ def _parts(stored: Any) -> list[tuple[str, Any]]:
 
 def _is_long(stored: Any) -> bool:
     """Tells whether there are integers in it that DECIMAL(38,0) may not hold."""
-    return _LEAVES.get(stored.id) == _WHOLE or any(_is_long(part) for _, part in _parts(stored))
+    return stored.id in ("hugeint", "uhugeint") or any(_is_long(part) for _, part in _parts(stored))
 
 
 def _refused(column: str, what: str, instead: str) -> UnsupportedError:
