@@ -91,6 +91,7 @@ class DuckDBEngine(Engine, Protocol):
         *,
         aliased: Collection[str] = (),
         originals: Mapping[str, str] = ...,
+        parameters: object = None,
     ) -> duckdb.DuckDBPyRelation:
         """The result of a query in DuckDB's dialect that reads plans by name, those in `aliased` under an alias.
 
@@ -134,7 +135,7 @@ class DuckDBEngine(Engine, Protocol):
         """A filter as planning may use it for a read on a user's connection, or None for one in UTC."""
 
     def columns_of(
-        self, text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = ...
+        self, text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = ..., *, parameters: object = None
     ) -> tuple[tuple[str, str], ...]:
         """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""
 
@@ -164,6 +165,7 @@ class SparkEngine(Engine, Protocol):
         spark: SparkSession | None = None,
         *,
         columns: Sequence[Field] | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> DataFrame:
         """The result of a query in Spark's dialect that reads plans by name; `columns`: what it must look like."""
 

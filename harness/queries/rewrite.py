@@ -12,6 +12,7 @@ import datetime
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -22,6 +23,7 @@ from harness.metadata.filters.literals import language
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
+from harness.queries import parameters
 from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
@@ -330,6 +332,7 @@ def rewrite(
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -344,6 +347,7 @@ def rewrite(
         prefix: how the names of the views begin.
         metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
         now: says when the query is made, if it names that; None: its conditions on that are left to the engine.
+        values: of its parameters by name, for planning; the text keeps the parameters.
 
     Raises:
         RequestError: not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, PIVOT,
@@ -361,7 +365,7 @@ def rewrite(
         schema = None if table is None or metadata is None else metadata(table, name[1])
         if table is not None and schema is not None:
             about[name] = MetadataReference(table, name[1], schema)
-    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now)
+    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now, values=values)
 
 
 def rewrite_statement(
@@ -373,13 +377,14 @@ def rewrite_statement(
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
     Args:
         statement: the statement to rewrite. A table that it writes must not be bound.
         bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
-        tables, into, prefix, now: as for `rewrite`.
+        tables, into, prefix, now, values: as for `rewrite`.
         metadata: metadata tables by their names.
 
     Raises:
@@ -394,6 +399,8 @@ def rewrite_statement(
     renamed = [bool(reference.node.alias) for reference in found]
     columns = shorten(statement, found)
     views = _view_names(keys, tree, prefix)
+    if values and statement.dialect == into:  # else the tree is written
+        parameters.put(tree, values)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
     moment = now() if now is not None and names_now(tree) else None
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)

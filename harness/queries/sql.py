@@ -17,6 +17,7 @@ from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import is_metadata_table
 from harness.queries.locations import locations
+from harness.queries.parameters import Params, by_name, numbered, unbound
 from harness.snapshot import Snapshot, reading
 from harness.storage.records import dataclass
 from harness.table import Table, open_table
@@ -39,6 +40,7 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: Literal["duckdb"] = "duckdb",
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
@@ -54,6 +56,7 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: Literal["spark"],
     dialect: str = "duckdb",
     connection: None = None,
@@ -69,6 +72,7 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: str,
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
@@ -83,6 +87,7 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: str = "duckdb",
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
@@ -119,6 +124,8 @@ def sql(
 
     Args:
         query: one statement that only reads.
+        params: values for its `?`, `$1` or `$name`: a list, or a mapping by name. The engine binds them, and planning
+            skips files by them; DuckDB 1 runs such a query at once, and holds its rows.
         engine: who runs it: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes
             them in its own dialect, reads all files, and gives an Arrow stream.
         dialect: sqlglot's name of the dialect of `query`.
@@ -143,6 +150,7 @@ def sql(
     return run_query(
         query,
         tables,
+        params=params,
         engine=engine,
         dialect=dialect,
         connection=connection,
@@ -156,6 +164,7 @@ def run_query(
     query: str,
     tables: Mapping[str, Table | Snapshot | str],
     *,
+    params: Params = None,
     engine: str = "duckdb",
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
@@ -171,17 +180,21 @@ def run_query(
     _check_tables(tables)
     tables = {**{place: place for place in locations(query, dialect)}, **tables}
     snapshots = _OnDemand(tables, lambda name: _snapshot(tables[name], storage_options, cache_dir))
+    values = by_name(params)
+    query = numbered(query, dialect)
     fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
     query, moments = _at_moments(query, dialect, snapshots, fixed)
     snapshots = snapshots.also(moments)
     schemas = _OnDemand(snapshots, lambda name: snapshots[name].schema)
     try:
-        return _result(query, dialect, name, snapshots, schemas, connection, spark)
+        return _result(query, values, dialect, name, snapshots, schemas, connection, spark)
     except duckdb.ParserException as error:
         raise duckdb_engine().misparsed(query) or error from None
-    except (duckdb.BinderException, duckdb.CatalogException) as error:
+    except (duckdb.InvalidInputException, duckdb.BinderException, duckdb.CatalogException) as error:
         from harness.queries import hints
 
+        if (problem := unbound(error)) is not None:
+            raise problem from None
         own = () if connection is None else duckdb_engine().own_tables(connection)
         raise hints.told(error, query, {name: schemas.made.get(name, _NOTHING) for name in tables}, own) from None
 
@@ -191,6 +204,7 @@ _NOTHING = Schema(fields=())
 
 def _result(
     query: str,
+    values: Mapping[str, Any],
     dialect: str,
     name: str,
     snapshots: Mapping[str, Snapshot],
@@ -203,13 +217,17 @@ def _result(
     metadata = MetadataTables(snapshots)
     if name == "duckdb":
         moment = partial(duckdb_engine().moment, connection)
-        rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns, moment)
+        rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns, moment, values)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
         read = _read(rewritten, snapshots, metadata, connection)
-        return duckdb_engine().query(rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals)
+        return duckdb_engine().query(
+            rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals, parameters=values or None
+        )
     from harness.queries.rewrite import rewrite
 
     if name != "spark":
+        if values:
+            raise RequestError(f"Cannot bind values on {name}: DuckDB and Spark do", options=("params", "engine"))
         other = _in_its_dialect(find_engine(name), dialect)
         rewritten = rewrite(query, schemas, dialect, into=dialect, prefix=prefix, metadata=metadata.columns)
         unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
@@ -218,9 +236,9 @@ def _result(
     if dialect == "spark":
         own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=_present)
         rewritten = _certain(own)
-        return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
-    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=_present)
-    return _transpiled(rewritten, snapshots, spark)
+        return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark, parameters=values)
+    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=_present, values=values)
+    return _transpiled(rewritten, values, snapshots, spark)
 
 
 def _present() -> datetime.datetime:
@@ -446,6 +464,7 @@ def _rewritten(
     prefix: str,
     metadata: Callable[[str, str], Schema | None],
     now: Callable[[], datetime.datetime],
+    values: Mapping[str, Any],
 ) -> Rewritten:
     if dialect == "duckdb":
         from harness.queries.plain import rewrite_plain
@@ -455,7 +474,7 @@ def _rewritten(
             return plain
     from harness.queries.rewrite import rewrite
 
-    return rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata, now=now)
+    return rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata, now=now, values=values)
 
 
 def _read(
@@ -492,15 +511,17 @@ def _certain(rewritten: Rewritten) -> Rewritten:
     )
 
 
-def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: SparkSession | None) -> DataFrame:
+def _transpiled(
+    rewritten: Rewritten, values: Mapping[str, Any], snapshots: Mapping[str, Snapshot], spark: SparkSession | None
+) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
     from harness.queries.transpile import agreement, queries
 
     plans = _plans(rewritten, snapshots)
-    described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)
+    described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
     try:
         lowered = queries.query(
-            rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}
+            rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}, values
         )
         _refuse_misread(rewritten, *duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
         columns = agreement.result_columns(lowered, described)
@@ -509,7 +530,7 @@ def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: 
             error.message = error.message.replace(reference.view, reference.table)
         raise
     _check_version(lowered.needs)
-    return spark_engine().query(lowered.sql, plans, spark, columns=columns)
+    return spark_engine().query(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
 
 
 def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:

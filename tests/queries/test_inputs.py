@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import harness
+from harness.cli import main
+from harness.errors import RequestError, UnsupportedError
+from harness.queries.parameters import by_name, numbered
+from harness.queries.rewrite import rewrite
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -53,3 +59,91 @@ def test_a_table_by_its_location_on_spark(lake: Path, spark: Any) -> None:
         assert [tuple(row) for row in found] == rows, query
     own = harness.sql(f"SELECT count(*) FROM `{lake}/d`", engine="spark", dialect="spark", spark=spark)
     assert own.collect() == [(2,)]
+
+
+# Values of parameters.
+
+DAY = datetime.date(2024, 1, 31)
+BOUND: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
+    "SELECT id FROM t WHERE id >= ? AND s <> ? ORDER BY id": ([1, "b'; DROP"], [(1,), (2,)]),
+    "SELECT $2 || s, $1 + id FROM t WHERE id = $1": ([2, "x"], [("xc", 4)]),
+    "SELECT $day AS day, $d, $x IS NULL, $f FROM t WHERE id = $k": (
+        {"day": DAY, "d": Decimal("1.50"), "x": None, "f": 0.1, "k": 0},
+        [(DAY, Decimal("1.50"), True, 0.1)],
+    ),
+    "SELECT count(*) FROM t WHERE day BETWEEN $from AND $to": ({"from": DAY, "to": DAY}, [(1,)]),
+    "SELECT ?, s = '?' FROM t WHERE id IN (?, 7)": ([True, 1], [(True, False)]),
+    "SELECT ? AS b, epoch(? AT TIME ZONE 'UTC') FROM t LIMIT 1": (
+        [b"\x00\xff", datetime.datetime(1970, 1, 1, 1, tzinfo=datetime.UTC)],
+        [(b"\x00\xff", 3600.0)],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bound(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Rows 0, 1 and 2 with a text and a day, a file each."""
+    t = IcebergTable.create(tmp_path_factory.mktemp("bound") / "t", {"id": "int", "s": "string", "day": "date"})
+    for i, s in enumerate("abc"):
+        t.append(t.write_data([{"id": i, "s": s, "day": DAY.toordinal() - 719163 + i}]))
+    return t.location
+
+
+@pytest.mark.parametrize("query", BOUND)
+def test_values_are_bound(bound: str, query: str) -> None:
+    params, rows = BOUND[query]
+    assert harness.sql(query, params=params, t=bound).fetchall() == rows
+
+
+def test_values_are_bound_on_spark(bound: str, spark: Any) -> None:
+    for query, (params, rows) in BOUND.items():
+        found = harness.sql(query, params=params, engine="spark", spark=spark, t=bound).collect()
+        assert [tuple(row) for row in found] == rows, query
+    own = harness.sql("SELECT id FROM t WHERE s = :s", params={"s": "b"}, engine="spark", dialect="spark", t=bound)
+    assert own.collect() == [(1,)]
+    own = harness.sql("SELECT id FROM t WHERE s = ?", params=["b"], engine="spark", dialect="spark", t=bound)
+    assert own.collect() == [(1,)]
+    with pytest.raises(UnsupportedError, match="Cannot run a value of type list on Spark"):
+        harness.sql("SELECT ?", params=[[1]], engine="spark", spark=spark)
+
+
+def test_values_skip_files(bound: str) -> None:
+    for query, values in (
+        ("SELECT s FROM t WHERE id = ?", [2]),
+        ("SELECT s FROM t WHERE day >= $1 AND id > -1", [DAY + datetime.timedelta(days=2)]),
+        ("SELECT s FROM t WHERE s = $s", {"s": "c"}),
+    ):
+        schema = harness.open_table(bound).snapshot().schema
+        (read,) = rewrite(numbered(query, "duckdb"), {"t": schema}, values=by_name(values)).references
+        plan = harness.open_table(bound).snapshot().plan(where=read.where)
+        assert plan.files.num_rows == 1, query
+
+
+@pytest.mark.parametrize(
+    ("query", "params", "message"),
+    [
+        ("SELECT ?, ?", [1], r"Cannot bind the query's values: .*parameters: 2; give one for each"),
+        ("SELECT $a", {"a": 1, "b": 2}, r"Cannot bind the query's values: .*b; give"),
+        ("SELECT ?", None, r"Cannot bind the query's values"),
+        ("SELECT ?", "text", r"Invalid option params: expected a list or a mapping, got a text"),
+        ("SELECT ?", 5, r"Invalid option params: expected a list or a mapping, got int"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(query: str, params: Any, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        harness.sql(query, params=params)
+
+
+def test_values_of_the_command(bound: str, capfd: pytest.CaptureFixture[str]) -> None:
+    def said(query: str, *values: str) -> str:
+        arguments = [word for value in values for word in ("--param", value)]
+        main(["sql", query, "--table", f"t={bound}", "--format", "csv", *arguments])
+        found = capfd.readouterr()
+        return found.out + found.err
+
+    assert said("SELECT s FROM t WHERE id = ? AND s > ?", "1", "a") == "s\nb\n"
+    assert said("SELECT $x || s AS v FROM t WHERE id = $k", "x=a=b", "k=0") == "v\na=ba\n"
+    assert said("SELECT $1 AS v", "x=1") == "v\nx=1\n"
+    assert said("SELECT typeof($1) AS v", '"12"') == "v\nVARCHAR\n"
+    assert "--param 7: say NAME=VALUE for each, or for none" in said("SELECT $x", "x=1", "7")
+    assert said(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"

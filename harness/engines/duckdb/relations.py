@@ -253,7 +253,11 @@ def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> N
 
 
 def better_told(
-    error: duckdb.BinderException, text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection
+    error: duckdb.BinderException,
+    text: str,
+    plans: Mapping[str, ScanPlan],
+    connection: duckdb.DuckDBPyConnection,
+    parameters: object,
 ) -> duckdb.Error:
     """The error that the query gives where its tables have all their columns; `error` itself if there is none.
 
@@ -267,7 +271,7 @@ def better_told(
             connection.execute(f"DROP VIEW IF EXISTS {table}")
             connection.execute(f"CREATE TEMPORARY TABLE {table} ({_columns(plan)})")
             made.append(table)
-        connection.sql(text)
+        _described(text, connection, parameters)
     except duckdb.BinderException as better:
         return better
     except (duckdb.Error, HarnessError):  # a name or type that DuckDB's tables cannot have
@@ -423,6 +427,7 @@ def query(
     *,
     aliased: Collection[str] = (),
     originals: Mapping[str, str] = _NONE,
+    parameters: object = None,
 ) -> duckdb.DuckDBPyRelation:
     """The result of a query that reads plans by name, as a lazy relation; its rows keep the order of the query.
 
@@ -437,6 +442,7 @@ def query(
             other text may contain them.
         originals: of texts in the query, each around a name of a plan, what the user has written in their place.
             Columns that DuckDB names for what they are made of are called what they are there.
+        parameters: values, as DuckDB's `execute` takes them.
 
     Raises:
         HarnessError: as for `register`.
@@ -446,9 +452,9 @@ def query(
     own = cursor(lossless=False) if connection is None else connection
     places = _places(plans, own, registrar(own) if connection is None else None, aliased)
     try:
-        result = own.sql(_put(text, places))
+        result = own.sql(_put(text, places), params=parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, own) from None
+        raise _told(error, text, plans, own, parameters) from None
     columns = given_out(result.columns, result.types, _named(result.columns, originals, places))
     return result if columns is None else result.project(columns)
 
@@ -480,8 +486,7 @@ def query_text(
     """A query as text for the connection to run, in whose result columns are cast and named as in that of `query`.
 
     Args:
-        text, plans, connection, aliased, originals: as for `query`.
-        parameters: values, as DuckDB's `execute` takes them.
+        text, plans, connection, aliased, originals, parameters: as for `query`.
 
     Raises:
         As `query`.
@@ -489,16 +494,21 @@ def query_text(
     places = _places(plans, connection, None, aliased)
     put = _put(text, places)
     try:
-        if parameters is None:
-            bound = connection.sql(put)
-            names, types = bound.columns, bound.types
-        else:  # a relation with parameters would run
-            rows = connection.execute(f"DESCRIBE (FROM ({put}\n))", parameters).fetchall()
-            names, types = [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
+        names, types = _described(put, connection, parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, connection) from None
+        raise _told(error, text, plans, connection, parameters) from None
     columns = given_out(names, types, _named(names, originals, places))
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
+
+
+def _described(text: str, connection: duckdb.DuckDBPyConnection, parameters: object) -> tuple[list[str], list[Any]]:
+    """Names and types of a query's columns."""
+    if parameters is None:
+        bound = connection.sql(text)
+        return bound.columns, bound.types
+    # DuckDB 1 runs a relation with parameters at once.
+    rows = connection.execute(f"DESCRIBE (FROM ({text}\n))", parameters).fetchall()
+    return [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
 
 
 def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
@@ -512,12 +522,12 @@ def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
 
 
 def columns_of(
-    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE
+    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE, *, parameters: object = None
 ) -> tuple[tuple[str, str], ...]:
     """Name and DuckDB type of the query's columns, before `query` casts any; reads no file.
 
     Args:
-        text, plans, originals: as for `query`.
+        text, plans, originals, parameters: as for `query`.
 
     Raises:
         HarnessError: a table's columns cannot be named, or cannot leave DuckDB.
@@ -529,10 +539,10 @@ def columns_of(
         columns = [f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in plan.columns] or ['"NULL" INTEGER']
         connection.execute(f"CREATE TEMPORARY TABLE {sqltext.name(name)} ({', '.join(columns)})")
     try:
-        result = connection.sql(text)
+        names, types = _described(text, connection, parameters)
     except duckdb.BinderException as error:
-        raise better_told(error, text, plans, cursor()) from None
-    return tuple(zip(_named(result.columns, originals, {}), map(str, result.types), strict=True))
+        raise better_told(error, text, plans, cursor(), parameters) from None
+    return tuple(zip(_named(names, originals, {}), map(str, types), strict=True))
 
 
 def own_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -563,12 +573,16 @@ def syntax_trees(*texts: str) -> tuple[str, ...]:
 
 
 def _told(
-    error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
+    error: duckdb.Error,
+    text: str,
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection,
+    parameters: object,
 ) -> Exception:
     """The error to raise for one of the binder, which opens a file of each arm."""
     scans = _scans(plans)
     if isinstance(error, duckdb.BinderException):
-        return better_told(error, text, scans, connection)
+        return better_told(error, text, scans, connection, parameters)
     if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return file_failure(error, scans.values()) or error
     return error

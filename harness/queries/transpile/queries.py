@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -38,7 +40,7 @@ from harness.queries.transpile.scopes import (
     renamed,
 )
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import HUGE, Typed, common_type, type_name
+from harness.queries.transpile.values import HUGE, Typed, bind, common_type, type_name
 from harness.queries.transpile.windows import with_windows
 
 # WITH RECURSIVE.
@@ -142,6 +144,7 @@ class SparkQuery:
     types: DuckDB's types of the columns, which may travel in other types on Spark.
     written_back: the query as it was read, in DuckDB's SQL; see `harness.queries.transpile.agreement`.
     needs: constructs that only later versions of Spark have, with the first of them.
+    parameters: values of its parameters, as texts that it casts, by name.
     """
 
     sql: str
@@ -149,24 +152,31 @@ class SparkQuery:
     types: tuple[Type, ...]
     written_back: str
     needs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> SparkQuery:
+def query(
+    text: str, tables: Mapping[str, Mapping[str, Type]], values: Mapping[str, Any] = MappingProxyType({})
+) -> SparkQuery:
     """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
 
-    text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. Raises
+    text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. values: of its
+    parameters by name. Raises
     UnsupportedError: a part that may mean different things on the two engines, or a table that is not among `tables`;
     the message names it; RequestError: the text is no SQL, or nested too deeply.
     """
     statement = _parsed(text)
     read = written_back(statement)
+    marks = [node for node in statement.find_all(exp.Placeholder) if node.name in values]
+    texts = {f"p_{node.name}": bind(node, values[node.name]) for node in marks}
     queries = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()})
     try:
         lowered = queries.query(statement, NameScope())
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
     names, types = tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns)
-    return SparkQuery(lowered.sql, names, types, read, queries.needs)
+    bound = {name: text for name, text in texts.items() if text is not None}
+    return SparkQuery(lowered.sql, names, types, read, queries.needs, bound)
 
 
 def _parsed(text: str) -> exp.Expr:
