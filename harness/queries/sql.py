@@ -47,7 +47,8 @@ def sql(
     spark: None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> duckdb.DuckDBPyRelation: ...
 
 
@@ -63,7 +64,8 @@ def sql(
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> DataFrame: ...
 
 
@@ -79,7 +81,8 @@ def sql(
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
@@ -94,7 +97,8 @@ def sql(
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """The result of a query over tables, as a lazy DuckDB relation or a lazy Spark DataFrame.
 
@@ -134,8 +138,9 @@ def sql(
             `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         storage_options, cache_dir: as for `open_table`, for tables that are given or named by location.
-        tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location,
-            which is opened if the query names it.
+        named, tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a
+            location, which is opened if the query names it; on DuckDB also a frame of pandas, Polars or Arrow.
+            `tables` is for names that are no words of Python, or are options of this function.
 
     Raises:
         RequestError: the query cannot be parsed, or writes; there is no such engine, or none
@@ -147,9 +152,12 @@ def sql(
         duckdb.Error: DuckDB refuses the query, such as for an unknown column. It is raised too by what fails once the
             rows are fetched, such as for a file that is gone by now (`docs/reference/errors.md`).
     """
+    both = [name for name in named if name in (tables or {})]
+    if both:
+        raise RequestError(f"Table {both[0]} is given twice, by name and in tables: leave one out", options=("tables",))
     return run_query(
         query,
-        tables,
+        {**(tables or {}), **named},
         params=params,
         engine=engine,
         dialect=dialect,
@@ -162,7 +170,7 @@ def sql(
 
 def run_query(
     query: str,
-    tables: Mapping[str, Table | Snapshot | str],
+    tables: Mapping[str, object],
     *,
     params: Params = None,
     engine: str = "duckdb",
@@ -177,17 +185,19 @@ def run_query(
 
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
-    _check_tables(tables)
-    tables = {**{place: place for place in locations(query, dialect)}, **tables}
-    snapshots = _OnDemand(tables, lambda name: _snapshot(tables[name], storage_options, cache_dir))
+    frames = {key: frame for key, value in tables.items() if (frame := _frame(key, value)) is not None}
+    given: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
+    given = {place: place for place in locations(query, dialect) if place not in tables} | given
+    snapshots = _OnDemand(given, lambda name: _snapshot(given[name], storage_options, cache_dir))
     values = by_name(params)
     query = numbered(query, dialect)
     fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
     query, moments = _at_moments(query, dialect, snapshots, fixed)
     snapshots = snapshots.also(moments)
-    schemas = _OnDemand(snapshots, lambda name: snapshots[name].schema)
+    columns = {key: _opaque(frame.column_names) for key, frame in frames.items()}
+    schemas = _OnDemand(snapshots, lambda name: snapshots[name].schema).also(columns)
     try:
-        return _result(query, values, dialect, name, snapshots, schemas, connection, spark)
+        return _result(query, values, dialect, name, snapshots, frames, schemas, connection, spark)
     except duckdb.ParserException as error:
         raise duckdb_engine().misparsed(query) or error from None
     except (duckdb.InvalidInputException, duckdb.BinderException, duckdb.CatalogException) as error:
@@ -208,6 +218,7 @@ def _result(
     dialect: str,
     name: str,
     snapshots: Mapping[str, Snapshot],
+    frames: Mapping[str, pa.Table],
     schemas: Mapping[str, Schema],
     connection: duckdb.DuckDBPyConnection | None,
     spark: SparkSession | None,
@@ -219,7 +230,7 @@ def _result(
         moment = partial(duckdb_engine().moment, connection)
         rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns, moment, values)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
-        read = _read(rewritten, snapshots, metadata, connection)
+        read = _read(rewritten, snapshots, frames, metadata, connection)
         return duckdb_engine().query(
             rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals, parameters=values or None
         )
@@ -324,17 +335,36 @@ def _in_its_dialect(engine: Engine, dialect: str) -> QueryEngine:
     return engine
 
 
-def _check_tables(tables: Mapping[str, object]) -> None:
-    for name, value in tables.items():
-        if not isinstance(value, Snapshot | Table | str) and not _is_opened_elsewhere(value):
-            raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
+def _frame(name: str, value: object) -> pa.Table | None:
+    """The rows of a frame that is given as a table; None: it is a table, a snapshot or a location.
+
+    Raises RequestError: it is none of these.
+    """
+    if isinstance(value, Snapshot | Table | str):
+        return None
+    import pyarrow as pa
+
+    from harness.metadata.catalogs.resolving import is_table  # local tables need no catalogs
+
+    if is_table(value):
+        return None
+    if not hasattr(value, "__arrow_c_stream__"):
+        raise RequestError(
+            f"Invalid table {name!r}: expected a table, a snapshot, a location or a frame, got {value!r}"[:_LONGEST]
+        )
+    try:
+        is_of_pandas = type(value).__module__.partition(".")[0] == "pandas"
+        return pa.Table.from_pandas(value, preserve_index=False) if is_of_pandas else pa.table(value)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise RequestError(f"Cannot read the frame {name!r} as Arrow: {error}") from error
 
 
-def _is_opened_elsewhere(value: object) -> bool:
-    """True for a table of another library. Local tables need no catalogs, so they are imported here."""
-    from harness.metadata.catalogs.resolving import is_table
+_LONGEST = 200
 
-    return is_table(value)
+
+def _opaque(names: Iterable[str]) -> Schema:
+    """Columns of which planning knows no more than the names."""
+    return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
 
 
 def _snapshot(
@@ -439,13 +469,11 @@ class MetadataTables:
 
     def columns(self, table: str, name: str) -> Schema | None:
         """The columns of a metadata table of `table`; None: it has none of that name."""
-        snapshot = self.snapshots[table]
-        if not is_metadata_table(snapshot.source.format, name):
+        snapshot = self.snapshots.get(table)
+        if snapshot is None or not is_metadata_table(snapshot.source.format, name):
             return None
         found = self._opened[table, name] = snapshot.metadata_table(name)
-        return Schema(
-            fields=tuple(Field(id=i, name=n, type=OpaqueType("metadata")) for i, n in enumerate(found.schema.names))
-        )
+        return _opaque(found.schema.names)
 
     def read(self, reference: TableReference) -> pa.Table:
         """The metadata table that a query reads in this place."""
@@ -480,17 +508,36 @@ def _rewritten(
 def _read(
     rewritten: Rewritten,
     snapshots: Mapping[str, Snapshot],
+    frames: Mapping[str, pa.Table],
     metadata: MetadataTables,
     connection: duckdb.DuckDBPyConnection | None,
 ) -> dict[str, ScanPlan | pa.Table]:
-    """Plans of tables, and metadata tables themselves, by the names of their views."""
-    tables = {r.view: metadata.read(r) for r in rewritten.references if r.metadata is not None}
-    plans = {r.view: planned(r, snapshots[r.table], connection) for r in rewritten.references if r.metadata is None}
-    return {**plans, **tables}
+    """Plans of tables, and metadata tables and frames themselves, by the names of their views."""
+    found: dict[str, ScanPlan | pa.Table] = {}
+    for each in rewritten.references:
+        if each.metadata is not None:
+            found[each.view] = metadata.read(each)
+        elif each.table in frames:
+            found[each.view] = _columns(frames[each.table], each.columns)
+        else:
+            found[each.view] = planned(each, snapshots[each.table], connection)
+    return found
+
+
+def _columns(rows: pa.Table, names: Collection[str] | None) -> pa.Table:
+    """Those of the columns that a query names; None: all. Rows are counted by some column."""
+    chosen = rows.column_names if names is None else [name for name in rows.column_names if name in names]
+    return rows.select(chosen or rows.column_names[:1])
 
 
 def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str, ScanPlan]:
     for reference in rewritten.references:
+        if reference.table not in snapshots:
+            raise UnsupportedError(
+                f"Cannot read the frame {reference.table!r} on Spark: DuckDB reads frames; say engine='duckdb', or "
+                "write it as a table",
+                options=("engine",),
+            )
         if reference.metadata is not None:
             raise RequestError(
                 f"Cannot read {reference.table}.{reference.metadata} on Spark: DuckDB reads metadata tables; say "

@@ -79,7 +79,7 @@ class HarnessSession:
         name = self.engines[0] if engine is None else engine
         spark = self.spark if name == "spark" else None
         connection = self.connection if name == "duckdb" else None
-        named: dict[str, Table | Snapshot | str] = {
+        named: dict[str, object] = {
             key: self.open(table, storage_options=storage_options) if isinstance(table, str | LakeTable) else table
             for key, table in tables.items()
         }

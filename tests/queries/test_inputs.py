@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 import harness
@@ -147,3 +150,43 @@ def test_values_of_the_command(bound: str, capfd: pytest.CaptureFixture[str]) ->
     assert said("SELECT typeof($1) AS v", '"12"') == "v\nVARCHAR\n"
     assert "--param 7: say NAME=VALUE for each, or for none" in said("SELECT $x", "x=1", "7")
     assert said(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"
+
+
+# Frames.
+
+
+def frames() -> dict[str, Any]:
+    columns = {"id": [0, 2, 7], "n": ["x", None, "z"]}
+    found: dict[str, Any] = {"arrow": pa.table(columns), "batches": pa.table(columns).to_reader()}
+    for module in ("pandas", "polars"):
+        if importlib.util.find_spec(module) is not None:
+            found[module] = importlib.import_module(module).DataFrame(columns)
+    return found
+
+
+@pytest.mark.parametrize("kind", frames())
+def test_a_frame_beside_a_lake_table(bound: str, kind: str) -> None:
+    joined = harness.sql("SELECT s, f.n FROM t JOIN f USING (id) WHERE f.id < 5 ORDER BY s", t=bound, f=frames()[kind])
+    assert joined.fetchall() == [("a", "x"), ("c", None)]
+    alone = harness.sql("SELECT count(*), count(n) FROM f", f=frames()[kind])
+    assert alone.fetchall() == [(3, 2)]
+    both = {"sales.orders": bound, "params": frames()[kind]}
+    found = harness.sql('SELECT max(x.id) FROM "sales.orders" AS x, params WHERE x.id = params.id', tables=both)
+    assert found.fetchall() == [(2,)]
+
+
+def test_a_frame_of_pandas_has_no_index_and_a_wrong_frame_is_refused(bound: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"id": [1, 2]}, index=["a", "b"])
+    assert harness.sql("FROM f WHERE id > 1", f=rows).fetchall() == [(2,)]
+    mixed = pandas.DataFrame({"id": [1, "x"]})
+    with pytest.raises(RequestError, match=r"Cannot read the frame 'f' as Arrow: .*id"):
+        harness.sql("FROM f", f=mixed)
+    with pytest.raises(RequestError, match="Invalid table 'f': expected a table, a snapshot, a location or a frame"):
+        harness.sql("FROM f", f=[1, 2])
+    with pytest.raises(RequestError, match="Table f is given twice"):
+        harness.sql("FROM f", tables={"f": bound}, f=rows)
+    with pytest.raises(duckdb.BinderException, match="Did you mean id"):
+        harness.sql("SELECT idd FROM f", f=rows)
+    with pytest.raises(UnsupportedError, match="Cannot read the frame 'f' on Spark: DuckDB reads frames"):
+        harness.sql("FROM t JOIN f USING (id)", engine="spark", t=bound, f=rows)
