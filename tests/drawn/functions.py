@@ -382,16 +382,11 @@ AGGREGATES = (
         "OVER",
         written="OVER (…)",
         agree="any aggregate without DISTINCT; names of WINDOW; ROWS; RANGE over integers, and by INTERVAL over dates "
-        "and timestamps; GROUPS; EXCLUDE for counts, sums, averages, least and greatest values, lists "
-        "and first_value and its like",
-        outside="refused: EXCLUDE for other functions",
+        "and timestamps; GROUPS without numbers",
+        outside="refused: EXCLUDE, and GROUPS by numbers",
         draws=(
-            "sum({int}) OVER (PARTITION BY b1 ORDER BY {count} RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)",
-            "max({text}) OVER (ORDER BY {count} RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE TIES)",
-            "count({text}) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP)",
             "count(*) OVER (ORDER BY {near} RANGE BETWEEN INTERVAL 2 DAYS PRECEDING AND INTERVAL 90 MINUTES FOLLOWING)",
             "sum({int}) OVER (ORDER BY {count} GROUPS UNBOUNDED PRECEDING)",
-            "count({text}) OVER (PARTITION BY b1 ORDER BY {count} GROUPS BETWEEN 1 PRECEDING AND 2 FOLLOWING)",
             "list({text} ORDER BY row) OVER (PARTITION BY b1)",
             "sum({int}) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
             "count({text}) OVER (ORDER BY {count} RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)",

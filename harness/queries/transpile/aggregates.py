@@ -29,7 +29,6 @@ from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed,
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
-    from harness.queries.transpile.windows import Exclusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +36,12 @@ class Aggregate:
     """An aggregate as it stands in a query.
 
     node: the call. conditions: those of rows that count, in Spark's SQL. over: the window that follows, with OVER.
-    left_out: the rows that EXCLUDE leaves out of the window's frame.
     """
 
     expressions: Expressions
     node: exp.Expr
     conditions: tuple[str, ...] = ()
     over: str = ""
-    left_out: Exclusion | None = None
 
     @property
     def after(self) -> str:
@@ -205,21 +202,14 @@ def _average(call: Aggregate) -> Typed:
 
 
 def _extreme(call: Aggregate) -> Typed:
-    return extreme(call, lambda value: Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type))
-
-
-def extreme(call: Aggregate, of: Callable[[Typed], Typed]) -> Typed:
-    """`min` or `max`: of several values by their order, of one as `of` makes it of the argument.
-
-    Raises UnsupportedError: the engines put the values in different orders.
-    """
+    """`min` or `max`, of several values by their order."""
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
     _, value = call.argument()
     if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
         raise refused(call.node, f"{_name(call.node)} of {value.type}")
-    return of(value)
+    return Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
 
 
 def _mode(call: Aggregate) -> Typed:

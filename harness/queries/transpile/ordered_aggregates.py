@@ -208,15 +208,10 @@ def _key(call: Aggregate, node: exp.Expr) -> Key:
 def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") -> str:
     """The rows of a group as structs with the value `v`, sorted; null if there are none."""
     places = "".join(f", 'k{place}', {key.sql}" for place, (key, _, _) in enumerate(keys))
-    if call.left_out is not None and not word:
-        return _in_order(call.left_out.left(f"'v', {value.sql}{places}", call.conditions), keys)
     row = f"NAMED_STRUCT('v', {value.sql}{places})"
     if call.over and call.conditions:  # no FILTER in a window on Spark 4.0 and 4.1
         row = f"CASE WHEN {' AND '.join(call.conditions)} THEN {row} END"
-    return _in_order(f"COLLECT_LIST({word}{row}){call.over or call.after}", keys)
-
-
-def _in_order(rows: str, keys: Sequence[Key]) -> str:
+    rows = f"COLLECT_LIST({word}{row}){call.over or call.after}"
     some = f"TRY_ELEMENT_AT(FILTER(ARRAY({rows}), y -> SIZE(y) > 0), 1)"
     return f"ARRAY_SORT({some}, (a, b) -> {_comparison(keys)})"
 

@@ -14,11 +14,12 @@ from sqlglot.errors import SqlglotError
 from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
 from harness.metadata.model.schema import IntegerType, Type
-from harness.queries.transpile import spark_text, two_steps
+from harness.queries.transpile import spark_text
 from harness.queries.transpile.clauses import (
     Unnests,
     by_output,
     group_by,
+    in_two_steps,
     items_of,
     limits,
     order_by,
@@ -269,13 +270,14 @@ class _Queries:
 
     def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
-        steps = two_steps.split(node, scope)
+        steps = in_two_steps(node)
         if steps is not None:
-            scope.aliases = {}
-            first = self._selected(steps.inner, scope, "", source)
+            scope.aliases = _aliases(steps[0])
+            first = self._selected(steps[0], scope, "", source)
             name = f"h{next(self._numbers)}"
-            second = NameScope(sources=[Relation(name, name, two_steps.named(first.columns))], ctes=scope.ctes)
-            return self._selected(steps.outer(first.columns), second, start, f" FROM ({first.sql}) AS {name}")
+            columns = tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(first.columns))
+            second = NameScope(sources=[Relation(name, name, columns)], ctes=scope.ctes)
+            return self._selected(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
         unnests = Unnests.of(node, next(self._numbers))
         expressions = self._expressions(scope, unnests)
         outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]

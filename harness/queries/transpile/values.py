@@ -119,11 +119,6 @@ def type_name(type_: Type) -> str:
     return "DECIMAL(38, 0)" if type_ == HUGE else spark_text.type_name(type_)
 
 
-def added_as(type_: Type) -> Type:
-    """The type in which sums of a type are added one by one: Spark keeps digits behind the point with one to spare."""
-    return DecimalType(37, type_.scale) if isinstance(type_, DecimalType) and type_.scale else type_
-
-
 def of_literal(literal: Literal) -> Typed:
     """A literal as it is when nothing beside it gives it a type."""
     type_ = _own_type(literal)
