@@ -34,6 +34,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
 )
+from harness.queries.transpile.aggregates import AGGREGATES
 from harness.queries.transpile.queries import SparkQuery
 from harness.queries.transpile.values import HUGE
 from harness.storage.records import dataclass
@@ -50,15 +51,7 @@ _UNSAID: Mapping[str, str] = {
 """Parts of trees that do not bear on the meaning, by their names."""
 
 _FUNCTIONS: Mapping[str, str] = {
-    "array_agg": "list",
-    "group_concat": "string_agg",
-    "listagg": "string_agg",
-    "argmax": "arg_max",
-    "max_by": "arg_max",
-    "argmin": "arg_min",
-    "min_by": "arg_min",
-    "mean": "avg",
-    "countif": "count_if",
+    **{alias: each.function.names[0] for each in AGGREGATES for alias in each.function.names[1:]},
     "power": "**",
     "pow": "**",
     "^": "**",
@@ -66,9 +59,6 @@ _FUNCTIONS: Mapping[str, str] = {
     "strpos": "instr",
     "starts_with": "^@",
     "abs": "@",
-    "quantile": "quantile_disc",
-    "stddev": "stddev_samp",
-    "variance": "var_samp",
 }
 """Functions that DuckDB's catalog has under several names: for a name, the one that `alias_of` says there."""
 

@@ -6,7 +6,7 @@ keeps them. Rows that tie may come in another order on either engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -251,13 +251,3 @@ def in_any_order(node: exp.Expr) -> exp.Expr | None:
     subject = target.this.expressions[0] if isinstance(target.this, exp.Distinct) else target.this
     target.set("this", exp.Order(this=target.this, expressions=[exp.Ordered(this=subject.copy())]))
     return copy
-
-
-BY_ORDER: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
-    exp.ArrayAgg: listed,
-    exp.First: first,
-    exp.Last: first,
-    exp.AnyValue: first,
-    exp.GroupConcat: joined,
-}
-"""Aggregates that have an ORDER BY of their own."""
