@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from harness.engines.registry import Engine, QueryEngine, duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import QueryEngine, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
 from harness.metadata.model.schema import Field, OpaqueType, Schema
@@ -239,14 +239,27 @@ def _result(
     if name != "spark":
         if values:
             raise RequestError(f"Cannot bind values on {name}: DuckDB and Spark do", options=("params", "engine"))
-        other = _in_its_dialect(find_engine(name), dialect)
+        # Nobody knows what conditions in the dialect of another package mean elsewhere: it reads all files.
+        engine = find_engine(name)
+        if not isinstance(engine, QueryEngine) or engine.dialect != dialect:
+            takes = getattr(engine, "dialect", "none")
+            raise RequestError(
+                f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
+            )
+        other = engine
         rewritten = rewrite(query, schemas, dialect, into=dialect, prefix=prefix, metadata=metadata.columns)
         unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
         result: Any = other.query(rewritten.sql, _plans(unfiltered, snapshots))
         return result  # type: ignore[no-any-return]
     if dialect == "spark":
         own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=_present)
-        rewritten = _certain(own)
+        rewritten = replace(  # with those filters alone that mean the same in both dialects
+            own,
+            references=tuple(
+                r if r.where is None or is_decided(r.where.predicate) else replace(r, where=None)
+                for r in own.references
+            ),
+        )
         return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark, parameters=values)
     rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=_present, values=values)
     return _transpiled(rewritten, values, snapshots, spark)
@@ -319,20 +332,6 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
             f"Cannot use a Spark session on {engine}: leave spark out, or say engine='spark'",
             options=("spark", "engine"),
         )
-
-
-def _in_its_dialect(engine: Engine, dialect: str) -> QueryEngine:
-    """An engine of another package. Nobody knows what its conditions mean elsewhere: it reads all files.
-
-    Raises:
-        RequestError: it takes no queries in this dialect.
-    """
-    if not isinstance(engine, QueryEngine) or engine.dialect != dialect:
-        takes = getattr(engine, "dialect", "none")
-        raise RequestError(
-            f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
-        )
-    return engine
 
 
 def _frame(name: str, value: object) -> pa.Table | None:
@@ -545,17 +544,6 @@ def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str,
                 options=("engine",),
             )
     return {reference.view: planned(reference, snapshots[reference.table]) for reference in rewritten.references}
-
-
-def _certain(rewritten: Rewritten) -> Rewritten:
-    """The query with only those filters for planning that mean the same in both dialects."""
-    return replace(
-        rewritten,
-        references=tuple(
-            r if r.where is None or is_decided(r.where.predicate) else replace(r, where=None)
-            for r in rewritten.references
-        ),
-    )
 
 
 def _transpiled(

@@ -67,15 +67,12 @@ class Aggregate:
         if word and self.over:
             raise refused(self.node, "DISTINCT in a window function")
         if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
-            return word, self._tuple(inner)
+            # Several values counted as one. A tuple of nulls is no null.
+            values = [self.expressions.translate(item) for item in inner.expressions]
+            if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
+                raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
+            return word, Typed(f"STRUCT({', '.join(v.sql for v in values)})", UnknownType())
         return word, self.expressions.translate(inner)
-
-    def _tuple(self, node: exp.Tuple) -> Typed:
-        """Several values counted as one. A tuple of nulls is no null."""
-        values = [self.expressions.translate(item) for item in node.expressions]
-        if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
-            raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
-        return Typed(f"STRUCT({', '.join(v.sql for v in values)})", UnknownType())
 
     def number(self, node: exp.Expr) -> str:
         """An argument as a DOUBLE."""

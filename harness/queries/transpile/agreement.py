@@ -298,7 +298,8 @@ def _given_out_field(field: Field) -> Field:
 
 
 def _agreed(name: str, type_: Type, shown: str) -> Type:
-    expected = _type_of(shown)
+    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
+    expected = DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
     match type_, expected:
         case OpaqueType(), None:
             raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
@@ -317,11 +318,6 @@ def _agreed(name: str, type_: Type, shown: str) -> Type:
             return own
         case _:
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
-
-
-def _type_of(shown: str) -> Type | None:
-    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
-    return DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
 
 
 def _scale(type_: Type) -> int | None:

@@ -292,7 +292,7 @@ class _Queries:
         source += f" WHERE {' AND '.join(conditions)}" if conditions else ""
         source += group_by(node, scope, expressions, [v for _, v in outputs])
         source += self._having(node, scope, expressions)
-        distinct = "DISTINCT " if _is_distinct(node) else ""
+        distinct = "DISTINCT " if (node.args.get("distinct") is not None and _distinct_on(node) is None) else ""
         hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
         order = node.args.get("order")
         is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
@@ -405,10 +405,6 @@ def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
     named = [(e.alias.casefold(), e.this) for e in node.expressions if isinstance(e, exp.Alias)]
     names = [name for name, _ in named]
     return {name: expression for name, expression in named if names.count(name) == 1}
-
-
-def _is_distinct(node: exp.Select) -> bool:
-    return node.args.get("distinct") is not None and _distinct_on(node) is None
 
 
 def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
