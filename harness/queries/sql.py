@@ -5,30 +5,24 @@ from __future__ import annotations
 import datetime
 import itertools
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from harness.engines.registry import QueryEngine, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
-from harness.metadata.model.schema import Field, OpaqueType, Schema
-from harness.metadata.plan.scan_plan import ScanPlan
-from harness.metadata.tables.reading import is_metadata_table
-from harness.queries.locations import locations
+from harness.queries.inputs import Inputs, snapshot_of
 from harness.queries.parameters import Params, by_name, numbered, unbound
 from harness.snapshot import Snapshot, reading
-from harness.storage.records import dataclass
-from harness.table import Table, open_table
+from harness.table import Table
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.metadata.tables.reading import MetadataTable
-    from harness.queries.plain import Rewritten, TableReference
+    from harness.queries.plain import Rewritten
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -185,57 +179,41 @@ def run_query(
 
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
-    frames = {key: frame for key, value in tables.items() if (frame := _frame(key, value)) is not None}
-    given: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
-    given = {place: place for place in locations(query, dialect) if place not in tables} | given
-    snapshots = _OnDemand(given, lambda name: _snapshot(given[name], storage_options, cache_dir))
-    values = by_name(params)
-    query = numbered(query, dialect)
-    fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
-    query, moments = _at_moments(query, dialect, snapshots, fixed)
-    snapshots = snapshots.also(moments)
-    columns = {key: _opaque(frame.column_names) for key, frame in frames.items()}
-    schemas = _OnDemand(snapshots, lambda name: snapshots[name].schema).also(columns)
+    inputs = Inputs.of(numbered(query, dialect), dialect, tables, storage_options=storage_options, cache_dir=cache_dir)
     try:
-        return _result(query, values, dialect, name, snapshots, frames, schemas, connection, spark)
+        return _result(inputs, by_name(params), dialect, name, connection, spark)
     except duckdb.ParserException as error:
-        raise duckdb_engine().misparsed(query) or error from None
+        raise duckdb_engine().misparsed(inputs.query) or error from None
     except (duckdb.InvalidInputException, duckdb.BinderException, duckdb.CatalogException) as error:
         from harness.queries import hints
 
         if (problem := unbound(error)) is not None:
             raise problem from None
         own = () if connection is None else duckdb_engine().own_tables(connection)
-        raise hints.told(error, query, {name: schemas.made.get(name, _NOTHING) for name in tables}, own) from None
-
-
-_NOTHING = Schema(fields=())
+        raise hints.told(error, inputs.query, inputs.known(), own) from None
 
 
 def _result(
-    query: str,
+    inputs: Inputs,
     values: Mapping[str, Any],
     dialect: str,
     name: str,
-    snapshots: Mapping[str, Snapshot],
-    frames: Mapping[str, pa.Table],
-    schemas: Mapping[str, Schema],
     connection: duckdb.DuckDBPyConnection | None,
     spark: SparkSession | None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
-    """The result on an engine of that name, of a query that names no moments."""
+    """The result on an engine of that name."""
     prefix = f"_harness_{_token}_{next(_calls)}"
-    metadata = MetadataTables(snapshots)
     if name == "duckdb":
-        moment = partial(duckdb_engine().moment, connection)
-        rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns, moment, values)
+        rewritten = _plain(inputs, prefix) if dialect == "duckdb" else None
+        if rewritten is None:
+            moment = partial(duckdb_engine().moment, connection)
+            rewritten = _rewriting(inputs, dialect, prefix)(now=moment, values=values)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
-        read = _read(rewritten, snapshots, frames, metadata, connection)
+        read, originals = inputs.read(rewritten, connection), rewritten.originals
         return duckdb_engine().query(
-            rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals, parameters=values or None
+            rewritten.sql, read, connection, aliased=aliased, originals=originals, parameters=values or None
         )
-    from harness.queries.rewrite import rewrite
-
+    rewrite = _rewriting(inputs, dialect, prefix)
     if name != "spark":
         if values:
             raise RequestError(f"Cannot bind values on {name}: DuckDB and Spark do", options=("params", "engine"))
@@ -247,12 +225,12 @@ def _result(
                 f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
             )
         other = engine
-        rewritten = rewrite(query, schemas, dialect, into=dialect, prefix=prefix, metadata=metadata.columns)
+        rewritten = rewrite(into=dialect)
         unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
-        result: Any = other.query(rewritten.sql, _plans(unfiltered, snapshots))
+        result: Any = other.query(rewritten.sql, inputs.plans(unfiltered))
         return result  # type: ignore[no-any-return]
     if dialect == "spark":
-        own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=_present)
+        own = rewrite(into="spark", now=_present)
         rewritten = replace(  # with those filters alone that mean the same in both dialects
             own,
             references=tuple(
@@ -260,9 +238,21 @@ def _result(
                 for r in own.references
             ),
         )
-        return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark, parameters=values)
-    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=_present, values=values)
-    return _transpiled(rewritten, values, snapshots, spark)
+        return spark_engine().query(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
+    return _transpiled(rewrite(now=_present, values=values), values, inputs, spark)
+
+
+def _plain(inputs: Inputs, prefix: str) -> Rewritten | None:
+    from harness.queries.plain import rewrite_plain
+
+    return rewrite_plain(inputs.query, inputs.schemas, prefix=prefix)
+
+
+def _rewriting(inputs: Inputs, dialect: str, prefix: str) -> Callable[..., Rewritten]:
+    """`rewrite` of this query, for the other arguments."""
+    from harness.queries.rewrite import rewrite
+
+    return partial(rewrite, inputs.query, inputs.schemas, dialect, prefix=prefix, metadata=inputs.metadata.columns)
 
 
 def _present() -> datetime.datetime:
@@ -286,7 +276,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
     error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
     """
     for value in tables.values():
-        snapshot = _snapshot(value)
+        snapshot = snapshot_of(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
                 found = duckdb_engine().engine_error(error, snapshot.plan())
@@ -306,7 +296,7 @@ def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Harnes
     """
     found: HarnessError | None = None
     for value in tables.values():
-        snapshot = _snapshot(value)
+        snapshot = snapshot_of(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
                 found = duckdb_engine().engine_error(error, snapshot.plan())
@@ -334,225 +324,13 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
         )
 
 
-def _frame(name: str, value: object) -> pa.Table | None:
-    """The rows of a frame that is given as a table; None: it is a table, a snapshot or a location.
-
-    Raises RequestError: it is none of these.
-    """
-    if isinstance(value, Snapshot | Table | str):
-        return None
-    import pyarrow as pa
-
-    from harness.metadata.catalogs.resolving import is_table  # local tables need no catalogs
-
-    if is_table(value):
-        return None
-    if not hasattr(value, "__arrow_c_stream__"):
-        raise RequestError(
-            f"Invalid table {name!r}: expected a table, a snapshot, a location or a frame, got {value!r}"[:_LONGEST]
-        )
-    try:
-        is_of_pandas = type(value).__module__.partition(".")[0] == "pandas"
-        return pa.Table.from_pandas(value, preserve_index=False) if is_of_pandas else pa.table(value)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise RequestError(f"Cannot read the frame {name!r} as Arrow: {error}") from error
-
-
-_LONGEST = 200
-
-
-def _opaque(names: Iterable[str]) -> Schema:
-    """Columns of which planning knows no more than the names."""
-    return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
-
-
-def _snapshot(
-    value: Table | Snapshot | str, options: Mapping[str, Any] | None = None, cache_dir: str | None = None
-) -> Snapshot:
-    match value:
-        case Snapshot():
-            return value
-        case Table():
-            return value.snapshot()
-        case str():
-            return open_table(value, storage_options=options, cache_dir=cache_dir).snapshot()
-        case of_catalog:
-            return open_table(of_catalog, cache_dir=cache_dir).snapshot()
-
-
-_T = TypeVar("_T")
-
-
-class _OnDemand(Mapping[str, _T]):
-    """Values made when they are first asked for: a query names some of the tables that it is given."""
-
-    def __init__(self, names: Iterable[str], make: Callable[[str], _T], made: Mapping[str, _T] | None = None) -> None:
-        self._make, self._made = make, dict(made or {})
-        self._names = dict.fromkeys((*names, *self._made))
-
-    def also(self, values: Mapping[str, _T]) -> _OnDemand[_T]:
-        """The same and other values."""
-        return _OnDemand(self._names, self._make, {**self._made, **values})
-
-    @property
-    def made(self) -> Mapping[str, _T]:
-        """Those that were asked for."""
-        return self._made
-
-    def __getitem__(self, name: str) -> _T:
-        if name not in self._made:
-            if name not in self._names:
-                raise KeyError(name)
-            self._made[name] = self._make(name)
-        return self._made[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _at_moments(
-    query: str, dialect: str, snapshots: Mapping[str, Snapshot], fixed: Collection[str]
-) -> tuple[str, dict[str, Snapshot]]:
-    """The query without the moments of tables that it names, and the tables at these moments by their new names.
-
-    fixed: names of tables that are snapshots already.
-    """
-    from harness.queries.plain import may_name_moments
-
-    if not may_name_moments(query):
-        return query, {}
-    from harness.queries.rewrite import bound_name, parse_statement
-    from harness.queries.time_travel import pin
-
-    def key(name: tuple[str, ...]) -> str | None:
-        table = bound_name(name[0], snapshots) if len(name) == 1 else None
-        return None if table in fixed else table
-
-    pinned = pin(parse_statement(query, dialect), lambda name: key(name) is not None)
-    if pinned is None:
-        return query, {}
-    moments: dict[str, Snapshot] = {}
-    for alias, (name, moment) in pinned.moments.items():
-        source = snapshots[str(key(name))].source
-        moments[alias] = Table(source).snapshot(**moment.selector(source.format))
-    return pinned.query, moments
-
-
-def planned(
-    reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
-) -> ScanPlan:
-    """The plan of a table in one place of a query.
-
-    connection: the user's, that the query runs on; None: one in UTC, or Spark.
-
-    Raises HarnessError: as for `Snapshot.plan`.
-    """
-    where = reference.where
-    if where is not None and connection is not None:
-        where = duckdb_engine().zoned(where, connection)
-    return replace(snapshot.plan(columns=reference.columns, where=where), enough=reference.enough)
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataTables:
-    """The metadata tables that a query names, each opened once."""
-
-    snapshots: Mapping[str, Snapshot]
-    _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
-
-    def columns(self, table: str, name: str) -> Schema | None:
-        """The columns of a metadata table of `table`; None: it has none of that name."""
-        snapshot = self.snapshots.get(table)
-        if snapshot is None or not is_metadata_table(snapshot.source.format, name):
-            return None
-        found = self._opened[table, name] = snapshot.metadata_table(name)
-        return _opaque(found.schema.names)
-
-    def read(self, reference: TableReference) -> pa.Table:
-        """The metadata table that a query reads in this place."""
-        found = self._opened[reference.table, str(reference.metadata)]
-        # Rows are counted by some column.
-        names = None if reference.columns is None else reference.columns or found.schema.names[:1]
-        snapshot = self.snapshots[reference.table]
-        with reading(snapshot.source, snapshot.selection.snapshot):
-            return found.to_arrow(names)
-
-
-def _rewritten(
-    query: str,
-    schemas: Mapping[str, Schema],
-    dialect: str,
-    prefix: str,
-    metadata: Callable[[str, str], Schema | None],
-    now: Callable[[], datetime.datetime],
-    values: Mapping[str, Any],
-) -> Rewritten:
-    if dialect == "duckdb":
-        from harness.queries.plain import rewrite_plain
-
-        plain = rewrite_plain(query, schemas, prefix=prefix)
-        if plain is not None:
-            return plain
-    from harness.queries.rewrite import rewrite
-
-    return rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata, now=now, values=values)
-
-
-def _read(
-    rewritten: Rewritten,
-    snapshots: Mapping[str, Snapshot],
-    frames: Mapping[str, pa.Table],
-    metadata: MetadataTables,
-    connection: duckdb.DuckDBPyConnection | None,
-) -> dict[str, ScanPlan | pa.Table]:
-    """Plans of tables, and metadata tables and frames themselves, by the names of their views."""
-    found: dict[str, ScanPlan | pa.Table] = {}
-    for each in rewritten.references:
-        if each.metadata is not None:
-            found[each.view] = metadata.read(each)
-        elif each.table in frames:
-            found[each.view] = _columns(frames[each.table], each.columns)
-        else:
-            found[each.view] = planned(each, snapshots[each.table], connection)
-    return found
-
-
-def _columns(rows: pa.Table, names: Collection[str] | None) -> pa.Table:
-    """Those of the columns that a query names; None: all. Rows are counted by some column."""
-    chosen = rows.column_names if names is None else [name for name in rows.column_names if name in names]
-    return rows.select(chosen or rows.column_names[:1])
-
-
-def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str, ScanPlan]:
-    for reference in rewritten.references:
-        if reference.table not in snapshots:
-            raise UnsupportedError(
-                f"Cannot read the frame {reference.table!r} on Spark: DuckDB reads frames; say engine='duckdb', or "
-                "write it as a table",
-                options=("engine",),
-            )
-        if reference.metadata is not None:
-            raise RequestError(
-                f"Cannot read {reference.table}.{reference.metadata} on Spark: DuckDB reads metadata tables; say "
-                "engine='duckdb'",
-                options=("engine",),
-            )
-    return {reference.view: planned(reference, snapshots[reference.table]) for reference in rewritten.references}
-
-
 def _transpiled(
-    rewritten: Rewritten, values: Mapping[str, Any], snapshots: Mapping[str, Snapshot], spark: SparkSession | None
+    rewritten: Rewritten, values: Mapping[str, Any], inputs: Inputs, spark: SparkSession | None
 ) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
     from harness.queries.transpile import agreement, queries
 
-    plans = _plans(rewritten, snapshots)
+    plans = inputs.plans(rewritten)
     described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
     try:
         lowered = queries.query(

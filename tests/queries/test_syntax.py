@@ -8,8 +8,8 @@ import pytest
 import harness
 from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
+from harness.queries.inputs import planned
 from harness.queries.rewrite import rewrite
-from harness.queries.sql import planned
 from harness.queries.transpile import agreement, queries
 from harness.queries.transpile.parser import parse
 from harness.testing.writing.iceberg.builder import IcebergTable
