@@ -12,6 +12,7 @@ from harness.cli.rows import QueryRows, engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import written
+from harness.queries.parameters import Params
 from harness.queries.rewrite import parse_statement, references, refuse_writes
 from harness.snapshot import Snapshot
 from harness.table import Table
@@ -26,6 +27,7 @@ def run_by_names(
     selector: SnapshotOptions,
     arguments: Mapping[str, Any],
     dialect: str = "duckdb",
+    params: Params = None,
 ) -> QueryRows:
     """The rows of the query, which is planned now and runs when rows are read.
 
@@ -34,6 +36,7 @@ def run_by_names(
         given: tables by names of the query, which go before those of the catalog.
         selector: which snapshot of the catalog's tables is read.
         arguments: keyword arguments of `harness.open_table` for these.
+        params: values of the query's parameters.
 
     Raises:
         RequestError: it cannot be parsed, or writes; or it is in another dialect.
@@ -57,7 +60,7 @@ def run_by_names(
         for found in {written(reference.name) for reference in references(statement)} - given.keys():
             _pin(connection, found, selector)
     try:
-        relation = connection.sql(query)
+        relation = connection.sql(query, params)
     except duckdb.Error as error:
         raise engine_error(error) from error
     assert relation is not None, "a query has a result"

@@ -44,9 +44,11 @@ def message(text: str) -> None:
     _print(visible(text))
 
 
-def error(text: str) -> None:
-    """`error: text` as one line on stderr, whatever line ends are in `text`."""
-    _print(_one_line(text), label=("error:", "red"))
+def error(text: str, excerpt: str = "") -> None:
+    """`error: text` as one line on stderr, whatever line ends are in `text`; then the lines of `excerpt`, its end."""
+    _print(_one_line(text.removesuffix(excerpt)), label=("error:", "red"))
+    if excerpt:
+        _lines(f"{excerpt}\n")
 
 
 def failure(problem: Exception) -> None:

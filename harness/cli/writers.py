@@ -202,6 +202,7 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
 
 def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema, and the batches with the first one read: early failures come before a byte is written."""
+    rows = rows.as_arrow()
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
 

@@ -74,7 +74,7 @@ def calls(monkeypatch) -> list:
         made.append(("open", location, options))
         return StandInTable(made)
 
-    def run_query(query, tables, *, dialect, connection):
+    def run_query(query, tables, *, params, dialect, connection):
         made.append(("sql", query, dialect, sorted(tables)))
         return connection.from_arrow(pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])}))
 
