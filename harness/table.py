@@ -1,6 +1,7 @@
 """Tables and snapshots: where every read begins.
 
     table = open_table("warehouse/orders")
+    table.head(5, where="region = 'eu'")
     snapshot = table.snapshot(ref="audit")
     snapshot.plan(where="region = 'eu'").explain()
     snapshot.to_arrow(columns=["id", "total"])
@@ -18,8 +19,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
+from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
+from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, OpenedTable, Snapshot, column_names, point_shown, reading
@@ -32,6 +35,9 @@ from harness.storage.stores import Entry, Storage
 from harness.storage.threads import one_ahead
 
 if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from harness.metadata.catalogs.catalog import Catalog, Located
@@ -254,6 +260,68 @@ class Table:
             As `Snapshot.metadata`.
         """
         return self.snapshot().metadata(name, columns)
+
+    def head(
+        self,
+        n: int = 10,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Filter | None = None,
+        at: int | str | datetime | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """The first rows to look at: `Snapshot.head` of the current snapshot, or of that `at`.
+
+        Args:
+            n, columns, where: as for `Snapshot.head`.
+            at: a snapshot id or version, a time, or text as the command's `--at` takes it: `"7"` is an id,
+                `"2024-12-31"` a time in UTC, other text a branch or tag, as is `"ref=2024-12-31"`.
+        """
+        return self._at(at).head(n, columns=columns, where=where)
+
+    def count(self, *, where: str | Filter | None = None, at: int | str | datetime | None = None) -> int:
+        """The number of rows, see `Snapshot.count`; `at` as for `head`."""
+        return self._at(at).count(where=where)
+
+    def to_arrow(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Filter | None = None,
+        limit: int | None = None,
+        at: int | str | datetime | None = None,
+        engine: str = "duckdb",
+    ) -> pa.Table:
+        """The rows as an Arrow table, see `Snapshot.to_arrow`; `at` as for `head`."""
+        return self._at(at).to_arrow(columns=columns, where=where, limit=limit, engine=engine)
+
+    def to_pandas(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Filter | None = None,
+        limit: int | None = None,
+        at: int | str | datetime | None = None,
+        engine: str = "duckdb",
+    ) -> pd.DataFrame:
+        """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
+        return self._at(at).to_pandas(columns=columns, where=where, limit=limit, engine=engine)
+
+    def to_polars(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Filter | None = None,
+        limit: int | None = None,
+        at: int | str | datetime | None = None,
+        engine: str = "duckdb",
+    ) -> pl.DataFrame:
+        """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
+        return self._at(at).to_polars(columns=columns, where=where, limit=limit, engine=engine)
+
+    def _at(self, at: int | str | datetime | None) -> Snapshot:
+        if isinstance(at, str):
+            return self.snapshot(**parse_moment(at))
+        return self.snapshot(timestamp=at) if isinstance(at, datetime) else self.snapshot(at)
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""

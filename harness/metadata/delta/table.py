@@ -39,7 +39,7 @@ from harness.metadata.delta.segment import (
 )
 from harness.metadata.delta.types import table_schema
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.schema import Field, Schema, check_nesting, children
+from harness.metadata.model.schema import Schema, check_nesting, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -165,7 +165,7 @@ class DeltaTable:
                 "writer_features": None if protocol.writer_features is None else list(protocol.writer_features),
             },
             "column_mapping_mode": columns.mode.value,
-            "schema": [_field(f) for f in columns.schema.fields],
+            "schema": [described(f) for f in columns.schema.fields],
             "partition_columns": [f.name for f in columns.partition_columns],
             "files": files.num_rows,
             "bytes": pc.sum(files.column("size")).as_py() or 0,
@@ -346,18 +346,3 @@ def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> i
             raise
         return None
     return None if info is None or not info.is_first else info.in_commit_timestamp_ms
-
-
-def _field(field_: Field) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "id": field_.id,
-        "name": field_.name,
-        "type": str(field_.type),
-        "required": field_.required,
-    }
-    if field_.physical_name is not None:
-        described["physical_name"] = field_.physical_name
-    if field_.doc is not None:
-        described["doc"] = field_.doc
-    parts = children(field_.type)
-    return described | ({"fields": [_field(part) for part in parts]} if parts else {})

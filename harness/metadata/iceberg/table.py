@@ -22,7 +22,7 @@ from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource, default_prefixes, select
-from harness.metadata.model.schema import Field, Schema, children
+from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -348,7 +348,8 @@ class IcebergTable:
             **_plain(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
             **_plain(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
-                {"id": schema.id, "fields": [_field(f) for f in schema.fields]} for schema in metadata.schemas.values()
+                {"id": schema.id, "fields": [described(f) for f in schema.fields]}
+                for schema in metadata.schemas.values()
             ],
             "default_spec_id": metadata.default_spec_id,
             "partition_specs": [
@@ -413,13 +414,3 @@ def _sorted(key: SortField) -> dict[str, Any]:
 def _blob(blob: BlobMetadata) -> dict[str, Any]:
     known = _plain(blob, "type", "snapshot_id", "sequence_number")
     return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}
-
-
-def _field(field_: Field) -> dict[str, Any]:
-    described = _plain(field_, "id", "name") | {"type": str(field_.type), "required": field_.required}
-    if field_.initial_default is not None:
-        described["initial_default"] = field_.initial_default
-    if field_.doc is not None:
-        described["doc"] = field_.doc
-    parts = children(field_.type)
-    return described | ({"fields": [_field(part) for part in parts]} if parts else {})
