@@ -49,6 +49,7 @@ from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 
 if TYPE_CHECKING:
+    from harness.metadata.delta.actions import CommitInfo
     from harness.metadata.delta.change_range import ChangeRequest
 
 
@@ -137,8 +138,9 @@ class DeltaTable:
         Raises:
             CorruptFileError, InvalidTableError: a commit cannot be read.
         """
+        reader, files = reader_of(self.source), self.log.commits
         versions = [version for part in self.readable() for version in part]
-        return [self._history_entry(version) for version in versions]
+        return [self.entry(v, reader.read_info(files[v]) if v in files else None) for v in versions]
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags: Delta has none."""
@@ -236,12 +238,12 @@ class DeltaTable:
     def _in_commit_timestamp(self, version: int) -> int | None:
         return in_commit_timestamp(self.source, self.log, version)
 
-    def _history_entry(self, version: int) -> dict[str, Any]:
+    def entry(self, version: int, info: CommitInfo | None) -> dict[str, Any]:
+        """A version in `snapshots`, by the commitInfo of its commit."""
         file = self.log.commits.get(version)
         entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
         if file is None:
             return entry | {"timestamp_ms": None, "operation": None, "commit_info": {}}
-        info = reader_of(self.source).read_info(file)
         time_ms = file.modified_ms if info is None or not info.is_first else info.in_commit_timestamp_ms
         return entry | {
             "timestamp_ms": time_ms if time_ms is not None else file.modified_ms,

@@ -1,0 +1,154 @@
+"""The history of a table: what each snapshot or version added and removed, as its writer recorded it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.metadata.delta.action_lines import Body, ParsedActions
+from harness.metadata.delta.table import DeltaTable, reader_of
+from harness.metadata.iceberg.model import Snapshot
+from harness.metadata.iceberg.table import IcebergTable
+
+COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_added", "bytes_removed")
+"""Counts of a point of the history. Files are data files; rows are removed with files, and by deletes of positions."""
+
+
+def history(table: Any) -> list[dict[str, Any]]:
+    """The snapshots or versions of an opened table, the newest first: id, timestamp_ms, operation, writer and `COUNTS`.
+
+    None is unknown. An Iceberg table's have the branches and tags that point to them besides.
+
+    Raises:
+        HarnessError: a commit cannot be read.
+    """
+    try:
+        found = list(_versions(table) if isinstance(table, DeltaTable) else _snapshots(table))
+    except HarnessError as error:
+        raise error.within(table=table.location, format=table.format) from error.__cause__
+    return found[::-1]
+
+
+def _snapshots(table: IcebergTable) -> Iterator[dict[str, Any]]:
+    known = table.metadata.snapshots
+    for snapshot in known.values():
+        parent = known.get(snapshot.parent_id) if snapshot.parent_id is not None else None
+        summary = snapshot.summary
+        release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
+        library = summary.get("iceberg-version", "").partition(" (")[0]
+        yield {
+            **{"id": snapshot.id, "timestamp_ms": snapshot.timestamp_ms, "operation": snapshot.operation},
+            "writer": ", ".join(filter(None, (release, library))) or None,
+            **dict(zip(COUNTS, _counts(snapshot, parent), strict=True)),
+            "refs": [name for name, ref in table.metadata.refs.items() if ref.snapshot_id == snapshot.id],
+        }
+
+
+def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
+    def moved(kind: str) -> tuple[int | None, int | None]:
+        return _moved(kind, snapshot, parent)
+
+    rows, lost = moved("records")
+    for kind in ("position-deletes", "equality-deletes"):
+        added, removed = moved(kind)
+        if kind == "equality-deletes" and (added, removed) != (0, 0):
+            lost = None  # rows that are equal to a deleted key: nobody has counted them
+        lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
+    yield from (rows, lost, *moved("data-files"), *moved("files-size"))
+
+
+def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int | None, int | None]:
+    """The things that were added and removed, by the summary. Writers leave out counts that are 0, and give totals."""
+    summary, operation = snapshot.summary, snapshot.operation
+    added = _number(summary.get(f"added-{kind}"))
+    removed = _number(summary.get(f"deleted-{kind}", summary.get(f"removed-{kind}")))
+    # The specification's words on the operations: append adds data files only, delete adds none.
+    if operation == "append":
+        removed, added = removed or 0, 0 if added is None and kind.endswith("-deletes") else added
+    if operation == "delete" and kind in ("records", "data-files"):
+        added = added or 0
+    after = _number(summary.get(f"total-{kind}"))
+    is_first = snapshot.parent_id is None and snapshot.sequence_number == 1
+    before = 0 if is_first else None if parent is None else _number(parent.summary.get(f"total-{kind}"))
+    if after is not None and before is not None:
+        if added is None and removed is None and after == before and kind.endswith("-deletes"):
+            return 0, 0  # as good as none: only the difference counts
+        added = removed + after - before if added is None and removed is not None else added
+        removed = added - after + before if removed is None and added is not None else removed
+    return (None if added is None or added < 0 else added), (None if removed is None or removed < 0 else removed)
+
+
+def _versions(table: DeltaTable) -> Iterator[dict[str, Any]]:
+    reader = reader_of(table.source)
+    for part in table.readable():
+        live: dict[str, tuple[int | None, int | None]] = {}
+        for version in part:
+            file = table.log.commits.get(version)
+            actions = None if file is None else reader.read_actions(file)
+            entry = table.entry(version, None if actions is None else actions.info)
+            info = entry["commit_info"]
+            counts = [None] * len(COUNTS) if actions is None else _changed(actions, live, info.get("operationMetrics"))
+            yield {
+                **{key: entry[key] for key in ("id", "timestamp_ms", "operation")},
+                "writer": info.get("engineInfo") or info.get("clientVersion"),
+                **dict(zip(COUNTS, counts, strict=True)),
+            }
+
+
+def _changed(
+    actions: ParsedActions, live: dict[str, tuple[int | None, int | None]], metrics: Any
+) -> Iterator[int | None]:
+    """The counts of a commit.
+
+    live: rows and bytes of the files that are known to be live before it, by path; afterwards, those behind it.
+    """
+    adds = {body["path"]: body for body in actions.adds}
+    removes = {body["path"]: body for body in actions.removes}
+    before = {path: _first(_sizes(body), live.get(path, (None, None))) for path, body in removes.items()}
+    before |= {path: live[path] for path in adds.keys() & live.keys() - before.keys()}
+    after = {path: _sizes(body) for path, body in adds.items()}
+    kept, new, gone = after.keys() & before.keys(), after.keys() - before.keys(), before.keys() - after.keys()
+    lost = [None if a is None or b is None else b - a for a, b in ((after[p][0], before[p][0]) for p in kept)]
+    gained = _sum([*(after[path][0] for path in new), *(None if n is None else max(-n, 0) for n in lost)])
+    if gained is None and isinstance(metrics, Mapping):  # files without statistics
+        gained = _number(str(metrics.get("numOutputRows", metrics.get("num_added_rows"))))
+    yield gained
+    yield _sum([*(before[path][0] for path in gone), *(None if n is None else max(n, 0) for n in lost)])
+    yield len(new)
+    yield len(gone)
+    yield _sum(after[path][1] for path in new)
+    yield _sum(before[path][1] for path in gone)
+    for path in removes:
+        live.pop(path, None)
+    live |= after
+
+
+def _sizes(action: Body) -> tuple[int | None, int | None]:
+    """The rows that are not deleted, and the bytes, of an added or removed file."""
+    try:
+        rows = json.loads(action.get("stats") or "{}").get("numRecords")
+    except (ValueError, AttributeError, RecursionError):
+        rows = None
+    vector = action.get("deletionVector")
+    deleted = vector.get("cardinality") if isinstance(vector, Mapping) else 0
+    is_known = isinstance(rows, int) and isinstance(deleted, int)
+    return (rows - deleted if is_known else None), action.get("size")
+
+
+def _first(own: tuple[int | None, int | None], other: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+    return (own[0] if own[0] is not None else other[0]), (own[1] if own[1] is not None else other[1])
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None
