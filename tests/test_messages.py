@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import gzip
 import inspect
 import re
@@ -206,10 +205,16 @@ def raises(node: ast.AST) -> bool:
 @pytest.mark.parametrize(
     ("message", "names", "expected"),
     [
-        ("or set allow_version_guess", ["allow_version_guess"], "or set --allow-version-guess"),
-        ("Say format_hint='delta' or so", ["format_hint"], "Say --format-hint delta or so"),
+        ("or give allow_version_guess", ["allow_version_guess"], "or give --set allow_version_guess=true"),
+        (
+            "by path with allow_duplicate_files=True",
+            ["allow_duplicate_files"],
+            "by path with --set allow_duplicate_files=true",
+        ),
+        ("raise the option limits.items", ["limits"], "raise the option --set limits.items"),
+        ("Say format_hint='delta' or so", ["format_hint"], "Say --set format_hint=delta or so"),
         ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
-        ("by snapshot_id and timestamp", ["snapshot_id", "timestamp"], "by --snapshot and --timestamp"),
+        ("give a version", ["version"], "give a --at"),
         ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
         ("say engine='spark'", ["engine"], "say --engine spark"),
         ("say from_version=3", ["from_version"], "say from_version=3"),
@@ -221,12 +226,12 @@ def test_the_command_spells_the_options_of_an_error(message, names, expected) ->
 
 
 def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
-    ours = [f.name for group in (options.OpeningOptions, options.ReadingOptions) for f in dataclasses.fields(group)]
-    arguments = {"storage_option": "storage_options", "limit": "limits"}
-    assert {options.spelled(arguments.get(name, name), None) for name in ours if name != "allowed_roots"} == {
-        f"--{name.replace('_', '-')}" for name in ours if name != "allowed_roots"
-    }
+    """Each argument of `open_table` and `read_untrusted` is an option of its own, or a name for `--set`."""
+    arguments = inspect.signature(harness.open_table).parameters | inspect.signature(harness.read_untrusted).parameters
+    for name in arguments.keys() - {"location", "query"}:
+        assert options.spelled(name, None).startswith("--"), name
     assert options.spelled("allowed_roots", None) == "--allow-root"
+    assert options.spelled("max_version", "3") == "--set max_version=3"
 
 
 def test_a_guess_is_asked_for_by_the_commands_option(tmp_path, capfd) -> None:
@@ -235,7 +240,7 @@ def test_a_guess_is_asked_for_by_the_commands_option(tmp_path, capfd) -> None:
     assert main(["info", str(tmp_path / "t")]) == 2
     assert capfd.readouterr().err == (
         f"error: Cannot tell the current metadata file: there is no version hint, and '{t.metadata_path.name}' is only "
-        "the highest number; name the metadata file itself, or set --allow-version-guess "
+        "the highest number; name the metadata file itself, or give --set allow_version_guess=true "
         f"[AmbiguousMetadata; table {tmp_path / 't'}, file {directory}, rule iceberg 1.5]\n"
     )
 
@@ -245,15 +250,19 @@ def test_a_checkpoint_alone_is_read_by_the_commands_option(delta, capfd) -> None
     for commit in (delta.directory / "_delta_log").glob("*.json"):
         commit.unlink()
     assert main(["info", str(delta.directory)]) == 2
-    assert "so it may be a partial copy; --allow-checkpoint-only reads it all the same" in capfd.readouterr().err
-    assert main(["info", str(delta.directory), "--allow-checkpoint-only"]) == 0
+    assert (
+        "so it may be a partial copy; --set allow_checkpoint_only=true reads it all the same" in capfd.readouterr().err
+    )
+    assert main(["info", str(delta.directory), "--set", "allow_checkpoint_only=true"]) == 0
 
 
 def test_an_old_version_is_read_without_the_commands_option(delta, capfd) -> None:
-    read = ["sql", "SELECT * FROM t", "--table", f"t={delta.directory}", "--snapshot", "0"]
+    read = ["sql", "SELECT * FROM t", "--table", f"t={delta.directory}", "--at", "0"]
     assert main(read) == 0
-    assert main([*read, "--enforce-retention"]) == 2
-    assert "to read it all the same, leave --enforce-retention out [BeyondRetention; " in capfd.readouterr().err
+    assert main([*read, "--set", "enforce_retention=true"]) == 2
+    assert (
+        "to read it all the same, leave --set enforce_retention=true out [BeyondRetention; " in capfd.readouterr().err
+    )
 
 
 def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> None:

@@ -13,6 +13,7 @@ import typer
 from typer import Context
 
 import harness
+from harness.cli.help import HelpfulCommand
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup
@@ -128,7 +129,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_global_options)
     for name in [name for name in COMMANDS if name in words[:1]] or COMMANDS:
         module, _, function = COMMANDS[name].partition(":")
-        app.command(name)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
+        app.command(name, cls=HelpfulCommand)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
     return app
 
 

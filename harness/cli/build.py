@@ -27,6 +27,10 @@ def build(
 ) -> None:
     """Write the tables of scenarios, and beside each its expected rows as JSON and Parquet, for any other engine.
 
+    Examples:
+        harness build 'iceberg/deletes/*' cases
+        harness build --all cases
+
     DIR/index.json lists the cases; DIR/SCENARIO/case.json says where the table is, what to read and what that gives.
     Paths inside the tables are absolute: build where they will be read.
     """

@@ -28,7 +28,12 @@ def cache(
     cache_dir: options.CacheDir = None,
     format_: options.Format = options.Document.TEXT,
 ) -> None:
-    """Show or empty the cache of decoded metadata. `clear` prints what there was."""
+    """Show or empty the cache of decoded metadata. `clear` prints what there was.
+
+    Examples:
+        harness cache info
+        harness cache clear --cache-dir kept
+    """
     directory = os.environ.get(DIRECTORY, "") if cache_dir is None else cache_dir
     if not directory:
         raise RequestError(f"Cannot tell which cache is meant: say --cache-dir, or set {DIRECTORY}")

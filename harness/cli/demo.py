@@ -36,6 +36,10 @@ def demo(
 ) -> None:
     """Make tables with deletes, plan them and query them on DuckDB. Needs nothing else: no Java, no network.
 
+    Examples:
+        harness demo
+        harness demo --directory demo-tables
+
     The rows are compared with what the tables must hold; exits with 1 if they differ.
     """
     if directory is None:

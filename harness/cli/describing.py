@@ -17,14 +17,18 @@ def info(
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties."""
-    if untrusted.is_for_worker(trust):
-        untrusted.run(context, trust, [location], opening.roots())
+    """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties.
+
+    Examples:
+        harness info warehouse/orders
+        harness info prod.sales.orders --format json
+    """
+    if untrusted.is_for_worker(context):
+        untrusted.run(context, [location], opening.roots())
         return
     with terminal.progress("reading metadata"):
-        content = opening.open(location, trust).describe()
+        content = opening.open(location).describe()
     print_document("info", content, format_)
 
 
@@ -33,20 +37,24 @@ def plan(
     location: options.Location,
     where: options.Where = None,
     columns: options.Columns = None,
+    at: options.At = None,
     format_: options.Format = options.Document.TEXT,
     *,
     context: typer.Context,
-    selector: options.SnapshotOptions,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Show what a read of the table would do, without reading any rows."""
-    if untrusted.is_for_worker(trust):
-        untrusted.run(context, trust, [location], opening.roots())
+    """Show what a read of the table would do, without reading any rows.
+
+    Examples:
+        harness plan warehouse/orders --where "day = DATE '2024-01-31'"
+        harness plan warehouse/orders --columns id,total
+    """
+    if untrusted.is_for_worker(context):
+        untrusted.run(context, [location], opening.roots())
         return
+    moment = options.moment(at)
     with terminal.progress("planning"):
-        chosen = selector.select(opening.open(location, trust, reading))
+        chosen = moment.select(opening.open(location))
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         match format_:
             case options.Document.TEXT:

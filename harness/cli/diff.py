@@ -89,21 +89,22 @@ def diff(
     relaxing: Relaxing,
     many: Many,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
-    trust: options.TrustOptions,
 ) -> None:
     """Compare the rows of a table on two engines, of two tables or snapshots, of many queries, or of two namespaces.
+
+    Examples:
+        harness diff warehouse/orders
+        harness diff warehouse/orders orders.parquet --keys id
+        harness diff warehouse/orders --at 1 --at 2 --keys id --engines duckdb
 
     Exits with 0 if there is no difference, with 1 if there is one, with 2 if both sides failed or nothing could be run.
     Of many, 1 if one is different, else 2 if one was refused or failed.
     """
     if many.sql_file:
         files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
-        if any(each is not None for each in (sql, columns, where, at)) or trust.untrusted:
+        if any(each is not None for each in (sql, columns, where, at)) or opening.untrusted:
             raise typer.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --untrusted")
-        batch = compare_files(
-            files, many, relaxing, engines, keys, max_rows, lambda text: opening.open(text, trust, reading)
-        )
+        batch = compare_files(files, many, relaxing, engines, keys, max_rows, opening.open)
         finish(batch, format_.value, output)
         return
     if location is None:
@@ -128,26 +129,24 @@ def diff(
     )
     queries = pair(sql, "--sql")
     moments = pair_of_moments(at)
-    if untrusted.is_for_worker(trust):
+    if untrusted.is_for_worker(context):
         if is_foreign:
             raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
         untrusted.refuse_engines(request.engines, "--engines")
         locations = [location] if other is None else [location, other]
-        untrusted.run(context, trust, locations, opening.roots(), output=output, instead={"output": None})
+        untrusted.run(context, locations, opening.roots(), output=output, instead={"output": None})
         return
     if other is not None and not is_foreign and queries is None:
         namespaces = (namespace(location), namespace(other))
         if namespaces[0] is not None and namespaces[1] is not None:
-            batch = compare_namespaces(
-                (namespaces[0], namespaces[1]), request, many.resume, opening.arguments(trust, reading)
-            )
+            batch = compare_namespaces((namespaces[0], namespaces[1]), request, many.resume, opening.arguments())
             finish(batch, format_.value, output)
             return
     if many.resume is not None:
         raise typer.BadParameter("--resume is for two namespaces or warehouse directories")
     with terminal.progress("reading metadata"):
-        left: Table | RowSource = sources[0] or opening.open(location, trust, reading)
-        right = left if other is None else sources[1] or opening.open(other, trust, reading)
+        left: Table | RowSource = sources[0] or opening.open(location)
+        right = left if other is None else sources[1] or opening.open(other)
         sides = (_at(left, moments[0]), _at(right, moments[1]))
     with terminal.progress("comparing"):
         start_engines(engine for engine, source in zip(request.engines, sources, strict=True) if source is None)

@@ -61,7 +61,12 @@ REQUIREMENTS = (
 
 
 def doctor(format_: options.Format = options.Document.TEXT) -> None:
-    """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work."""
+    """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work.
+
+    Examples:
+        harness doctor
+        harness doctor --format json
+    """
     with terminal.progress("looking around"):
         report = _examine()
     print_document("doctor", report, format_)

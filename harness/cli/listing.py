@@ -29,7 +29,13 @@ def list_(
     verbose: options.Verbose = False,
     format_: options.Format = options.Document.TEXT,
 ) -> None:
-    """List what is in a catalog or namespace, or which catalogs are configured."""
+    """List what is in a catalog or namespace, or which catalogs are configured.
+
+    Examples:
+        harness list
+        harness list prod.sales
+        harness list warehouse --recursive
+    """
     if verbose:
         terminal.say_more()
     if name is None and catalog is None:

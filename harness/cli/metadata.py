@@ -25,22 +25,26 @@ def metadata(
         ),
     ],
     columns: options.Columns = None,
+    at: options.At = None,
     format_: writers.Format = RowFormat.TEXT,
     output_file: writers.OutputFile = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     *,
     context: typer.Context,
-    selector: options.SnapshotOptions,
     opening: options.OpeningOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME."""
+    """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME.
+
+    Examples:
+        harness metadata warehouse/orders snapshots
+        harness metadata warehouse/orders files --columns file_path,record_count --format csv
+    """
     writers.check_place(format_, output_file)
+    moment = options.moment(at)
     shown = writers.number_of_rows(max_rows)
-    if untrusted.is_for_worker(trust):
+    if untrusted.is_for_worker(context):
         untrusted.run(
             context,
-            trust,
             [location],
             opening.roots(),
             output=output_file,
@@ -49,7 +53,7 @@ def metadata(
         )
         return
     with terminal.progress("reading metadata"):
-        snapshot = selector.select(opening.open(location, trust))
+        snapshot = moment.select(opening.open(location))
         found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
     with results.destination(output_file) as stream:
         write_rows(found, format_, stream, max_rows=shown)

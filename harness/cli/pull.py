@@ -24,15 +24,7 @@ def pull(
     location: options.Location,
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="WHEN",
-            help="Take this snapshot: an id or version, a time in ISO 8601, a branch or a tag; or, written out, "
-            "snapshot=ID, timestamp=TIME, ref=NAME.",
-        ),
-    ] = None,
+    at: options.At = None,
     last: Annotated[
         int, typer.Option("--last", metavar="N", help="Take so many of the newest snapshots, for time travel.")
     ] = 1,
@@ -96,9 +88,13 @@ def pull(
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
 ) -> None:
     """Make a slice of a table: a table of the same format that any reader reads, with the files that a filter needs.
+
+    Examples:
+        harness pull prod.sales.orders tests/orders --where "region = 'eu'" --exact
+        harness pull warehouse/orders slice --sample-rows 1000 --anonymise
+        harness pull warehouse/orders slice --refresh
 
     Under the filter the slice gives the rows of the source. An interrupted pull leaves no table, and goes on when it is
     asked for again.
@@ -108,6 +104,8 @@ def pull(
     from harness.tools.slices.pulling import make
     from harness.tools.slices.request import SliceRequest
 
+    if opening.untrusted:
+        raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
         _refuse_others(context, "--refresh")
     if not anonymise:
@@ -125,14 +123,14 @@ def pull(
         anonymise=_key(key, key_file, context) if anonymise else None,
         max_bytes=max_bytes,
     )
-    selector = options.SnapshotOptions() if at is None else options.moment(at)
+    moment = options.moment(at)
     with terminal.progress("planning"):
-        snapshot = selector.select(opening.open(location, options.TrustOptions(), reading))
+        snapshot = moment.select(opening.open(location))
     with terminal.progress("copying"):
         if follow:
             content: dict[str, Any]
             own, beside = _around(location, opening, follow)
-            others = {name: opening.open(place, options.TrustOptions(), reading) for name, place in beside.items()}
+            others = {name: opening.open(place) for name, place in beside.items()}
             pulled = pull_joined({own: snapshot, **others}, directory, follow=follow, request=request)
             content = {"tables": [{"table": name, **asdict(done)} for name, done in pulled.items()]}
         elif refresh:

@@ -28,6 +28,7 @@ def sql(
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="A table of the query. Repeatable.")
     ] = None,
+    at: options.At = None,
     format_: writers.Format = RowFormat.TEXT,
     output_file: writers.OutputFile = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
@@ -35,24 +36,29 @@ def sql(
     engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
     *,
     context: typer.Context,
-    selector: options.SnapshotOptions,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Run a query. --snapshot, --timestamp and --ref hold for every table."""
+    """Run a query on tables.
+
+    Examples:
+        harness sql "SELECT count(*) FROM 'warehouse/orders'"
+        harness sql "SELECT region, sum(total) FROM o GROUP BY ALL" --table o=warehouse/orders --at 2024-01-31
+        harness sql --catalog prod "FROM sales.orders LIMIT 10"
+
+    --at holds for every table.
+    """
     writers.check_place(format_, output_file)
     shown = writers.number_of_rows(max_rows)
+    selector = options.moment(at)
     locations = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
     if engine != "duckdb" and opening.catalog is not None:
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
-    if trust.untrusted:
+    if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    if untrusted.is_for_worker(trust):
+    if untrusted.is_for_worker(context):
         untrusted.run(
             context,
-            trust,
             [*locations.values(), *locations_in(text)],
             opening.roots(),
             output=output_file,
@@ -61,7 +67,7 @@ def sql(
         )
         return
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening.open(place, trust, reading), selector) for name, place in locations.items()}
+        tables = {name: _chosen(opening.open(place), selector) for name, place in locations.items()}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables, dialect)
@@ -70,7 +76,7 @@ def sql(
         else:
             from harness.cli.catalog_query import run_by_names
 
-            arguments = opening.arguments(trust, reading)
+            arguments = opening.arguments()
             rows = run_by_names(text, opening.catalog, tables, selector, arguments, dialect)
     with (
         results.destination(output_file) as destination,

@@ -140,6 +140,10 @@ Words = Annotated[
 def rule(words: Words, format_: options.Format = options.Document.TEXT) -> None:
     """Show what a rule says: what a reader must do, and what to do about a table that breaks it.
 
+    Examples:
+        harness rule delta L38
+        harness rule iceberg 4.7
+
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
     found = find_rule(" ".join(words))

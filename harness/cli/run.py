@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
+from harness.cli.settings import Settings
+from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError
 from harness.tools.contained.seccomp import TABLES_BUILT
 
@@ -48,7 +50,6 @@ Engines: TypeAlias = Annotated[
 ]
 
 
-@options.grouped
 def run(
     engine: Engines = None,
     scenario: Annotated[
@@ -97,11 +98,16 @@ def run(
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, as long as the suite ran.")
     ] = False,
+    untrusted: options.Untrusted = False,
+    set_: options.Set = None,
     *,
     context: typer.Context,
-    trust: options.TrustOptions,
 ) -> None:
     """Run the suite of scenarios on engines, and report which of them read what rightly.
+
+    Examples:
+        harness run --engine duckdb
+        harness run --scenario 'iceberg/deletes/*' --format junit --output report.xml
 
     Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
     or if every scenario on an engine is ERROR.
@@ -109,16 +115,20 @@ def run(
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.runner import run as run_suite
 
+    settings = Settings.of(set_)
+    settings.check_trust(untrusted=untrusted)
+    if settings.opening:
+        raise typer.BadParameter(f"--set {next(iter(settings.opening))}: of scenarios, bounds and waived alone are set")
     written = _pairs_of_reports(format_, output)
-    if untrusted.is_for_worker(trust):
-        _run_untrusted(context, trust, written)
+    if is_for_worker(context):
+        _run_untrusted(context, written)
         return
     lists = _lists(skips, xfails)
     scenarios = chosen(scenario, feature)
     places = Places(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
-        tables=tempfile.gettempdir() if trust.untrusted else None,  # in the worker, where all that it writes is
+        tables=tempfile.gettempdir() if untrusted else None,  # in the worker, where all that it writes is
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
@@ -142,9 +152,7 @@ def run(
         raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{told}")
 
 
-def _run_untrusted(
-    context: typer.Context, trust: options.TrustOptions, written: Sequence[tuple[_RunReport, Path | None]]
-) -> None:
+def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
     if given["keep"] is not None or given["python"]:
@@ -158,7 +166,6 @@ def _run_untrusted(
     ((_, output),) = written
     untrusted.run(
         context,
-        trust,
         [],
         [str(file) for file in (*files, *scenarios)],
         output=output,

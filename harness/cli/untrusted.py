@@ -15,9 +15,10 @@ from typing import Any, BinaryIO
 
 import typer
 
-from harness.cli import DONE, FAILED, main, options, results, terminal
+from harness.cli import DONE, FAILED, main, results, terminal
+from harness.cli.settings import Settings
 from harness.errors import RequestError
-from harness.tools.contained.bounds import check_waived, directories_of, parse_bounds
+from harness.tools.contained.bounds import Bounds, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused
 from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
@@ -28,9 +29,9 @@ ENGINES = ("duckdb", "oracle")
 _PART = 1 << 20
 
 
-def is_for_worker(trust: options.TrustOptions) -> bool:
+def is_for_worker(context: typer.Context) -> bool:
     """Tells whether the command must run in a worker, and this process is none."""
-    return trust.untrusted and not is_confined()
+    return context.params["untrusted"] and not is_confined()
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
@@ -49,7 +50,6 @@ def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = E
 
 def run(
     context: typer.Context,
-    trust: options.TrustOptions,
     locations: Iterable[str],
     roots: Iterable[str],
     *,
@@ -62,7 +62,6 @@ def run(
 
     Args:
         context: the command's.
-        trust: its options.
         locations, roots: of tables, and what they may be read from besides.
         output: where its result goes; None: standard output.
         binary: whether that is no text.
@@ -77,7 +76,7 @@ def run(
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     given = words(context, {**context.params, **(instead or {})})
-    finished = _finished(context, "serve", given, trust, directories_of(locations, roots), calls)
+    finished = _finished(context, "serve", given, directories_of(locations, roots), calls)
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:
@@ -90,7 +89,6 @@ def run(
 
 def run_input(
     context: typer.Context,
-    trust: options.TrustOptions,
     text: str,
     locations: Iterable[str],
     roots: Iterable[str],
@@ -100,14 +98,14 @@ def run_input(
     """Runs the command in a worker with a text as standard input; tells whether all of it could be done.
 
     Args:
-        context, trust, locations, roots, instead: as for `run`.
+        context, locations, roots, instead: as for `run`.
         text: what it reads.
 
     Raises:
         As `run`, but for the exit code.
     """
     request = {"words": words(context, {**context.params, **instead}), "input": text}
-    finished = _finished(context, "serve_input", request, trust, directories_of(locations, roots))
+    finished = _finished(context, "serve_input", request, directories_of(locations, roots))
     with results.result_stream() as stream:
         results.write_texts(_texts_of(finished), stream)
     return finished.code == DONE
@@ -117,7 +115,6 @@ def _finished(
     context: typer.Context,
     work: str,
     request: Any,
-    trust: options.TrustOptions,
     directories: Sequence[str],
     calls: Sequence[str] = (),
 ) -> Finished:
@@ -126,12 +123,13 @@ def _finished(
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
+    settings = Settings.of(context.params["set_"])
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
             f"{__name__}:{work}",
             request,
-            bounds=parse_bounds(options.pairs(trust.bound, "--bound").items()),
-            waived=check_waived(trust.waive or ()),
+            bounds=settings.bounds or Bounds(),
+            waived=settings.waived,
             directories=directories,
             libraries=("harness.cli.app", *LIBRARIES),
             calls=calls,

@@ -2,7 +2,7 @@
 
 A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders ask
 here before they make what the bytes claim. Every default is beyond what tables of writers hold; who has a larger one
-raises the limit (`open_table(limits=Limits(…))`, `--limit NAME=VALUE`).
+raises the limit (`open_table(limits=Limits(…))`, `--set limits.NAME=VALUE`).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ DEFAULT = Limits()
 def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
     """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
     return LimitError(
-        f"The file asks for more than harness reads: {asked}. If you trust it, raise {name} by the option limits",
+        f"The file asks for more than harness reads: {asked}. If you trust it, raise the option limits.{name}",
         cause="LimitExceeded",
         file=file,
         options=("limits",),

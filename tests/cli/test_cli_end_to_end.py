@@ -45,7 +45,7 @@ def test_sql_applies_deletes(table, capfd):
 
 def test_sql_of_an_earlier_snapshot(table, capfd):
     first = first_snapshot(table)
-    arguments = ["--table", f"o={table.location}", "--snapshot", str(first), "--format", "json"]
+    arguments = ["--table", f"o={table.location}", "--at", str(first), "--format", "json"]
     assert main(["sql", "SELECT id FROM o ORDER BY id", *arguments]) == 0
     assert rows(capfd) == [[1], [2]]
 
@@ -170,9 +170,9 @@ def test_format_hint_overrides_what_the_location_tells(capfd, tmp_path):
     clicks = str(tmp_path / "tables" / "clicks")
     assert main(["info", clicks]) == 0
     assert capfd.readouterr().out.startswith("format: delta\n")
-    assert main(["info", clicks, "--format-hint", "iceberg"]) == 2
+    assert main(["info", clicks, "--set", "format_hint=iceberg"]) == 2
     assert capfd.readouterr().err.startswith("error: Cannot find an Iceberg table")
     assert main(["sql", "SELECT count(*) AS n FROM c", "--table", f"c={clicks}", "--format", "csv"]) == 0
     assert capfd.readouterr().out == "n\n2113\n"
-    assert main(["plan", clicks, "--snapshot", "11"]) == 2
+    assert main(["plan", clicks, "--at", "11"]) == 2
     assert "11" in capfd.readouterr().err

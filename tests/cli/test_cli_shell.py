@@ -205,6 +205,7 @@ def test_an_untrusted_pipe_is_one_input_of_a_worker(inputs, shell, lake):
         "--format=text",
         "--max-rows=40",
         "--outside=warn",
+        "--prune=all",
         "--untrusted",
         "--",
         lake,

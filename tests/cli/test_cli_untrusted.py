@@ -54,22 +54,23 @@ def test_a_query_in_a_worker(table, capfd):
 @pytest.mark.parametrize(
     ("command", "words", "directories"),
     [
-        ("info {t} --untrusted", "info --format=text --outside=warn --untrusted -- {t}", ("{t}",)),
+        ("info {t} --untrusted", "info --format=text --outside=warn --prune=all --untrusted -- {t}", ("{t}",)),
         (
             "plan {t} --untrusted --where=id>1 --columns id --path-map /x={t}/y",
-            "plan --where=id>1 --columns=id --format=text --path-map=/x={t}/y --outside=warn --untrusted -- {t}",
+            "plan --where=id>1 --columns=id --format=text --path-map=/x={t}/y --outside=warn --prune=all "
+            "--untrusted -- {t}",
             ("{t}", "{t}/y"),
         ),
         (
             "diff --untrusted {t} {t}/o --engines duckdb --at 1 --at 2 --max-rows 0",
             "diff --engines=duckdb --at=1 --at=2 --format=text --max-rows=0 --dialect=duckdb --outside=warn "
-            "--untrusted -- {t} {t}/o",
+            "--prune=all --untrusted -- {t} {t}/o",
             ("{t}", "{t}/o"),
         ),
         (
             "sql --untrusted --table a={t} --allow-root {t}/r -- --x",
             "sql --table=a={t} --format=text --max-rows=40 --dialect=duckdb --engine=duckdb --allow-root={t}/r "
-            "--outside=warn --untrusted -- --x",
+            "--outside=warn --prune=all --untrusted -- --x",
             ("{t}", "{t}/r"),
         ),
         (
@@ -130,7 +131,8 @@ def test_an_interrupted_command(worker, monkeypatch, capfd):
 
 
 def test_bounds(worker):
-    given = "--untrusted --bound memory_bytes=1_000 --bound wall_seconds=5 --waive network --waive processes"
+    given = "--untrusted --set bounds.memory_bytes=1_000 --set bounds.wall_seconds=5 "
+    given += "--set waived=network --set waived=processes"
     assert main(["sql", "SELECT 1", *given.split()]) == 0
     ((_, _, how),) = worker.started
     assert how["bounds"] == Bounds(memory_bytes=1000, wall_seconds=5)
@@ -146,9 +148,12 @@ def test_bounds(worker):
         ("run --engine spark --untrusted", "error: Cannot run spark with --untrusted: .* by --engine "),
         ("run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
         ("run --format text --format json --output x --untrusted", "error: Cannot write more than one report"),
-        ("info {t} --bound memory_bytes=5", "--bound and --waive are for --untrusted"),
-        ("info {t} --untrusted --bound speed=5", "error: Unknown bound 'speed'"),
-        ("info {t} --untrusted --waive speed", "error: Cannot waive 'speed'"),
+        ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
+        (
+            "info {t} --untrusted --set bounds.speed=5",
+            "--set bounds.speed: there is no such name; there are bounds.memory_bytes, bounds.cpu_seconds",
+        ),
+        ("info {t} --untrusted --set waived=speed", "error: Cannot waive 'speed'"),
     ],
 )
 def test_what_is_refused_starts_no_worker(table, worker, capfd, command, said):
@@ -164,5 +169,5 @@ def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
         raise _beyond("output_bytes", bounds, "gave back too many bytes")
 
     monkeypatch.setattr(untrusted, "run_worker", beyond)
-    assert main(["sql", "SELECT 1", "--untrusted", "--bound", "output_bytes=7"]) == 2
-    assert "7 are allowed; if you expect that, raise output_bytes by the option --bound [" in capfd.readouterr().err
+    assert main(["sql", "SELECT 1", "--untrusted", "--set", "bounds.output_bytes=7"]) == 2
+    assert "7 are allowed; if you expect that, raise the option --set bounds.output_bytes [" in capfd.readouterr().err

@@ -60,10 +60,13 @@ def shell(
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all."""
+    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all.
+
+    Examples:
+        harness shell warehouse
+        harness shell prod --format csv < report.sql
+    """
     if source is not None and opening.catalog is not None:
         raise typer.BadParameter("say the catalog once: as the argument, or with --catalog")
     if format_.is_binary():
@@ -71,16 +74,14 @@ def shell(
     rows = number_of_rows(max_rows)
     locations = options.pairs(table, "--table")
     source = source or opening.catalog
-    if untrusted.is_for_worker(trust):
+    if untrusted.is_for_worker(context):
         place = warehouse(source)
-        run_apart = partial(_run_apart, context, trust, opening, [*filter(None, (place,)), *locations.values()], place)
+        run_apart = partial(_run_apart, context, opening, [*filter(None, (place,)), *locations.values()], place)
         _run(ApartSession(run_apart, row_format=format_, max_rows=rows))
         return
     with terminal.progress("opening the catalog"):
         # Catalogs are configured where no worker can look.
-        connection = harness.connect(
-            {} if source is None and trust.untrusted else source, **opening.arguments(trust, reading)
-        )
+        connection = harness.connect({} if source is None and opening.untrusted else source, **opening.arguments())
     for name, location in locations.items():
         connection.register(name, location)
     with connection:
@@ -89,7 +90,6 @@ def shell(
 
 def _run_apart(
     context: typer.Context,
-    trust: options.TrustOptions,
     opening: options.OpeningOptions,
     locations: Sequence[str],
     source: str | None,
@@ -98,9 +98,7 @@ def _run_apart(
 ) -> bool:
     """Runs one input in a worker; tells whether all of it could be done."""
     instead = {**shown, "source": source, "catalog": None}
-    return untrusted.run_input(
-        context, trust, text, [*locations, *_locations_in(text)], opening.roots(), instead=instead
-    )
+    return untrusted.run_input(context, text, [*locations, *_locations_in(text)], opening.roots(), instead=instead)
 
 
 def _locations_in(text: str) -> Iterable[str]:

@@ -214,7 +214,7 @@ def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_vers
     if not allow_version_guess:
         raise AmbiguousTableError(
             f"Cannot tell the current metadata file: there is no version hint, and '{_listed(candidates)}' is only the "
-            "highest number; name the metadata file itself, or set allow_version_guess",
+            "highest number; name the metadata file itself, or give allow_version_guess",
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",
