@@ -87,6 +87,10 @@ def _same(converter: _PlainFirst) -> _PlainFirst:
 
 COMMANDS = {
     "info": "describing:info",
+    "head": "looking:head",
+    "count": "looking:count",
+    "schema": "looking:schema",
+    "history": "looking:history",
     "list": "listing:list_",
     "metadata": "metadata:metadata",
     "plan": "describing:plan",

@@ -185,7 +185,7 @@ def test_the_report_in_a_file(calls, capfd, tmp_path):
         (["t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between them"),
         (["t", "--engines", ""], "--engines ''"),
         (["t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
-        (["t", "--at", "snapshot=x"], "--at 'snapshot=x': a snapshot is a number"),
+        (["t", "--at", "snapshot=x"], "--at snapshot=x: a snapshot is a number"),
         (["t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
         (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
         (["t", "--max-rows", "-1"], "max-rows"),

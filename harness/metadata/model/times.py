@@ -63,10 +63,12 @@ def parse_moment(text: str) -> dict[str, Any]:
     match kind:
         case "snapshot":
             if not value.isdecimal():
-                raise RequestError(f"Invalid moment {text!r}: a snapshot is a number", options=("at",))
+                raise RequestError(f"Invalid at={text!r}: a snapshot is a number", options=("at",))
             return {"snapshot_id": int(value)}
         case "timestamp":
-            return {"timestamp": timestamp_ms(int(value) if value.removeprefix("-").isdecimal() else value)}
+            time = int(value) if value.removeprefix("-").isdecimal() else value
+            timestamp_ms(time)
+            return {"timestamp": time}
         case _:
             return {"ref": value}
 

@@ -1,0 +1,123 @@
+"""First looks at a table: head, count, schema and history, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness.cli import main
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A table of each format with rows 1 to 4, of which the first is deleted; the branch `old` still has it."""
+    root = tmp_path_factory.mktemp("looking")
+    columns = {"id": "long not null", "at": "struct<x: int>", "u": "uuid"}
+    rows = [{"id": i, "at": {"x": i * 10}, "u": None} for i in (1, 2, 3, 4)]
+    ice = IcebergTable.create(root / "ice", columns)
+    data = ice.write_data(rows)
+    ice.append(data)
+    ice.create_branch("old")
+    ice.commit(add=[ice.write_position_deletes([(data, 0)])])
+    dlt = DeltaTable.create(root / "dlt", {name: type_ for name, type_ in columns.items() if name != "u"})
+    dlt.append(file := dlt.write_data([{key: row[key] for key in ("id", "at")} for row in rows]))
+    dlt.delete(file, [0], info={"engineInfo": "x/1\x1b"})
+    return {"ice": ice.location, "dlt": str(dlt.directory)}
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        ("head dlt 2", 'id  at\n--  --------\n 2  {"x":20}\n 3  {"x":30}\n'),
+        ("head ice 1 --columns id,_pos --at old", "id  _pos\n--  ----\n 1     0\n"),
+        ("head ice --where id>3 --columns id --format csv", "id\n4\n"),
+        ("head ice 0 --columns id", "id\n--\n"),
+        ("count ice", "3\n"),
+        ("count ice --at old", "4\n"),
+        ("count dlt --where id<3 --at 1", "2\n"),
+        (
+            "schema ice",
+            "id   long    required\nat   struct  nullable\n  x  int     nullable\nu    uuid    nullable\n",
+        ),
+        (
+            "history dlt",
+            "id  timestamp                 operation     writer   rows_added  rows_removed  files_added  files_removed  "
+            "bytes_added  bytes_removed\n"
+            "2   2023-11-14T22:13:22.000Z  DELETE        x/1\\x1b  0           1             0            0              "
+            "0            0\n"
+            "1   2023-11-14T22:13:21.000Z  WRITE         harness  4           0             1            0              "
+            "SIZE         0\n"
+            "0   2023-11-14T22:13:20.000Z  CREATE TABLE  harness  0           0             0            0              "
+            "0            0\n",
+        ),
+    ],
+)
+def test_text(words: str, printed: str, places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    command, name, *more = words.split()
+    assert main([command, places[name], *more]) == 0
+    size = next(Path(places["dlt"]).glob("*.parquet")).stat().st_size
+    assert capfd.readouterr() == (printed.replace("SIZE", str(size).ljust(4)), "")
+
+
+def test_unknown_is_written_out(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", places["ice"]]) == 0
+    head, delete, append = (line.split() for line in capfd.readouterr().out.splitlines())
+    known = dict(zip(head, delete, strict=True))
+    assert [known[key] for key in ("operation", "writer", "rows_added", "rows_removed", "refs")] == [
+        *("delete", "unknown", "0", "unknown", "main")
+    ]
+    assert append[-1] == "old"
+
+
+def test_json(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    documents = {}
+    for command in ("count", "schema", "history", "head"):
+        assert main([command, places["ice"], "--format", "json"]) == 0
+        documents[command] = json.loads(capfd.readouterr().out)
+    assert documents["count"] == {"format": 1, "kind": "count", "rows": 3}
+    assert [field["name"] for field in documents["schema"]["fields"]] == ["id", "at", "u"]
+    assert documents["schema"]["fields"][1]["fields"] == [{"id": 4, "name": "x", "type": "int", "required": False}]
+    newest = documents["history"]["history"][0]
+    assert (newest["rows_removed"], newest["operation"], newest["timestamp_ms"]) == (None, "delete", 1_700_000_003_000)
+    assert documents["history"]["table_format"] == "iceberg"
+    assert documents["head"]["row_count"] == 3
+
+
+def test_a_file_of_first_rows(places: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "first.parquet"
+    assert main(["head", places["ice"], "2", "--format", "parquet", "--output-file", str(file)]) == 0
+    assert pq.read_table(file).column("id").to_pylist() == [2, 3]
+    assert str(pq.read_schema(file).field("u").type) == "extension<arrow.uuid>"
+
+
+@pytest.mark.parametrize("command", ["head", "count"])
+def test_a_damaged_file_is_an_error_in_one_line(
+    command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(file := table.write_data([{"id": 1}]))
+    file.file.write_bytes(b"PAR1 and no more")
+    assert main([command, str(table.directory)]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert file.file.name in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["head ice 2", "count ice", "schema dlt", "history dlt"])
+def test_a_strangers_table_gives_the_same(
+    words: str, places: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    command, name, *more = words.split()
+    printed = []
+    for trust in ([], ["--untrusted"]):
+        assert main([command, places[name], *more, *trust]) == 0
+        printed.append(capfd.readouterr().out)
+    assert printed[0] == printed[1]
