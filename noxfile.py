@@ -107,7 +107,7 @@ def tests_without_spark(session: nox.Session) -> None:
 
 @nox.session(name="tests-slow")
 def tests_slow(session: nox.Session) -> None:
-    """Tests that start process after process, such as those of `harness run`, and the examples of the pages."""
+    """Tests that start process after process, such as runs of scenarios, and the examples of the pages."""
     _install(session)
     _pytest(session, "-m", "slow and not harness_spark")
 
@@ -233,9 +233,10 @@ def matrix(session: nox.Session) -> None:
     place = Path("build", "matrix")
     place.mkdir(parents=True, exist_ok=True)
     files = {kind: place / f"matrix.{ending}" for kind, ending in _REPORTS.items()}
-    reports = [word for kind, file in files.items() for word in ("--format", kind, "--output", str(file))]
+    reports = [word for file in files.values() for word in ("--output", str(file))]
     # Red cells are what this is for.
-    session.run("harness", "run", "--engine", "all", *pythons, *known, "--exit-zero", *reports, *session.posargs)
+    run = ["harness", "scenarios", "run", "--engines", "all"]
+    session.run(*run, *pythons, *known, "--exit-zero", *reports, *session.posargs)
     print(files["text"].read_text("utf-8"))
     write_matrix(files["markdown"].read_text("utf-8"))
 

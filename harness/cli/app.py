@@ -98,14 +98,16 @@ COMMANDS = {
     "shell": "shell.command:shell",
     "diff": "diff:diff",
     "pull": "pull:pull",
-    "run": "run:run",
-    "build": "build:build",
     "demo": "demo:demo",
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
+    "scenarios list": "scenarios:list_",
+    "scenarios run": "scenarios_run:run",
+    "scenarios build": "scenarios:build",
 }
 """The module in this package and the function, by name of the command."""
+_GROUPS = {"scenarios": "List, run and build the scenarios: small tables, with the rows that reads must give."}
 
 
 def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:
@@ -131,9 +133,17 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    for name in [name for name in COMMANDS if name in words[:1]] or COMMANDS:
+    groups: dict[str, typer.Typer] = {}
+    for name in [name for name in COMMANDS if name.split()[:1] == list(words[:1])] or COMMANDS:
         module, _, function = COMMANDS[name].partition(":")
-        app.command(name, cls=HelpfulCommand)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
+        *above, own = name.split()
+        parent = app
+        for group in above:
+            if group not in groups:
+                groups[group] = typer.Typer(help=_GROUPS[group], no_args_is_help=True, rich_markup_mode=None)
+                app.add_typer(groups[group], name=group)
+            parent = groups[group]
+        parent.command(own, cls=HelpfulCommand)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
     return app
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from harness.cli import options, results, terminal, untrusted
-from harness.cli.document import json_document, print_document
+from harness.cli import formats, options, terminal, untrusted
+from harness.cli.document import print_document
 from harness.cli.option_texts import names
 from harness.errors import visible_lines
 
@@ -13,7 +13,8 @@ from harness.errors import visible_lines
 @options.grouped
 def info(
     location: options.Location,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -24,12 +25,14 @@ def info(
         harness info warehouse/orders
         harness info prod.sales.orders --format json
     """
+    form = formats.form(format_, output, options.Document)
     if untrusted.is_for_worker(context):
-        untrusted.run(context, [location], opening.roots())
+        instead = {"format_": form, "output": None}
+        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
         return
     with terminal.progress("reading metadata"):
         content = opening.open(location).describe()
-    print_document("info", content, format_)
+    print_document("info", content, form, output)
 
 
 @options.grouped
@@ -38,7 +41,8 @@ def plan(
     where: options.Where = None,
     columns: options.Columns = None,
     at: options.At = None,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -49,19 +53,17 @@ def plan(
         harness plan warehouse/orders --where "day = DATE '2024-01-31'"
         harness plan warehouse/orders --columns id,total
     """
+    form = formats.form(format_, output, options.Document)
     if untrusted.is_for_worker(context):
-        untrusted.run(context, [location], opening.roots())
+        instead = {"format_": form, "output": None}
+        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
         return
     moment = options.moment(at)
     with terminal.progress("planning"):
         chosen = moment.select(opening.open(location))
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
-        match format_:
-            case options.Document.TEXT:
-                text = explained(scan.explain())
-            case options.Document.JSON:
-                text = json_document("plan", scan.to_dict())
-    results.print_result(text)
+        content = scan.to_dict() if form is options.Document.JSON else {}
+    print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])
 
 
 def explained(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import options, terminal
+from harness.cli import formats, options, terminal
 from harness.cli.document import print_document
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
@@ -60,16 +60,17 @@ REQUIREMENTS = (
 )
 
 
-def doctor(format_: options.Format = options.Document.TEXT) -> None:
+def doctor(format_: options.Format = None, output: formats.Output = None) -> None:
     """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work.
 
     Examples:
         harness doctor
         harness doctor --format json
     """
+    form = formats.form(format_, output, options.Document)
     with terminal.progress("looking around"):
         report = _examine()
-    print_document("doctor", report, format_)
+    print_document("doctor", report, form, output)
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 

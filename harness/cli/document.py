@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,21 @@ FORMAT = 1
 """The number of these documents. It changes when a key changes its meaning or goes."""
 
 
-def print_document(kind: str, content: Mapping[str, Any], format_: Document) -> None:
-    """Prints a description in the chosen format."""
-    match format_:
-        case Document.TEXT:
-            results.print_result(*text_document(content))
-        case Document.JSON:
-            results.print_result(json_document(kind, content))
+def print_document(
+    kind: str,
+    content: Mapping[str, Any],
+    format_: Document,
+    output: Path | None = None,
+    *,
+    text: Callable[[], Iterable[str]] | None = None,
+) -> None:
+    """Prints a description. text: gives it for people; None: `text_document` does."""
+    if format_ is Document.JSON:
+        texts: Iterable[str] = [json_document(kind, content)]
+    else:
+        texts = text_document(content) if text is None else text()
+    with results.destination(output) as stream:
+        results.write_texts(texts, stream)
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:

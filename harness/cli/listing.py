@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal
-from harness.cli.document import json_document, text_document
+from harness.cli import formats, options, terminal
+from harness.cli.document import print_document, text_document
 from harness.cli.option_texts import storage_options
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
@@ -27,7 +27,8 @@ def list_(
     ] = False,
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
 ) -> None:
     """List what is in a catalog or namespace, or which catalogs are configured.
 
@@ -36,6 +37,7 @@ def list_(
         harness list prod.sales
         harness list warehouse --recursive
     """
+    form = formats.form(format_, output, options.Document)
     if verbose:
         terminal.say_more()
     if name is None and catalog is None:
@@ -44,11 +46,7 @@ def list_(
         with terminal.progress("asking the catalog"):
             found, namespace = _meant(name, catalog, storage_options(storage_option))
             content = _inside(found, namespace, recursive=recursive)
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(*_lines(content))
-        case options.Document.JSON:
-            results.print_result(json_document("list", content))
+    print_document("list", content, form, output, text=lambda: _lines(content))
 
 
 def _catalogs() -> list[dict[str, Any]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import aligned, json_document, plain
+from harness.cli import formats, options, results, terminal, untrusted, writers
+from harness.cli.document import aligned, plain, print_document
 from harness.cli.option_texts import names
 from harness.cli.rows import QueryRows
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import write_rows
 from harness.engines.registry import duckdb_engine
 from harness.metadata.model.schema import described
 
@@ -23,8 +23,8 @@ def head(
     columns: options.Columns = None,
     where: options.Where = None,
     at: options.At = None,
-    format_: writers.Format = RowFormat.TEXT,
-    output_file: writers.OutputFile = None,
+    format_: writers.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -33,19 +33,13 @@ def head(
 
     Examples:
         harness head warehouse/orders
-        harness head warehouse/orders 100 --columns id,total --where "total > 99" --format csv
+        harness head warehouse/orders 100 --columns id,total --where "total > 99" --output first.csv
     """
-    writers.check_place(format_, output_file)
+    form = writers.row_form(format_, output)
     moment = options.moment(at)
     if untrusted.is_for_worker(context):
-        untrusted.run(
-            context,
-            [location],
-            opening.roots(),
-            output=output_file,
-            binary=format_.is_binary(),
-            instead={"output_file": None},
-        )
+        instead = {"format_": form, "output": None}
+        untrusted.run(context, [location], opening.roots(), output=output, binary=form.is_binary(), instead=instead)
         return
     from harness.engines.duckdb.instance import cursor
 
@@ -53,11 +47,8 @@ def head(
         engine = duckdb_engine()
         plan = replace(moment.select(opening.open(location)).plan(names(columns, "--columns"), where), enough=number)
         rows = QueryRows(engine.relation(plan, cursor()).limit(number), lambda error: engine.engine_error(error, plan))
-    with (
-        results.destination(output_file) as destination,
-        terminal.progress_until_written("reading", destination) as stream,
-    ):
-        write_rows(rows, format_, stream, max_rows=None)
+    with results.destination(output) as destination, terminal.progress_until_written("reading", destination) as stream:
+        write_rows(rows, form, stream, max_rows=None)
 
 
 @options.grouped
@@ -65,7 +56,8 @@ def count(
     location: options.Location,
     where: options.Where = None,
     at: options.At = None,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -76,20 +68,23 @@ def count(
         harness count warehouse/orders
         harness count warehouse/orders --where "region = 'eu'" --at 2024-06-01
     """
+    form = formats.form(format_, output, options.Document)
     moment = options.moment(at)
     if untrusted.is_for_worker(context):
-        untrusted.run(context, [location], opening.roots())
+        instead = {"format_": form, "output": None}
+        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
         return
     with terminal.progress("counting"):
         rows = moment.select(opening.open(location)).count(where=where)
-    _print("count", {"rows": rows}, f"{rows}\n", format_)
+    print_document("count", {"rows": rows}, form, output, text=lambda: [f"{rows}\n"])
 
 
 @options.grouped
 def schema(
     location: options.Location,
     at: options.At = None,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -100,19 +95,23 @@ def schema(
         harness schema warehouse/orders
         harness schema warehouse/orders --at 2024-06-01 --format json
     """
+    form = formats.form(format_, output, options.Document)
     moment = options.moment(at)
     if untrusted.is_for_worker(context):
-        untrusted.run(context, [location], opening.roots())
+        instead = {"format_": form, "output": None}
+        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
         return
     with terminal.progress("reading metadata"):
         found = moment.select(opening.open(location)).schema
-    _print("schema", {"fields": [described(f) for f in found.fields]}, f"{found}\n" if found.fields else "", format_)
+    content = {"fields": [described(field) for field in found.fields]}
+    print_document("schema", content, form, output, text=lambda: [f"{found}\n"] if found.fields else [])
 
 
 @options.grouped
 def history(
     location: options.Location,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -121,10 +120,12 @@ def history(
 
     Examples:
         harness history warehouse/orders
-        harness history prod.sales.orders --format json
+        harness history prod.sales.orders --output history.json
     """
+    form = formats.form(format_, output, options.Document)
     if untrusted.is_for_worker(context):
-        untrusted.run(context, [location], opening.roots())
+        instead = {"format_": form, "output": None}
+        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
         return
     from harness.metadata.tables.history import history as history_of
 
@@ -132,14 +133,5 @@ def history(
         table = opening.open(location)
         found = history_of(table.source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
-    lines = aligned(known) if known else ()
-    text = "".join(line.rstrip() + "\n" for line in lines)
-    _print("history", {"format": table.format, "history": found}, text, format_)
-
-
-def _print(kind: str, content: dict[str, Any], text: str, format_: options.Document) -> None:
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(text)
-        case options.Document.JSON:
-            results.print_result(json_document(kind, content))
+    lines = [line.rstrip() + "\n" for line in aligned(known)] if known else []
+    print_document("history", {"format": table.format, "history": found}, form, output, text=lambda: lines)

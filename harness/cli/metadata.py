@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options, results, terminal, untrusted, writers
+from harness.cli import formats, options, results, terminal, untrusted, writers
 from harness.cli.option_texts import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import write_rows
 
 
 @options.grouped
@@ -26,8 +26,8 @@ def metadata(
     ],
     columns: options.Columns = None,
     at: options.At = None,
-    format_: writers.Format = RowFormat.TEXT,
-    output_file: writers.OutputFile = None,
+    format_: writers.Format = None,
+    output: formats.Output = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     *,
     context: typer.Context,
@@ -39,7 +39,7 @@ def metadata(
         harness metadata warehouse/orders snapshots
         harness metadata warehouse/orders files --columns file_path,record_count --format csv
     """
-    writers.check_place(format_, output_file)
+    form = writers.row_form(format_, output)
     moment = options.moment(at)
     shown = writers.number_of_rows(max_rows)
     if untrusted.is_for_worker(context):
@@ -47,13 +47,13 @@ def metadata(
             context,
             [location],
             opening.roots(),
-            output=output_file,
-            binary=format_.is_binary(),
-            instead={"output_file": None},
+            output=output,
+            binary=form.is_binary(),
+            instead={"format_": form, "output": None},
         )
         return
     with terminal.progress("reading metadata"):
         snapshot = moment.select(opening.open(location))
         found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
-    with results.destination(output_file) as stream:
-        write_rows(found, format_, stream, max_rows=shown)
+    with results.destination(output) as stream:
+        write_rows(found, form, stream, max_rows=shown)

@@ -49,7 +49,9 @@ CatalogName: TypeAlias = Annotated[
         help="Find tables by name in this catalog: one that is configured for PyIceberg, or a warehouse directory.",
     ),
 ]
-Format: TypeAlias = Annotated[Document, typer.Option("--format", help="Text for people, or one JSON document.")]
+Format: TypeAlias = Annotated[
+    Document | None, typer.Option("--format", help="Text for people, the default, or one JSON document.")
+]
 PathMap: TypeAlias = Annotated[
     list[str] | None,
     _opening("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),

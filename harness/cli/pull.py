@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, terminal
+from harness.cli import formats, options, terminal
 from harness.cli.document import print_document
 from harness.cli.option_texts import names
 from harness.errors import RequestError
@@ -84,7 +84,8 @@ def pull(
             "--refresh", help="Bring the slice in DIR to the newest snapshot, as its note says it was pulled."
         ),
     ] = False,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -104,6 +105,7 @@ def pull(
     from harness.tools.slices.pulling import make
     from harness.tools.slices.request import SliceRequest
 
+    form = formats.form(format_, output, options.Document)
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
@@ -138,7 +140,7 @@ def pull(
         else:
             with reading_of(snapshot.source, snapshot.selection.snapshot):
                 content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
-    print_document("pulls" if follow else "pull", content, format_)
+    print_document("pulls" if follow else "pull", content, form, output)
 
 
 def _key(key: str | None, file: Path | None, context: typer.Context) -> str:

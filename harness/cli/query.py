@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 import harness.queries.sql
-from harness.cli import options, results, terminal, untrusted, writers
+from harness.cli import formats, options, results, terminal, untrusted, writers
 from harness.cli.rows import QueryRows, engine_error
 from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.tools.connections.texts import locations_in
@@ -29,8 +29,8 @@ def sql(
         list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="A table of the query. Repeatable.")
     ] = None,
     at: options.At = None,
-    format_: writers.Format = RowFormat.TEXT,
-    output_file: writers.OutputFile = None,
+    format_: writers.Format = None,
+    output: formats.Output = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
@@ -47,7 +47,7 @@ def sql(
 
     --at holds for every table.
     """
-    writers.check_place(format_, output_file)
+    form = writers.row_form(format_, output)
     shown = writers.number_of_rows(max_rows)
     selector = options.moment(at)
     locations = options.pairs(table, "--table")
@@ -61,9 +61,9 @@ def sql(
             context,
             [*locations.values(), *locations_in(text)],
             opening.roots(),
-            output=output_file,
-            binary=format_.is_binary(),
-            instead={"query": text, "output_file": None},
+            output=output,
+            binary=form.is_binary(),
+            instead={"query": text, "format_": form, "output": None},
         )
         return
     with terminal.progress("reading metadata"):
@@ -79,10 +79,10 @@ def sql(
             arguments = opening.arguments()
             rows = run_by_names(text, opening.catalog, tables, selector, arguments, dialect)
     with (
-        results.destination(output_file) as destination,
+        results.destination(output) as destination,
         terminal.progress_until_written("running the query", destination) as stream,
     ):
-        write_rows(rows, format_, stream, max_rows=shown)
+        write_rows(rows, form, stream, max_rows=shown)
 
 
 def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> QueryRows:

@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from harness import errors
-from harness.cli import options, results
-from harness.cli.document import json_document
+from harness.cli import formats, options
+from harness.cli.document import print_document
 from harness.errors import RequestError
 
 # The numbered rules that errors, warnings and scenarios cite, from their pages in `docs/rules`.
@@ -137,7 +137,7 @@ Words = Annotated[
 ]
 
 
-def rule(words: Words, format_: options.Format = options.Document.TEXT) -> None:
+def rule(words: Words, format_: options.Format = None, output: formats.Output = None) -> None:
     """Show what a rule says: what a reader must do, and what to do about a table that breaks it.
 
     Examples:
@@ -146,12 +146,9 @@ def rule(words: Words, format_: options.Format = options.Document.TEXT) -> None:
 
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
+    form = formats.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(_text_of(found))
-        case options.Document.JSON:
-            results.print_result(json_document("rule", _as_dict(found)))
+    print_document("rule", _as_dict(found), form, output, text=lambda: [_text_of(found)])
 
 
 def _text_of(found: Rule) -> str:

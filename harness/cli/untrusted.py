@@ -175,7 +175,7 @@ def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
             given.append(parameter.opts[0])
         else:
             given += [f"{parameter.opts[0]}={text}" for text in texts]
-    return [str(context.info_name), *given, "--", *arguments]
+    return [*context.command_path.split()[1:], *given, "--", *arguments]
 
 
 def _text(value: Any) -> str:

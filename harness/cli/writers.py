@@ -25,6 +25,7 @@ import pyarrow as pa
 import typer
 
 from harness.cli import results
+from harness.cli.formats import form
 from harness.cli.results import ByteStream, write_texts
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS, text_lines
@@ -254,9 +255,8 @@ class _Sink:
 # Options of commands that print rows.
 
 
-Format: TypeAlias = Annotated[RowFormat, typer.Option("--format", help="How rows are written.")]
-OutputFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--output-file", metavar="FILE", help="Write here instead of standard output.")
+Format: TypeAlias = Annotated[
+    RowFormat | None, typer.Option("--format", help="How rows are written; as text by default.")
 ]
 MaxRows: TypeAlias = Annotated[
     str,
@@ -277,9 +277,13 @@ def number_of_rows(text: str) -> int | None:
     return None if text == "all" else int(text) or None
 
 
-def check_place(row_format: RowFormat, output_file: Path | None) -> None:
-    """Refuses to write a binary format to a terminal."""
-    if row_format.is_binary() and output_file is None and results.is_terminal_output():
-        raise typer.BadParameter(
-            f"--format {row_format.value} is binary: use --output-file, or redirect standard output"
-        )
+def row_form(given: RowFormat | None, output: Path | None) -> RowFormat:
+    """The format of rows. Refuses to write a binary one to a terminal.
+
+    Raises:
+        typer.BadParameter: as said, and as `harness.cli.formats.placed`.
+    """
+    found = form(given, output, RowFormat)
+    if found.is_binary() and output is None and results.is_terminal_output():
+        raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
+    return found

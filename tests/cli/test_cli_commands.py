@@ -267,7 +267,7 @@ def test_sql_selects_the_snapshot_of_every_table(calls):
 
 def test_sql_to_a_file(calls, capfd, tmp_path):
     path = tmp_path / "out.parquet"
-    assert main(["sql", "SELECT 1", "--format", "parquet", "--output-file", str(path)]) == 0
+    assert main(["sql", "SELECT 1", "--format", "parquet", "--output", str(path)]) == 0
     assert capfd.readouterr() == ("", "")
     assert pq.read_table(path).column("n").to_pylist() == [1, None]
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
@@ -277,14 +277,14 @@ def test_a_failed_query_leaves_the_output_file_alone(calls, capfd, tmp_path, mon
     path = tmp_path / "out.jsonl"
     path.write_text("before")
     monkeypatch.undo()
-    assert main(["sql", "SELECT 1 AS a, 2 AS a", "--format", "jsonl", "--output-file", str(path)]) == 2
+    assert main(["sql", "SELECT 1 AS a, 2 AS a", "--format", "jsonl", "--output", str(path)]) == 2
     assert path.read_text() == "before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.jsonl"]
 
 
 def test_an_output_file_that_cannot_be_written(calls, capfd, tmp_path):
     path = tmp_path / "nowhere" / "out.csv"
-    assert main(["sql", "SELECT 1", "--format", "csv", "--output-file", str(path)]) == 2
+    assert main(["sql", "SELECT 1", "--format", "csv", "--output", str(path)]) == 2
     assert capfd.readouterr() == (
         "",
         f"error: Cannot write to the output file: No such file or directory [Request; file {path}]\n",
@@ -296,7 +296,7 @@ def test_binary_is_not_written_to_a_terminal(calls, capfd, monkeypatch):
     assert main(["sql", "SELECT 1", "--format", "arrow"]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    assert "--format arrow is binary: use --output-file, or redirect standard output" in err
+    assert "--format arrow is binary: use --output, or redirect standard output" in err
 
 
 def test_a_harness_error_is_one_line(capfd, monkeypatch):
@@ -343,7 +343,7 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
         (["sql", "SELECT 1", "--set", "allowed_roots=/"], "give --allow-root"),
         (["sql", "SELECT 1", "--set", "speed=5"], "there are allow_version_guess, allow_checkpoint_only"),
         (["pull", "t", "d", "--untrusted"], "Cannot pull with --untrusted"),
-        (["run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
+        (["scenarios", "run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
         (["sql", "SELECT 1", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
         (["sql", "SELECT 1", "--storage-option", "x"], "--storage-option number 1 is not of the form NAME=VALUE"),
         (["sql", "SELECT 1", "--at", "timestamp=noon"], "Invalid timestamp: got 'noon'"),

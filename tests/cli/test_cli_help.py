@@ -14,18 +14,20 @@ from harness.cli.app import COMMANDS, command
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_come_first_and_are_commands_that_parse(name, capfd):
-    assert main([name, "-h"]) == 0
+    assert main([*name.split(), "-h"]) == 0
     before = capfd.readouterr().out.partition("\nOptions:\n")[0].partition("\nArguments:\n")[0]
     summary, _, rest = before.partition("Examples:\n")
     assert len(summary.splitlines()) <= 7
     examples = re.findall(r"^      harness (.+)$", rest, re.MULTILINE)
     assert examples
     for example in examples:
-        group = command([name])
         words = shlex.split(example.partition(" < ")[0])
-        assert words[0] == name
-        context = typer.Context(group, info_name="harness")
-        group.commands[name].make_context(name, words[1:], parent=context)
+        found = command(words)
+        context = typer.Context(found, info_name="harness")
+        for own in name.split():
+            assert words.pop(0) == own
+            found = found.commands[own]
+        found.make_context(name, words, parent=context)
 
 
 def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):

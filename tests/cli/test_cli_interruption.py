@@ -85,7 +85,7 @@ BUSY_S = 0.5
 
 def start_of(query: str, directory: Path) -> Command:
     """The command, when it has been busy with the query for a while."""
-    command = Command(directory, "sql", query, "--output-file", "out.csv")
+    command = Command(directory, "sql", query, "--output", "out.csv")
     stat = Path("/proc", str(command.process.pid), "stat")
     ticks = os.sysconf("SC_CLK_TCK")
 
@@ -169,7 +169,7 @@ def test_a_listener_whose_sockets_are_closed_ends(monkeypatch):
 
 
 def test_rows_that_are_being_written(tmp_path):
-    command = Command(tmp_path / "here", "sql", "FROM range(100000000000)", "--format", "csv", "--output-file", "out")
+    command = Command(tmp_path / "here", "sql", "FROM range(100000000000)", "--format", "csv", "--output", "out")
     command.wait_for(lambda: any(path.stat().st_size for path in command.directory.glob(".harness-*")))
     assert command.interrupt() == "interrupted\n"
     assert command.leaves() == []

@@ -94,10 +94,10 @@ ERRORS = [
     ("info", "{}", f"--{EVIL}"),
     (EVIL,),
     ("rule", EVIL),
-    ("run", "--scenario", EVIL),
-    ("run", "--engine", EVIL),
-    ("run", "--skips", "{}"),
-    ("build", EVIL, "x"),
+    ("scenarios", "run", EVIL),
+    ("scenarios", "run", "--engines", EVIL),
+    ("scenarios", "run", "--skips", "{}"),
+    ("scenarios", "build", EVIL, "x"),
     ("demo", "--directory", "{}"),
 ]
 
@@ -124,8 +124,8 @@ SCENARIO = {
 def test_a_run_of_a_scenario(capfd, tmp_path, form):
     scenario = tmp_path / f"s{EVIL}.yaml"
     scenario.write_text(json.dumps(SCENARIO))
-    printed(capfd, "run", "--engine", "duckdb", "--scenario", str(scenario), "--format", form)
-    printed(capfd, "build", str(scenario), str(tmp_path / f"built-{form}{EVIL}"))
+    printed(capfd, "scenarios", "run", str(scenario), "--engines", "duckdb", "--format", form)
+    printed(capfd, "scenarios", "build", str(scenario), str(tmp_path / f"built-{form}{EVIL}"))
 
 
 def test_warnings_and_failures_of_any_kind(calls_that_complain, capfd):

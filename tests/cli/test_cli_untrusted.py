@@ -74,9 +74,9 @@ def test_a_query_in_a_worker(table, capfd):
             ("{t}", "{t}/r"),
         ),
         (
-            "run --untrusted --scenario {t}/s.yaml --skips {t}/skips --strict",
-            "run --engine=duckdb --engine=oracle --scenario={t}/s.yaml --skips={t}/skips "
-            "--time-limit=60.0 --strict --untrusted --",
+            "scenarios run --untrusted {t}/s.yaml --skips {t}/skips --strict",
+            "scenarios run --engines=duckdb,oracle --skips={t}/skips "
+            "--format=text --time-limit=60.0 --strict --untrusted -- {t}/s.yaml",
             ("{t}/skips", "{t}/s.yaml"),
         ),
     ],
@@ -94,10 +94,10 @@ def test_a_query_from_standard_input_and_an_output_file(worker, monkeypatch, tmp
     monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 1 -- one\n"))
     worker.answer = Finished(0, b"\xff\x00PAR1", "warning: w\x1b\n")
     output = tmp_path / "rows.parquet"
-    assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output-file", str(output)]) == 0
+    assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output", str(output)]) == 0
     ((_, request, _),) = worker.started
     assert request[-2:] == ["--", "SELECT 1 -- one\n"]
-    assert not any(word.startswith("--output-file") for word in request)
+    assert not any(word.startswith("--output") for word in request)
     assert output.read_bytes() == b"\xff\x00PAR1"
     assert capfd.readouterr() == ("", "warning: w\\x1b\n")
 
@@ -145,9 +145,12 @@ def test_bounds(worker):
         ("info s3://b/t --untrusted", "error: Cannot read an untrusted table that is not on a local disk"),
         ("info {t} --untrusted --storage-option key=secret", "error: Cannot take --storage-option with --untrusted"),
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
-        ("run --engine spark --untrusted", "error: Cannot run spark with --untrusted: .* by --engine "),
-        ("run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
-        ("run --format text --format json --output x --untrusted", "error: Cannot write more than one report"),
+        ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
+        ("scenarios run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
+        (
+            "scenarios run --format text --format json --output x --untrusted",
+            "error: Cannot write more than one report",
+        ),
         ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
         (
             "info {t} --untrusted --set bounds.speed=5",

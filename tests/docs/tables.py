@@ -24,8 +24,12 @@ SUPPORTED: tuple[Function, ...] = runpy.run_path(str(pages.ROOT / "tests/drawn/f
 
 
 def commands() -> dict[str, Any]:
-    """The commands of `harness` by name."""
-    return dict(typer.main.get_command(application([])).commands)
+    """The commands of `harness` by name, those of a group behind its name."""
+    found = {}
+    for name, command in typer.main.get_command(application([])).commands.items():
+        inner = getattr(command, "commands", None)
+        found |= {name: command} if inner is None else {f"{name} {own}": each for own, each in inner.items()}
+    return found
 
 
 def options_table(command: Any) -> str:
@@ -45,7 +49,7 @@ def with_tables(page: str) -> str:
     settings = (f"| `{name}` | {_plain(meaning)} |" for name, meaning in MEANINGS.items())
     page = _written(page, "names for --set", "Name", settings)
     return re.sub(
-        r"(<!-- options of (\w+) -->\n).*?(<!-- end -->)",
+        r"(<!-- options of ([a-z ]+) -->\n).*?(<!-- end -->)",
         lambda found: f"{found[1]}\n{options_table(commands()[found[2]])}\n{found[3]}",
         page,
         flags=re.DOTALL,

@@ -181,5 +181,5 @@ def test_a_commit_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     table.append()
     opened = harness.open_table(str(table.directory)).source
     table.log.commit_path(1).write_text("{")
-    with pytest.raises(CorruptFileError, match="1.json"):
+    with pytest.raises(CorruptFileError, match=r"1\.json"):
         history(opened)

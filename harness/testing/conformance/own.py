@@ -69,9 +69,10 @@ class ReaderUnderTest(Protocol):
                     raise Unsupported("Delta tables are not read")
                 return mine.scan(table.metadata_path).to_arrow()
 
-    `harness run --engine my_module:Engine` runs it. A package that declares it as an entry point (see `finding`) makes
-    it known by that name. Either way it runs in a process of its own (see `workers`), so that it may crash or hang. An
-    engine that cannot live beside harness's own packages is a script instead, in another interpreter: see `worker`.
+    `harness scenarios run --engines my_module:Engine` runs it. A package that declares it as an entry point (see
+    `finding`) makes it known by that name. Either way it runs in a process of its own (see `workers`), so that it may
+    crash or hang. An engine that cannot live beside harness's own packages is a script instead, in another interpreter:
+    see `worker`.
     """
 
     @property

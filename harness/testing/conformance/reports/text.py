@@ -3,7 +3,7 @@
     FAIL  mine::iceberg/deletes/own-commit  An equality delete spares the rows of its own commit
           read 1, all columns: FAIL: 1 row expected only
             ...
-          again: harness run --engine mine --scenario iceberg/deletes/own-commit --keep repro
+          again: harness scenarios run iceberg/deletes/own-commit --engines mine --keep repro
 
     engine         PASS  FAIL  UNSUPPORTED  ERROR  OPEN  verified
     duckdb 2.0.0    157     0            0      0     3  412 of 415 reads (99.3 %)

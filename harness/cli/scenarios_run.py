@@ -1,4 +1,4 @@
-"""`harness run`: the suite of scenarios on engines."""
+"""`harness scenarios run`: the suite of scenarios on engines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
+from harness.cli.formats import placed
+from harness.cli.option_texts import names
+from harness.cli.scenarios import Features, Scenarios, chosen
 from harness.cli.settings import Settings
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import Run
     from harness.testing.conformance.runner import Lists, UnderTest
-    from harness.testing.scenarios.model import Scenario
 
 ALL = "all"
 """Stands for every engine that is known and can run."""
@@ -39,29 +41,18 @@ class _RunReport(enum.Enum):
     MARKDOWN = "markdown"
 
 
-Engines: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help="An engine by its name, or MODULE:ATTRIBUTE; all: every one that can run. Repeatable. "
-        "Else those of duckdb, spark and oracle that can run.",
-    ),
-]
-
-
 def run(
-    engine: Engines = None,
-    scenario: Annotated[
-        list[str] | None,
+    scenario: Scenarios = None,
+    engines: Annotated[
+        str | None,
         typer.Option(
-            "--scenario", metavar="GLOB", help="Only scenarios of such a name (iceberg/*); or a FILE.yaml. Repeatable."
+            "--engines",
+            metavar="A,B",
+            help="Engines by name, or MODULE:ATTRIBUTE; all: every engine that can run. [default: those of duckdb, "
+            "spark and oracle that can run]",
         ),
     ] = None,
-    feature: Annotated[
-        list[str] | None,
-        typer.Option("--feature", metavar="NAME", help="Only scenarios with this feature. Repeatable: any of them."),
-    ] = None,
+    feature: Features = None,
     skips: Annotated[
         list[Path] | None,
         typer.Option("--skips", metavar="FILE", help="What is not run: lines of ENGINE::SCENARIO # reason."),
@@ -80,7 +71,11 @@ def run(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("--output", metavar="FILE", help="Write the report here instead of standard output. Repeatable."),
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
+        ),
     ] = None,
     python: Annotated[
         list[str] | None,
@@ -106,8 +101,8 @@ def run(
     """Run the suite of scenarios on engines, and report which of them read what rightly.
 
     Examples:
-        harness run --engine duckdb
-        harness run --scenario 'iceberg/deletes/*' --format junit --output report.xml
+        harness scenarios run --engines duckdb,spark
+        harness scenarios run 'iceberg/deletes/*' --output report.xml
 
     Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
     or if every scenario on an engine is ERROR.
@@ -119,7 +114,7 @@ def run(
     settings.check_trust(untrusted=untrusted)
     if settings.opening:
         raise typer.BadParameter(f"--set {next(iter(settings.opening))}: of scenarios, bounds and waived alone are set")
-    written = _pairs_of_reports(format_, output)
+    written = placed(format_, output, _RunReport)
     if is_for_worker(context):
         _run_untrusted(context, written)
         return
@@ -132,13 +127,13 @@ def run(
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
-            engines = OpenedReaders.of(engine, places, resources)
+            opened = OpenedReaders.of(names(engines, "--engines"), places, resources)
         found = run_suite(
             scenarios,
-            engines.ready,
+            opened.ready,
             lists=lists,
             keep=keep,
-            missing=engines.missing,
+            missing=opened.missing,
             progress=resources.enter_context(terminal.steps("running")),
         )
     for report, path in written:
@@ -159,43 +154,19 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, P
         raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
     if len(written) > 1:
         raise RequestError("Cannot write more than one report with --untrusted: give one --format")
-    engines = given["engine"] or list(untrusted.ENGINES)
-    untrusted.refuse_engines(engines, "--engine")
+    engines = names(given["engines"], "--engines") or untrusted.ENGINES
+    untrusted.refuse_engines(engines, "--engines")
     files = [*(given["skips"] or ()), *(given["xfails"] or ())]
     scenarios = [name for name in given["scenario"] or () if name.endswith(".yaml")]
-    ((_, output),) = written
+    ((form, output),) = written
     untrusted.run(
         context,
         [],
         [str(file) for file in (*files, *scenarios)],
         output=output,
-        instead={"engine": engines, "output": None},
+        instead={"engines": ",".join(engines), "format_": [form], "output": None},
         calls=TABLES_BUILT,
     )
-
-
-def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
-    """The scenarios of such names and features, each once, by name.
-
-    Raises:
-        RequestError: a pattern, or a feature, that no scenario has; a file that is no scenario.
-    """
-    from harness.testing.scenarios.features import FEATURES
-    from harness.testing.scenarios.loading import find, load
-
-    for feature in features or ():
-        if feature not in FEATURES:
-            raise RequestError(f"Unknown feature {feature!r}: there are {', '.join(sorted(FEATURES))}")
-    found = (
-        scenario
-        for glob in globs or ("*",)
-        for scenario in ([load(Path(glob))] if glob.endswith(".yaml") else find(glob))
-    )
-    named = {scenario.name: scenario for scenario in found}
-    wanted = [named[name] for name in sorted(named) if not features or set(features) & set(named[name].features)]
-    if not wanted:
-        raise RequestError(f"No scenario with the feature {' or '.join(features or ())} has such a name")
-    return wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,18 +205,6 @@ class OpenedReaders:
         if not opened.ready:
             raise RequestError(f"No engine can run: {'; '.join(opened.missing.values())}")
         return opened
-
-
-def _pairs_of_reports(
-    formats: Sequence[_RunReport] | None, outputs: Sequence[Path] | None
-) -> list[tuple[_RunReport, Path | None]]:
-    """Each report and where it goes; None: standard output, which takes the last one."""
-    wanted, places = list(formats or [_RunReport.TEXT]), list(outputs or [])
-    if len(places) > len(wanted):
-        raise typer.BadParameter(f"--output is given {len(places)} times, --format {len(formats or ())} times")
-    if len(wanted) - len(places) > 1:
-        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
-    return list(zip(wanted, [*places, None], strict=False))
 
 
 def text_of(found: Run, report: _RunReport) -> str:
