@@ -97,6 +97,9 @@ class OpenedTable(Protocol):
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
 
+    def partitioning(self) -> list[str]:
+        """The partition columns or fields of the current schema, in words."""
+
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
 

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
 from harness.cli import formats, options, terminal, untrusted
 from harness.cli.document import print_document
 from harness.cli.option_texts import names
-from harness.errors import visible_lines
+from harness.errors import HarnessError, visible_lines
+from harness.metadata.model.times import show_ms
+from harness.metadata.plan.explain import totals
+from harness.storage.paths import shown
+
+if TYPE_CHECKING:
+    from harness.metadata.plan.scan_plan import ScanPlan
+    from harness.table import Table
 
 
 @options.grouped
 def info(
     location: options.Location,
+    full: Annotated[
+        bool, typer.Option("--full", help="All that the metadata says, as --format json does: schemas, history, …")
+    ] = False,
     format_: options.Format = None,
     output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Describe a table: format, schema, partitioning, snapshots, branches and tags, properties.
+    """Describe a table: format, version, rows, files, bytes, deletes, partitioning, last commit; with --full, all.
 
     Examples:
         harness info warehouse/orders
-        harness info prod.sales.orders --format json
+        harness info prod.sales.orders --full
     """
     form = formats.form(format_, output, options.Document)
     if untrusted.is_for_worker(context):
@@ -31,8 +44,62 @@ def info(
         untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
         return
     with terminal.progress("reading metadata"):
-        content = opening.open(location).describe()
+        table = opening.open(location)
+        content = table.describe() if full or form is options.Document.JSON else _brief(table)
     print_document("info", content, form, output)
+
+
+def _brief(table: Table) -> dict[str, Any]:
+    """The facts that people ask for first, in the order in which they are printed."""
+    from harness.metadata.tables.history import newest
+
+    last = newest(table.source)
+    kind = "version" if table.format == "delta" else "snapshot"
+    try:
+        plan = table.snapshot().plan(columns=())
+    except HarnessError as error:
+        counted = {"rows": f"unknown: {error.message}"} | dict.fromkeys(("files", "bytes", "deletes"), "unknown")
+    else:
+        counted = _counted(plan)
+    return {
+        "format": table.format,
+        "location": shown(table.location),
+        kind: "none" if last is None else last["id"],
+        **counted,
+        "columns": len(table.schema.fields),
+        "partitioning": ", ".join(table.source.partitioning()) or "none",
+        "last commit": "none" if last is None else _commit(last),
+        **({"branches and tags": list(table.refs())} if table.refs() else {}),
+        **({"warnings": list(table.warnings)} if table.warnings else {}),
+    }
+
+
+def _counted(plan: ScanPlan) -> dict[str, str]:
+    """Rows, files, bytes and deletes, as the metadata records them."""
+    known = totals(plan)
+    counts = [
+        d.record_count for d in plan.position_deletes if d.kind == "deletion vector" and d.record_count is not None
+    ]
+    rows, deletes = known["records_before_deletes"], []
+    if plan.position_deletes:
+        deletes.append(
+            f"{len(plan.position_deletes):,} of positions on {known['files_with_deleted_positions']:,} files"
+        )
+    if plan.equality_deletes:
+        deletes.append(f"{len(plan.equality_deletes):,} of keys on {known['files_with_equality_deletes']:,} files")
+    is_exact = len(counts) == len(plan.position_deletes) and not plan.equality_deletes
+    return {
+        "rows": "unknown" if rows is None else f"{rows - sum(counts):,}" if is_exact else f"{rows:,} before deletes",
+        "files": f"{plan.files.num_rows:,}",
+        "bytes": "unknown" if known["bytes"] is None else f"{known['bytes']:,}",
+        "deletes": ", ".join(deletes) or "none",
+    }
+
+
+def _commit(entry: Mapping[str, Any]) -> str:
+    time = "unknown time" if entry["timestamp_ms"] is None else show_ms(entry["timestamp_ms"])
+    writer = "" if entry["writer"] is None else f" by {entry['writer']}"
+    return f"{time}, {entry['operation'] or 'unknown operation'}{writer}"
 
 
 @options.grouped

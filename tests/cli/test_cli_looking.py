@@ -65,6 +65,52 @@ def test_a_version_is_a_line(places: dict[str, str], capfd: pytest.CaptureFixtur
     ]
 
 
+def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ice = IcebergTable.create(
+        tmp_path / "ice", {"id": "long", "at": "string"}, partition_spec=[("id", "bucket[4]"), ("at", "identity")]
+    )
+    data = ice.write_data([{"id": 1, "at": "x"}] * 4)
+    ice.append(data)
+    deletes = ice.write_position_deletes([(data, 0)])
+    keys = ice.write_equality_deletes(["id", "at"], [{"id": 1, "at": "x"}])
+    ice.commit(add=[deletes, keys], summary={"engine-name": "x"})
+    dlt = DeltaTable.create(tmp_path / "dlt", {"id": "long", "p": "string"}, partition_columns=["p"])
+    dlt.append(file := dlt.write_data([{"id": 1, "p": "a"}] * 1000, partition={"p": "a"}))
+    dlt.delete(file, [0])
+    sizes = [data.file.stat().st_size, file.file.stat().st_size]
+    expected = {
+        ice.location: [
+            *("format: iceberg", f"location: {ice.location}", f"snapshot: {ice.snapshot_id}", "rows: 4 before deletes"),
+            *("files: 1", f"bytes: {sizes[0]:,}", "deletes: 1 of positions on 1 files, 1 of keys on 1 files"),
+            *("columns: 2", "partitioning: bucket[4](id), at", "last commit: 2023-11-14T22:13:22.000Z, delete by x"),
+            "branches and tags: main",
+        ],
+        str(dlt.directory): [
+            *("format: delta", f"location: {dlt.directory}", "version: 2", "rows: 999", "files: 1"),
+            *(f"bytes: {sizes[1]:,}", "deletes: 1 of positions on 1 files", "columns: 2", "partitioning: p"),
+            "last commit: 2023-11-14T22:13:22.000Z, DELETE by harness",
+        ],
+    }
+    for location, lines in expected.items():
+        assert main(["info", location]) == 0
+        assert capfd.readouterr().out.splitlines() == lines
+        assert main(["info", location, "--full"]) == 0
+        assert "properties:" in capfd.readouterr().out
+
+
+def test_info_of_a_table_whose_manifests_are_gone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ice = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    assert main(["info", ice.location]) == 0
+    assert "snapshot: none\nrows: 0\nfiles: 0\n" in capfd.readouterr().out
+    ice.append(ice.write_data([{"id": 1}]))
+    for manifest in Path(ice.location).glob("metadata/*.avro"):
+        manifest.unlink()
+    assert main(["info", ice.location]) == 0
+    out, err = capfd.readouterr()
+    assert re.search(r"^rows: unknown: Cannot .*\nfiles: unknown\nbytes: unknown\ndeletes: unknown$", out, re.MULTILINE)
+    assert err == ""
+
+
 def test_unknown_is_written_out(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["history", places["ice"]]) == 0
     head, delete, append = (line.split() for line in capfd.readouterr().out.splitlines())

@@ -146,6 +146,10 @@ class DeltaTable:
         """Branches and tags: Delta has none."""
         return {}
 
+    def partitioning(self) -> list[str]:
+        """The partition columns."""
+        return [field.name for field in self.latest.columns.partition_columns]
+
     def describe(self) -> dict[str, Any]:
         """The latest version as plain values, for `harness info`."""
         state, columns = self.latest.state, self.latest.columns
@@ -168,7 +172,7 @@ class DeltaTable:
             },
             "column_mapping_mode": columns.mode.value,
             "schema": [described(f) for f in columns.schema.fields],
-            "partition_columns": [f.name for f in columns.partition_columns],
+            "partition_columns": self.partitioning(),
             "files": files.num_rows,
             "bytes": pc.sum(files.column("size")).as_py() or 0,
             "files_with_deletion_vectors": files.num_rows - files.column("dv_storage_type").null_count,

@@ -336,6 +336,17 @@ class IcebergTable:
             for name, ref in self.metadata.refs.items()
         }
 
+    def partitioning(self) -> list[str]:
+        """The partition fields of new files, such as `region` and `month(ordered_at)`."""
+        columns, spec = self.schema.by_id(), self.metadata.specs.get(self.metadata.default_spec_id)
+        sources = [(f, [columns.get(i) for i in f.source_ids]) for f in (spec.fields if spec else ())]
+        return [
+            f.name
+            if None in found or str(f.transform) == "identity"
+            else f"{f.transform}({', '.join('.'.join(each[0]) for each in found if each)})"
+            for f, found in sources
+        ]
+
     def describe(self) -> dict[str, Any]:
         """The metadata as plain values: for `harness info`."""
         metadata = self.metadata

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness.errors import HarnessError
 from harness.metadata.delta.action_lines import Body, ParsedActions
+from harness.metadata.delta.commits import CommitReader
 from harness.metadata.delta.table import DeltaTable, reader_of
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.table import IcebergTable
 
+_Sizes: TypeAlias = dict[str, tuple[int | None, int | None]]
+"""Rows and bytes of files by path."""
 COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_added", "bytes_removed")
 """Counts of a point of the history. Files are data files; rows are removed with files, and by deletes of positions."""
 
@@ -31,19 +34,28 @@ def history(table: Any) -> list[dict[str, Any]]:
     return found[::-1]
 
 
+def newest(table: Any) -> dict[str, Any] | None:
+    """The first entry of `history`, whose counts know nothing of earlier commits; None: the table has no snapshot."""
+    if isinstance(table, DeltaTable):
+        return _version(table, reader_of(table.source), table.latest.id, {})
+    return None if table.current is None else _snapshot(table, table.current)
+
+
 def _snapshots(table: IcebergTable) -> Iterator[dict[str, Any]]:
-    known = table.metadata.snapshots
-    for snapshot in known.values():
-        parent = known.get(snapshot.parent_id) if snapshot.parent_id is not None else None
-        summary = snapshot.summary
-        release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
-        library = summary.get("iceberg-version", "").partition(" (")[0]
-        yield {
-            **{"id": snapshot.id, "timestamp_ms": snapshot.timestamp_ms, "operation": snapshot.operation},
-            "writer": ", ".join(filter(None, (release, library))) or None,
-            **dict(zip(COUNTS, _counts(snapshot, parent), strict=True)),
-            "refs": [name for name, ref in table.metadata.refs.items() if ref.snapshot_id == snapshot.id],
-        }
+    return (_snapshot(table, snapshot) for snapshot in table.metadata.snapshots.values())
+
+
+def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
+    parent = table.metadata.snapshots.get(snapshot.parent_id) if snapshot.parent_id is not None else None
+    summary = snapshot.summary
+    release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
+    library = summary.get("iceberg-version", "").partition(" (")[0]
+    return {
+        **{"id": snapshot.id, "timestamp_ms": snapshot.timestamp_ms, "operation": snapshot.operation},
+        "writer": ", ".join(filter(None, (release, library))) or None,
+        **dict(zip(COUNTS, _counts(snapshot, parent), strict=True)),
+        "refs": [name for name, ref in table.metadata.refs.items() if ref.snapshot_id == snapshot.id],
+    }
 
 
 def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
@@ -83,26 +95,27 @@ def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int 
 def _versions(table: DeltaTable) -> Iterator[dict[str, Any]]:
     reader = reader_of(table.source)
     for part in table.readable():
-        live: dict[str, tuple[int | None, int | None]] = {}
-        for version in part:
-            file = table.log.commits.get(version)
-            actions = None if file is None else reader.read_actions(file)
-            entry = table.entry(version, None if actions is None else actions.info)
-            info = entry["commit_info"]
-            counts = [None] * len(COUNTS) if actions is None else _changed(actions, live, info.get("operationMetrics"))
-            yield {
-                **{key: entry[key] for key in ("id", "timestamp_ms", "operation")},
-                "writer": info.get("engineInfo") or info.get("clientVersion"),
-                **dict(zip(COUNTS, counts, strict=True)),
-            }
+        live: _Sizes = {}
+        yield from (_version(table, reader, version, live) for version in part)
 
 
-def _changed(
-    actions: ParsedActions, live: dict[str, tuple[int | None, int | None]], metrics: Any
-) -> Iterator[int | None]:
+def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes) -> dict[str, Any]:
+    file = table.log.commits.get(version)
+    actions = None if file is None else reader.read_actions(file)
+    entry = table.entry(version, None if actions is None else actions.info)
+    info = entry["commit_info"]
+    counts = [None] * len(COUNTS) if actions is None else _changed(actions, live, info.get("operationMetrics"))
+    return {
+        **{key: entry[key] for key in ("id", "timestamp_ms", "operation")},
+        "writer": info.get("engineInfo") or info.get("clientVersion"),
+        **dict(zip(COUNTS, counts, strict=True)),
+    }
+
+
+def _changed(actions: ParsedActions, live: _Sizes, metrics: Any) -> Iterator[int | None]:
     """The counts of a commit.
 
-    live: rows and bytes of the files that are known to be live before it, by path; afterwards, those behind it.
+    live: the files that are known to be live before it; afterwards, those behind it.
     """
     adds = {body["path"]: body for body in actions.adds}
     removes = {body["path"]: body for body in actions.removes}
