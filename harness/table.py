@@ -18,7 +18,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
+from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
@@ -492,11 +492,24 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
     table_format, log = (format_hint, None) if format_hint is not None else detect(location, storage)
     _refuse_options_of_others(table_format, options)
-    table = _loaded(table_format, location, storage, options, log)
+    try:
+        table = _loaded(table_format, location, storage, options, log)
+    except TableNotFoundError as error:
+        if error.cause == "MetadataNotFound" and format_hint is None and not _holds_anything(location, storage):
+            from harness.metadata.catalogs.warehouse import no_table
+
+            raise no_table(location, storage) from None
+        raise
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {shown(location)}: {sentence}")
     return table
+
+
+def _holds_anything(location: str, storage: Storage) -> bool:
+    """Tells whether there is a file at the location, or Iceberg's metadata in its directory."""
+    names = (*storage.names(location), *storage.names(join(location, "metadata")))
+    return storage.exists(location) or any(name == "version-hint.text" or ".metadata.json" in name for name in names)
 
 
 def _loaded(

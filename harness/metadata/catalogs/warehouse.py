@@ -10,12 +10,13 @@ is a namespace. `sales.db`, as Hive and Spark call the directory of a database, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import AmbiguousTableError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Located, Name, absent, written
+from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
+from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
 from harness.storage.gate import Roots
 from harness.storage.paths import is_local, join, local_path, place, shown
 from harness.storage.stores import Storage
@@ -26,6 +27,10 @@ _METADATA_FILE = ".metadata.json"
 _HINT = "version-hint.text"
 _DEEPEST = 8
 """Levels of namespaces that are looked through."""
+_MOST_AROUND = 500
+"""Directories that are looked into for a hint."""
+_SHOWN = 3
+"""Names in a hint."""
 
 
 def open_warehouse(
@@ -51,6 +56,46 @@ def open_warehouse(
         )
     own = local_path(location).rstrip("/").rpartition("/")[2]
     return Warehouse(location=location, name=name or own or "warehouse", storage=storage)
+
+
+def no_table(location: str, storage: Storage) -> TableNotFoundError:
+    """The error about a path that holds no table of either format: what was looked for, and tables nearby."""
+    if storage.is_directory(location):
+        reason = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
+    else:
+        reason = "there is no such directory or metadata file"
+    hint = None if storage.untrusted else _nearby(local_path(location).rstrip("/"))
+    message = f"Cannot find a table: {reason}; {hint or 'check the path'}"
+    return TableNotFoundError(message, cause="MetadataNotFound", table=location)
+
+
+def _nearby(path: str) -> str | None:
+    """A hint at tables in a local directory, else around it; None: there are none, or very many directories."""
+    if not path or not is_local(path):
+        return None
+    parent, slash, name = path.rpartition("/")
+    try:
+        if inside := _tables_in(path):
+            return f"there are tables in it, such as {inside}; harness list {path} lists them"
+        around = open_warehouse(parent or slash or ".")
+        if parent and around._format(parent) is not None:
+            return f"{parent} is a table"
+        names = around.storage.directories(around.location)
+        folders = [(folder,) for folder in names if folder != name and _is_visible(folder)]
+        if near := [f"{parent}{slash}{folder}" for (folder,) in nearest((name,), folders)]:
+            return f"did you mean {' or '.join(near)}"
+        tables = _tables_in(around.location)
+    except (HarnessError, OSError):  # there is no such directory, or nobody may look there
+        return None
+    return f"{parent or slash or 'this directory'} has {tables}" if tables else None
+
+
+def _tables_in(path: str) -> str:
+    """The first tables in a local directory; none in one of very many directories."""
+    warehouse = open_warehouse(path) if os.path.isdir(path) else None
+    if warehouse is None or len(warehouse.storage.directories(path)) > _MOST_AROUND:
+        return ""
+    return ", ".join(name for (name,) in warehouse.tables()[:_SHOWN])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
