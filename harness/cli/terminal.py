@@ -24,6 +24,7 @@ from harness.cli.results import ByteStream, forget
 from harness.errors import HarnessWarning, visible, visible_lines
 from harness.storage.clients import TRAFFIC
 from harness.storage.records import dataclass
+from harness.storage.threads import percent, watch
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -176,11 +177,13 @@ class _LogLines(logging.Handler):
 
 @contextlib.contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Shows `text` and the amount read of stores while the block runs, if stderr is a terminal."""
+    """Shows `text`, the percentage that is done where it is known, and the amount read of stores while the block runs,
+    if stderr is a terminal."""
     console = _terminal()
     if console is None:
         yield
         return
+    watch()
     with console.status(_Reading(text)):
         yield
 
@@ -193,7 +196,7 @@ def _terminal() -> Console | None:
 
 @dataclass(slots=True)
 class _Reading:
-    """A step, and the amount read of stores so far, which is asked at each showing."""
+    """A step, and how far it is, which is asked at each showing."""
 
     text: str
     _before: str = field(default_factory=lambda: _read_so_far())  # noqa: PLW0108 (it is defined below)
@@ -201,8 +204,9 @@ class _Reading:
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        now = _read_so_far()
-        return Text(self.text if now == self._before else f"{self.text} ({now})")
+        done, now = percent(), _read_so_far()
+        notes = [*([] if done is None else [f"{done:.0f} %"]), *([] if now == self._before else [now])]
+        return Text(f"{self.text} ({', '.join(notes)})" if notes else self.text)
 
 
 def _read_so_far() -> str:
