@@ -83,10 +83,10 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     rows, deletes = known["records_before_deletes"], []
     if plan.position_deletes:
         deletes.append(
-            f"{len(plan.position_deletes):,} of positions on {known['files_with_deleted_positions']:,} files"
+            f"{len(plan.position_deletes):,} of positions on {_files(known['files_with_deleted_positions'])}"
         )
     if plan.equality_deletes:
-        deletes.append(f"{len(plan.equality_deletes):,} of keys on {known['files_with_equality_deletes']:,} files")
+        deletes.append(f"{len(plan.equality_deletes):,} of keys on {_files(known['files_with_equality_deletes'])}")
     is_exact = len(counts) == len(plan.position_deletes) and not plan.equality_deletes
     return {
         "rows": "unknown" if rows is None else f"{rows - sum(counts):,}" if is_exact else f"{rows:,} before deletes",
@@ -94,6 +94,10 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
         "bytes": "unknown" if known["bytes"] is None else f"{known['bytes']:,}",
         "deletes": ", ".join(deletes) or "none",
     }
+
+
+def _files(number: int) -> str:
+    return f"{number:,} file{'' if number == 1 else 's'}"
 
 
 def _commit(entry: Mapping[str, Any]) -> str:
