@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.arguments import checked
 from harness.engines.registry import BATCH_ROWS, Batches, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, filter_for
@@ -243,6 +244,7 @@ class Snapshot:
         """The schema of the rows."""
         return self.selection.schema
 
+    @checked
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None
     ) -> duckdb.DuckDBPyRelation:
@@ -260,6 +262,7 @@ class Snapshot:
         with self._reading():
             return duckdb_engine().relation(self._first(columns, where, _number("n", n))).limit(n)
 
+    @checked
     def count(self, *, where: str | Filter | None = None) -> int:
         """The number of rows.
 
@@ -281,6 +284,7 @@ class Snapshot:
             with duckdb_engine().batches(plan, rows=BATCH_ROWS, context=self._reading) as batches:
                 return sum(batch.num_rows for batch in batches)
 
+    @checked
     def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
         """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
@@ -336,6 +340,7 @@ class Snapshot:
 
         return FileIndex.of(self.plan, self.source.location)
 
+    @checked
     def to_duckdb(
         self,
         connection: duckdb.DuckDBPyConnection | None = None,
@@ -369,6 +374,7 @@ class Snapshot:
                 where = engine.zoned(filter_for(where, self.schema), connection)
             return engine.relation(self.plan(columns, where), connection, name=name)
 
+    @checked
     def to_spark(
         self,
         spark: SparkSession | None = None,
@@ -408,6 +414,7 @@ class Snapshot:
         with self._reading():
             return spark_engine().dataframe(self.plan(columns, where), spark)
 
+    @checked
     def to_arrow(
         self,
         *,
@@ -430,6 +437,7 @@ class Snapshot:
             rows = find_engine(engine).to_arrow(self._first(columns, where, _limit(limit)))
             return rows if limit is None else rows.slice(0, limit)  # engines may give more
 
+    @checked
     def to_pandas(
         self,
         *,
@@ -448,6 +456,7 @@ class Snapshot:
         """
         return frames.to_pandas(self.to_arrow(columns=columns, where=where, limit=limit, engine=engine))
 
+    @checked
     def to_polars(
         self,
         *,

@@ -18,6 +18,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from harness.arguments import checked
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.frames import described
@@ -56,6 +57,7 @@ _FORMAT_OF_OPTION = {
 }
 
 
+@checked
 def open_table(
     location: object,
     *,
@@ -140,7 +142,7 @@ def open_table(
         RequestError: an option has no such value, or is not for the table's format; or `cache_dir` is open to others.
         OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
-    roots, own_options, name, renewal = _listed(allowed_roots), dict(storage_options or {}), None, None
+    roots, own_options, name, renewal = tuple(map(str, allowed_roots)), dict(storage_options or {}), None, None
     located = _located(location, catalog)
     if located is not None:
         name, format_hint = located.qualified, format_hint or located.format
@@ -247,6 +249,7 @@ class Table:
         """Branches and tags by name, as plain values."""
         return self.source.refs()
 
+    @checked
     def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A metadata table of the current snapshot as an Arrow table; `Snapshot.metadata` gives those of others.
 
@@ -261,6 +264,7 @@ class Table:
         """
         return self.snapshot().metadata(name, columns)
 
+    @checked
     def head(
         self,
         n: int = 10,
@@ -278,10 +282,12 @@ class Table:
         """
         return self._at(at).head(n, columns=columns, where=where)
 
+    @checked
     def count(self, *, where: str | Filter | None = None, at: int | str | datetime | None = None) -> int:
         """The number of rows, see `Snapshot.count`; `at` as for `head`."""
         return self._at(at).count(where=where)
 
+    @checked
     def to_arrow(
         self,
         *,
@@ -294,6 +300,7 @@ class Table:
         """The rows as an Arrow table, see `Snapshot.to_arrow`; `at` as for `head`."""
         return self._at(at).to_arrow(columns=columns, where=where, limit=limit, engine=engine)
 
+    @checked
     def to_pandas(
         self,
         *,
@@ -306,6 +313,7 @@ class Table:
         """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
         return self._at(at).to_pandas(columns=columns, where=where, limit=limit, engine=engine)
 
+    @checked
     def to_polars(
         self,
         *,
@@ -328,6 +336,7 @@ class Table:
         with reading(self.source, None):
             return self.source.describe()
 
+    @checked
     def snapshot(
         self,
         snapshot_id: int | None = None,
@@ -365,6 +374,7 @@ class Table:
             selection = self.source.select(snapshot_id if version is None else version, timestamp, ref)
             return Snapshot(self.source, selection, self.name)
 
+    @checked
     def changes(
         self,
         from_version: int | None = None,
@@ -407,14 +417,6 @@ class Table:
         )
         with reading(self.source, None):
             return Changes(plan_changes(self.source, request, column_names(columns, self.location)))
-
-
-def _listed(allowed_roots: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(allowed_roots, str):
-        raise RequestError(
-            f"Invalid allowed_roots={allowed_roots!r}: expected a list of directories", options=("allowed_roots",)
-        )
-    return tuple(map(str, allowed_roots))
 
 
 def open_storage(

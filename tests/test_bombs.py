@@ -306,7 +306,9 @@ def test_a_file_that_is_read_whole_may_have_as_many_rows_as_the_limit_says(tmp_p
         table.append(table.write_position_deletes([(data, i) for i in range(5)], format=format_))
     location = str(tmp_path / "t")
     assert read_rows(location, Limits(rows=5)) == (0 if "deletes" in file else 5)
-    with pytest.raises(LimitError, match=r"5 rows, 4 are allowed\. If you trust it, raise rows") as caught:
+    with pytest.raises(
+        LimitError, match=r"5 rows, 4 are allowed\. If you trust it, raise the option limits.rows"
+    ) as caught:
         read_rows(location, Limits(rows=4))
     assert caught.value.file is not None
 

@@ -107,7 +107,7 @@ COMMANDS = {
     "scenarios build": "scenarios:build",
 }
 """The module in this package and the function, by name of the command."""
-_GROUPS = {"scenarios": "List, run and build the scenarios: small tables, with the rows that reads must give."}
+_GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}
 
 
 def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:
@@ -166,4 +166,4 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Read Iceberg and Delta tables exactly: plan, query, compare and inspect them."""
+    """Defines the options of `harness` itself."""

@@ -23,13 +23,15 @@ class Action(enum.Enum):
 
 
 def cache(
-    action: Annotated[Action, typer.Argument(metavar="info|clear", help="Say what there is, or remove it all.")],
+    action: Annotated[
+        Action, typer.Argument(metavar="info|clear", help="Show the size of the cache, or remove its files.")
+    ],
     *,
     cache_dir: options.CacheDir = None,
     format_: options.Format = None,
     output: formats.Output = None,
 ) -> None:
-    """Show or empty the cache of decoded metadata. `clear` prints what there was.
+    """Show or empty the cache of decoded metadata.
 
     Examples:
         harness cache info

@@ -118,7 +118,7 @@ def plan(
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Show what a read of the table would do, without reading any rows.
+    """Show the files and deletes of a read, without its rows.
 
     Examples:
         harness plan warehouse/orders --where "day = DATE '2024-01-31'"

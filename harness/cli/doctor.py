@@ -61,11 +61,13 @@ REQUIREMENTS = (
 
 
 def doctor(format_: options.Format = None, output: formats.Output = None) -> None:
-    """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work.
+    """Show versions, and commands that install missing packages.
 
     Examples:
         harness doctor
         harness doctor --format json
+
+    Exits with 2 only if DuckDB reads cannot work.
     """
     form = formats.form(format_, output, options.Document)
     with terminal.progress("looking around"):

@@ -23,14 +23,14 @@ def list_(
     ] = None,
     catalog: options.CatalogName = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", help="All tables below, of inner namespaces too, and no namespaces.")
+        bool, typer.Option("--recursive", help="List all tables below, also in inner namespaces, and no namespaces.")
     ] = False,
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
     format_: options.Format = None,
     output: formats.Output = None,
 ) -> None:
-    """List what is in a catalog or namespace, or which catalogs are configured.
+    """List the tables of a catalog or namespace, or the catalogs.
 
     Examples:
         harness list

@@ -33,11 +33,13 @@ def metadata(
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME.
+    """Show a metadata table, such as snapshots or files.
 
     Examples:
         harness metadata warehouse/orders snapshots
         harness metadata warehouse/orders files --columns file_path,record_count --format csv
+
+    In SQL a metadata table is called TABLE.NAME.
     """
     form = writers.row_form(format_, output)
     moment = options.moment(at)

@@ -39,18 +39,18 @@ class Document(enum.Enum):
 _opening = functools.partial(typer.Option, rich_help_panel=OPENING)
 
 Location: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Table directory, metadata file, or name in a catalog.")
+    str, typer.Argument(metavar="TABLE", help="A table directory, a metadata file, or a name in a catalog.")
 ]
 CatalogName: TypeAlias = Annotated[
     str | None,
     _opening(
         "--catalog",
         metavar="NAME",
-        help="Find tables by name in this catalog: one that is configured for PyIceberg, or a warehouse directory.",
+        help="Find tables by name in this catalog: one of PyIceberg's configuration, or a warehouse directory.",
     ),
 ]
 Format: TypeAlias = Annotated[
-    Document | None, typer.Option("--format", help="Text for people, the default, or one JSON document.")
+    Document | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
 ]
 PathMap: TypeAlias = Annotated[
     list[str] | None,
@@ -61,9 +61,10 @@ StorageOption: TypeAlias = Annotated[
     _opening(
         "--storage-option",
         metavar="KEY=VALUE",
-        help="Option for the file system (fsspec). true, false, null, numbers and JSON objects or lists are taken as "
-        "such, all else as text; in double quotes it is always text: 'secret=\"123\"'. A dot goes into an object: "
-        "client_kwargs.endpoint_url=URL. For another store than the table's: s3://bucket={...}. Repeatable.",
+        help="An option of the file system (fsspec), repeatable. true, false, null, numbers, JSON "
+        "objects and lists are taken as such, other values as text; in double quotes a value is "
+        "always text: 'secret=\"123\"'. A dot goes into an object: client_kwargs.endpoint_url=URL. "
+        "For another store than the table's: s3://bucket={...}.",
     ),
 ]
 CacheDir: TypeAlias = Annotated[
@@ -71,17 +72,17 @@ CacheDir: TypeAlias = Annotated[
     _opening(
         "--cache-dir",
         metavar="DIR",
-        help="Keep what was decoded of large metadata here, for the next time. Default: what HARNESS_CACHE_DIR says.",
+        help="Keep decoded metadata here for the next time. [default: the directory in HARNESS_CACHE_DIR]",
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, _opening("--verbose", help="Say on standard error what is asked of stores, and which files are skipped.")
+    bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
 ]
 Columns: TypeAlias = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, separated by commas.")
+    str | None, typer.Option("--columns", metavar="A,B", help="Read these columns only, with commas between.")
 ]
 Where: TypeAlias = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="Only rows for which this condition holds.")
+    str | None, typer.Option("--where", metavar="SQL", help="Read only rows for which this condition holds.")
 ]
 
 
@@ -90,8 +91,8 @@ Set: TypeAlias = Annotated[
     _opening(
         "--set",
         metavar="NAME=VALUE",
-        help="A rare option of harness.open_table by its name in Python, such as allow_version_guess=true or "
-        "limits.document_bytes=1_000_000_000. Repeatable.",
+        help="Set a rare option of harness.open_table by its name in Python, such as "
+        "allow_version_guess=true or limits.document_bytes=1_000_000_000. Repeatable.",
     ),
 ]
 
@@ -100,8 +101,7 @@ Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
         "--untrusted",
-        help="Somebody else wrote the tables: read them in a process without a network, other files or secrets, within "
-        "bounds.",
+        help="Read tables of strangers: in a process without a network, other files or secrets, within bounds.",
     ),
 ]
 
@@ -119,7 +119,7 @@ class OpeningOptions:
     ] = None
     outside: Annotated[
         Outside,
-        _opening("--outside", help="Files that a table names outside of it: read them with a warning, or refuse."),
+        _opening("--outside", help="Read files that a table names outside of it with a warning, or refuse them."),
     ] = Outside.WARN
     prune: Annotated[Prune, _opening("--prune", help="Skip nothing, files only, or manifests too.")] = Prune.ALL
     cache_dir: CacheDir = None

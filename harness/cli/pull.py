@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +18,9 @@ from harness.metadata.catalogs.catalog import parse_name, written
 from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
+
+_KEY = "HARNESS_ANONYMISE_KEY"
+"""Names the key in the environment. Read here: versions of Typer differ in it."""
 
 
 @options.grouped
@@ -35,9 +39,11 @@ def pull(
     ] = False,
     sample_rows: Annotated[
         int | None,
-        typer.Option("--sample-rows", metavar="N", help="Keep so many of the rows, and deleted ones in their measure."),
+        typer.Option(
+            "--sample-rows", metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Which rows --sample-rows keeps.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Choose other rows for --sample-rows.")] = 0,
     compact: Annotated[
         bool, typer.Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
     ] = False,
@@ -45,8 +51,8 @@ def pull(
         bool,
         typer.Option(
             "--anonymise",
-            help="Give the slice other values, and no texts of people: equal ones stay equal, also between slices that "
-            "are made with one key.",
+            help="Replace all values by others, texts of people too. Equal values stay equal, also between"
+            " slices with one key.",
         ),
     ] = False,
     key: Annotated[
@@ -54,35 +60,33 @@ def pull(
         typer.Option(
             "--key",
             metavar="TEXT",
-            envvar="HARNESS_ANONYMISE_KEY",
-            help="Chooses the values of --anonymise; others on the machine may see it. Without a key there is a random "
-            "one, which nobody learns.",
+            help="Choose the values of --anonymise. Others on the machine may see it: better --key-file, "
+            "or HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which "
+            "nobody learns.",
         ),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option("--key-file", metavar="FILE", help="As --key: the first line of a file.")
+        Path | None, typer.Option("--key-file", metavar="FILE", help="Take the key from the first line of a file.")
     ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option("--max-bytes", metavar="N", help="Copy nothing if the slice needs more bytes of the source."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many files and bytes would be copied; write nothing.")
+        bool, typer.Option("--dry-run", help="Count the files and bytes of the slice; write nothing.")
     ] = False,
     follow: Annotated[
         list[str] | None,
         typer.Option(
             "--follow",
             metavar="A.X=B.Y",
-            help="Of table B, beside TABLE, take the rows whose Y is an X of A; slices go into DIR/A and DIR/B. "
-            "Repeatable.",
+            help="Take the rows of table B, beside TABLE, whose Y is an X of A; slices go into DIR/A and "
+            "DIR/B. Repeatable.",
         ),
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option(
-            "--refresh", help="Bring the slice in DIR to the newest snapshot, as its note says it was pulled."
-        ),
+        typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
     format_: options.Format = None,
     output: formats.Output = None,
@@ -90,15 +94,15 @@ def pull(
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Make a slice of a table: a table of the same format that any reader reads, with the files that a filter needs.
+    """Copy a slice of a table, with the files that a filter needs.
 
     Examples:
         harness pull prod.sales.orders tests/orders --where "region = 'eu'" --exact
         harness pull warehouse/orders slice --sample-rows 1000 --anonymise
         harness pull warehouse/orders slice --refresh
 
-    Under the filter the slice gives the rows of the source. An interrupted pull leaves no table, and goes on when it is
-    asked for again.
+    A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
+    interrupted pull leaves no table, and the same command goes on where it ended.
     """
     from harness.tools.slices.following import pull_joined
     from harness.tools.slices.following import refresh as refresh_slice
@@ -110,8 +114,9 @@ def pull(
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
         _refuse_others(context, "--refresh")
-    if not anonymise:
-        _refuse_keys(context)
+    for option, value in (("--key", key), ("--key-file", key_file)):
+        if value is not None and not anonymise:
+            raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
     if follow and dry_run:
         raise typer.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
     request = SliceRequest(
@@ -122,7 +127,7 @@ def pull(
         sample_rows=sample_rows,
         seed=seed,
         compact=compact,
-        anonymise=_key(key, key_file, context) if anonymise else None,
+        anonymise=_key(key, key_file) if anonymise else None,
         max_bytes=max_bytes,
     )
     moment = options.moment(at)
@@ -143,22 +148,16 @@ def pull(
     print_document("pulls" if follow else "pull", content, form, output)
 
 
-def _key(key: str | None, file: Path | None, context: typer.Context) -> str:
+def _key(key: str | None, file: Path | None) -> str:
     """The key of the values."""
     if file is None:
-        return secrets.token_hex() if key is None else key
-    if _is_given(context, "key"):
+        return key if key is not None else os.environ.get(_KEY) or secrets.token_hex()
+    if key is not None:
         raise typer.BadParameter("--key excludes --key-file")
     try:
         return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
     except (OSError, UnicodeError) as error:
         raise RequestError(f"Cannot read --key-file {file}: {error}") from error
-
-
-def _refuse_keys(context: typer.Context) -> None:
-    for name in ("key", "key_file"):
-        if _is_given(context, name):
-            raise typer.BadParameter(f"--{name.replace('_', '-')} is for --anonymise, which is not asked for")
 
 
 def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -> tuple[str, dict[str, str]]:
@@ -187,6 +186,6 @@ def _refuse_others(context: typer.Context, option: str) -> None:
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Tells whether the option is in the command, not in the environment."""
+    """Tells whether the option is in the command."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 def sql(
     query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
     table: Annotated[
-        list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="A table of the query. Repeatable.")
+        list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="Name a table of the query. Repeatable.")
     ] = None,
     at: options.At = None,
     format_: writers.Format = None,
     output: formats.Output = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
-    engine: Annotated[str, typer.Option(metavar="NAME", help="Who runs the query: duckdb, spark, …")] = "duckdb",
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")
+    ] = "duckdb",
     *,
     context: typer.Context,
     opening: options.OpeningOptions,

@@ -133,12 +133,14 @@ def _place(name: str) -> tuple[str, int]:
 
 Words = Annotated[
     list[str],
-    typer.Argument(metavar="RULE", help="As errors cite it, such as delta L38 or iceberg 4.7; with or without quotes."),
+    typer.Argument(
+        metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
+    ),
 ]
 
 
 def rule(words: Words, format_: options.Format = None, output: formats.Output = None) -> None:
-    """Show what a rule says: what a reader must do, and what to do about a table that breaks it.
+    """Show the text of a rule that an error or warning cites.
 
     Examples:
         harness rule delta L38

@@ -24,7 +24,7 @@ Scenarios: TypeAlias = Annotated[
 ]
 Features: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--feature", metavar="NAME", help="Only scenarios with this feature. Repeatable: any of them."),
+    typer.Option("--feature", metavar="NAME", help="Take only scenarios with this feature. Repeatable: any of them."),
 ]
 
 
@@ -60,14 +60,14 @@ def build(
     ],
     everything: Annotated[bool, typer.Option("--all", help="Build every scenario that comes with harness.")] = False,
 ) -> None:
-    """Write the tables of scenarios, and beside each its expected rows as JSON and Parquet, for any other engine.
+    """Write the tables of scenarios, each beside its expected rows.
 
     Examples:
         harness scenarios build 'iceberg/deletes/*' cases
         harness scenarios build --all cases
 
-    DIR/index.json lists the cases; DIR/SCENARIO/case.json says where the table is, what to read and what that gives.
-    Paths inside the tables are absolute: build where they will be read.
+    The rows are JSON and Parquet, for any other engine. DIR/index.json lists the cases, DIR/SCENARIO/case.json the table,
+    the reads and their results. Paths inside the tables are absolute: build where they will be read.
     """
     from harness.testing.scenarios.answers import write_expected, write_index
     from harness.testing.scenarios.building import build as build_scenario

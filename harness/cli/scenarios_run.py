@@ -55,18 +55,20 @@ def run(
     feature: Features = None,
     skips: Annotated[
         list[Path] | None,
-        typer.Option("--skips", metavar="FILE", help="What is not run: lines of ENGINE::SCENARIO # reason."),
+        typer.Option(
+            "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
+        ),
     ] = None,
     xfails: Annotated[
         list[Path] | None,
-        typer.Option("--xfails", metavar="FILE", help="What is expected to fail, in lines as for --skips."),
+        typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
     ] = None,
     format_: Annotated[
         list[_RunReport] | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
+            help="Write text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
         ),
     ] = None,
     output: Annotated[
@@ -79,26 +81,29 @@ def run(
     ] = None,
     python: Annotated[
         list[str] | None,
-        typer.Option("--python", metavar="NAME=PATH", help="The interpreter that has an engine. Repeatable."),
+        typer.Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="S", min=0.1, help="Seconds for one read of a foreign engine.")
+        float,
+        typer.Option(
+            "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
+        ),
     ] = 60.0,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 for an ERROR, and for what passes against --xfails, too.")
+        bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
     ] = False,
     exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, as long as the suite ran.")
+        bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
     ] = False,
     untrusted: options.Untrusted = False,
     set_: options.Set = None,
     *,
     context: typer.Context,
 ) -> None:
-    """Run the suite of scenarios on engines, and report which of them read what rightly.
+    """Run scenarios on engines, and report who reads them rightly.
 
     Examples:
         harness scenarios run --engines duckdb,spark

@@ -256,13 +256,11 @@ class _Sink:
 
 
 Format: TypeAlias = Annotated[
-    RowFormat | None, typer.Option("--format", help="How rows are written; as text by default.")
+    RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
 ]
 MaxRows: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--max-rows", metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."
-    ),
+    typer.Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
 ]
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from harness.arguments import checked
 from harness.differ.arrow_side import ArrowSide
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
@@ -39,6 +40,7 @@ FEW = 50_000
 """Rows of a side up to which it is compared as it is."""
 
 
+@checked
 def compare(
     left: object,
     right: object,

@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
+from harness.arguments import check
 from harness.differ.arrow_side import open_arrow
 from harness.differ.duckdb_side import DuckDBSide, logical
 from harness.differ.duckdb_side import failing as failing_duckdb
@@ -58,6 +59,9 @@ class Query:
     text: str
     tables: Mapping[str, Table | Snapshot | str] = field(default_factory=dict)
     dialect: str = "duckdb"
+
+    def __post_init__(self) -> None:
+        check({"text": self.text, "tables": self.tables, "dialect": self.dialect})
 
     @property
     def name(self) -> str:

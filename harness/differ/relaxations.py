@@ -11,9 +11,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 
+from harness.arguments import check, checked
 from harness.errors import RequestError
 
 
@@ -39,7 +40,11 @@ class Tolerance:
     measure: Measure = Measure.ABSOLUTE
     reason: str | None = None
 
+    def __post_init__(self) -> None:
+        check({"amount": self.amount})
+
     @staticmethod
+    @checked
     def parse(text: str) -> Tolerance:
         """`0.01`, `0.1%`, `1e-9 relative`, `4 ulps`, `500 ms`, and behind it ` because REASON`.
 
@@ -123,6 +128,9 @@ class Relaxations:
     trim: bool = False
     null_as: str | None = None
     types: frozenset[TypeRule] | None = None
+
+    def __post_init__(self) -> None:
+        check({field.name: getattr(self, field.name) for field in fields(self)}, ("null_as", "types"))
 
     def check(self, keys: tuple[str, ...]) -> None:
         """Refuses relaxations that contradict each other.

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from harness.arguments import checked
 from harness.engines.registry import Engine, QueryEngine, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
@@ -78,6 +79,7 @@ def sql(
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
+@checked
 def sql(
     query: str,
     /,
@@ -197,6 +199,7 @@ def _present() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
+@checked
 def release(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away what harness has left on your DuckDB connection: tables of deletes and constants, and names of files.
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.arguments import check, checked
 from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
 from harness.storage.gate import Roots
@@ -33,8 +34,9 @@ _SHOWN = 3
 """Names in a hint."""
 
 
+@checked
 def open_warehouse(
-    location: str, *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
+    location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Warehouse:
     """The tables below a directory, by name: `open_table("db.orders", catalog=open_warehouse("warehouse"))`.
 
@@ -47,7 +49,8 @@ def open_warehouse(
         TableNotFoundError: there is no such directory.
         StorageError: storage failed.
     """
-    options = dict(storage_options or {})
+    check({"warehouse": location})
+    location, options = os.fspath(location), dict(storage_options or {})
     stores = None if is_local(local_path(location)) else frozenset({place(location).store})
     storage = Storage(options, stores=stores, roots=Roots.of(location))
     if not storage.is_directory(location):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from harness.arguments import check, checked
 from harness.engines.duckdb.instance import connect as new_instance
 from harness.engines.duckdb.instance import said
 from harness.engines.registry import duckdb_engine
@@ -94,6 +95,7 @@ def discard(connection: duckdb.DuckDBPyConnection) -> None:
 _Result = TypeVar("_Result")
 
 
+@checked
 def connect(source: Source = None, /, **options: Any) -> Connection:
     """A connection whose SQL finds tables by their names.
 
@@ -138,6 +140,7 @@ class Connection:
         self._is_lent = False
         self.arraysize = 1
 
+    @checked
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
         """The result of a query as a lazy DuckDB relation; None for statements without one.
 
@@ -158,6 +161,7 @@ class Connection:
         self._tables = prepared.chosen or self._tables
         return relation
 
+    @checked
     def execute(self, query: str, parameters: object = None) -> Connection:
         """Run statements; the rows of the last one are there to be fetched.
 
@@ -170,6 +174,7 @@ class Connection:
         self._run(self._up_to_last(query), parameters)
         return self
 
+    @checked
     def executemany(self, query: str, parameters: Iterable[object]) -> Connection:
         """Run statements once for each set of parameters, each time on tables as they are then. Raises as `sql`."""
         for each in parameters:
@@ -426,6 +431,7 @@ def attach(
         RequestError: the connection has something else by that name, or cannot be written.
         HarnessError: as for `harness.connect`, or a table cannot be read.
     """
+    check({"connection": connection, "names": tables}, ("names",))
     plans = view_plans(source, tables, options)
     duckdb_engine().attach(plans, connection)
     return tuple(written((schema or "main", name)) for schema, name in plans)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from harness.arguments import check_options
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
@@ -42,6 +43,7 @@ class Tables:
     @classmethod
     def of(cls, source: Source, options: Mapping[str, Any]) -> Tables:
         """The tables of a catalog, or those that a mapping names; the arguments and errors are `harness.connect`'s."""
+        check_options(open_table, options)
         if source is None:
             return cls(catalog=Together(), options=options)
         if isinstance(source, Mapping):

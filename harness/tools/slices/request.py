@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from harness.arguments import check
 from harness.engines.registry import BATCH_ROWS, duckdb_engine
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
@@ -51,6 +52,10 @@ class SliceRequest:
     max_bytes: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        check(
+            {"where": self.where, "columns": self.columns, "anonymise": self.anonymise},
+            ("where", "columns", "anonymise"),
+        )
         _check_number(self.last, "last", 1)
         if self.max_bytes is not None:
             _check_number(self.max_bytes, "max_bytes", 0)
