@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -193,11 +193,21 @@ class Changes:
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
         """The changes as a stream of Arrow batches, as `Snapshot.to_batches`."""
         context = partial(contained, table=self.plan.table)
+        _check_number("batch_rows", batch_rows, 1)
         with context():
-            return duckdb_engine().batches(self.plan, rows=_number("batch_rows", batch_rows, 1), context=context)
+            return duckdb_engine().batches(self.plan, rows=batch_rows, context=context)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
+class Read(TypedDict, total=False):
+    """Arguments of `Snapshot.to_arrow`."""
+
+    columns: Sequence[str] | None
+    where: str | Filter | None
+    limit: int | None
+    engine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,36 +260,23 @@ class Snapshot:
     ) -> duckdb.DuckDBPyRelation:
         """The first rows to look at, as a lazy DuckDB relation, which prints itself as a table.
 
-        No more files are opened than `n` rows need. Which rows are the first is open.
-
-        Args:
-            n: how many rows.
-            columns, where: as for `plan`.
-
-        Raises:
-            As `to_duckdb`, and RequestError: `n` is no number of rows.
+        No more files are opened than `n` rows need. Which rows are the first is open. Arguments and errors as for
+        `to_duckdb`.
         """
         with self._reading():
-            return duckdb_engine().relation(self._first(columns, where, _number("n", n))).limit(n)
+            return duckdb_engine().relation(self._first(columns, where, "n", n)).limit(n)
 
     @checked
     def count(self, *, where: str | Filter | None = None) -> int:
-        """The number of rows.
+        """The number of rows. Arguments and errors as for `to_batches`.
 
         Without `where`, it is the recorded one if the metadata must be right: all files have row ids or are no Parquet
         files, and no delete hits any (iceberg 7.2). Otherwise, and of a stranger's table, the footers of the data files
         are read, with `where` or deletes also the columns that these need.
-
-        Args:
-            where: as for `plan`.
-
-        Raises:
-            As `to_batches`.
         """
         with self._reading():
             plan = self.plan((), where)
-            recorded = _recorded_rows(plan)
-            if recorded is not None:
+            if (recorded := _recorded_rows(plan)) is not None:
                 return recorded
             with duckdb_engine().batches(plan, rows=BATCH_ROWS, context=self._reading) as batches:
                 return sum(batch.num_rows for batch in batches)
@@ -434,46 +431,28 @@ class Snapshot:
             As `plan`, EngineError, and RequestError: there is no such engine, or `limit` is no number of rows.
         """
         with self._reading():
-            rows = find_engine(engine).to_arrow(self._first(columns, where, _limit(limit)))
+            rows = find_engine(engine).to_arrow(self._first(columns, where, "limit", limit))
             return rows if limit is None else rows.slice(0, limit)  # engines may give more
 
-    @checked
-    def to_pandas(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        where: str | Filter | None = None,
-        limit: int | None = None,
-        engine: str = "duckdb",
-    ) -> pd.DataFrame:
+    def to_pandas(self, **read: Unpack[Read]) -> pd.DataFrame:
         """The rows as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
 
-        Args:
-            columns, where, limit, engine: as for `to_arrow`.
+        read: the arguments of `to_arrow`.
 
         Raises:
             As `to_arrow`, and RequestError: pandas is not installed.
         """
-        return frames.to_pandas(self.to_arrow(columns=columns, where=where, limit=limit, engine=engine))
+        return frames.to_pandas(self.to_arrow(**read))
 
-    @checked
-    def to_polars(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        where: str | Filter | None = None,
-        limit: int | None = None,
-        engine: str = "duckdb",
-    ) -> pl.DataFrame:
+    def to_polars(self, **read: Unpack[Read]) -> pl.DataFrame:
         """The rows as a Polars DataFrame; UUIDs are text.
 
-        Args:
-            columns, where, limit, engine: as for `to_arrow`.
+        read: the arguments of `to_arrow`.
 
         Raises:
             As `to_arrow`, and RequestError: Polars is not installed.
         """
-        return frames.to_polars(self.to_arrow(columns=columns, where=where, limit=limit, engine=engine))
+        return frames.to_polars(self.to_arrow(**read))
 
     def to_batches(
         self,
@@ -499,10 +478,16 @@ class Snapshot:
             As `to_arrow`, also while the stream is read; and RequestError: `batch_rows` is no number of rows.
         """
         with self._reading():
-            plan = self._first(columns, where, _limit(limit))
-            return duckdb_engine().batches(plan, rows=_number("batch_rows", batch_rows, 1), context=self._reading)
+            _check_number("batch_rows", batch_rows, 1)
+            plan = self._first(columns, where, "limit", limit)
+            return duckdb_engine().batches(plan, rows=batch_rows, context=self._reading)
 
-    def _first(self, columns: Sequence[str] | None, where: str | Filter | None, limit: int | None) -> ScanPlan:
+    def _first(
+        self, columns: Sequence[str] | None, where: str | Filter | None, name: str, limit: int | None
+    ) -> ScanPlan:
+        """The plan of so many rows; `name`: of the argument that says how many."""
+        if limit is not None:
+            _check_number(name, limit, 0)
         return replace(self.plan(columns, where), enough=limit)
 
     def _reading(self) -> AbstractContextManager[None]:
@@ -533,14 +518,9 @@ def column_names(columns: Sequence[str] | None, table: str) -> tuple[str, ...] |
     return None if columns is None else tuple(columns)
 
 
-def _number(name: str, value: int, least: int = 0) -> int:
+def _check_number(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise RequestError(f"Invalid {name}={value!r}: expected a number of rows, {least} or more", options=(name,))
-    return value
-
-
-def _limit(limit: int | None) -> int | None:
-    return None if limit is None else _number("limit", limit)
 
 
 def _recorded_rows(plan: ScanPlan) -> int | None:

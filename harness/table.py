@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from harness.arguments import checked
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
@@ -26,7 +26,7 @@ from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.snapshot import Changes, OpenedTable, Snapshot, column_names, point_shown, reading
+from harness.snapshot import Changes, OpenedTable, Read, Snapshot, column_names, point_shown, reading
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from harness.metadata.delta.change_range import ChangeRequest
     from harness.storage.configuration import Renewal
 
+When: TypeAlias = int | str | datetime | None
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
     "allow_version_guess": "iceberg",
@@ -266,12 +267,7 @@ class Table:
 
     @checked
     def head(
-        self,
-        n: int = 10,
-        *,
-        columns: Sequence[str] | None = None,
-        where: str | Filter | None = None,
-        at: int | str | datetime | None = None,
+        self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, at: When = None
     ) -> duckdb.DuckDBPyRelation:
         """The first rows to look at: `Snapshot.head` of the current snapshot, or of that `at`.
 
@@ -282,51 +278,23 @@ class Table:
         """
         return self._at(at).head(n, columns=columns, where=where)
 
-    @checked
-    def count(self, *, where: str | Filter | None = None, at: int | str | datetime | None = None) -> int:
+    def count(self, *, where: str | Filter | None = None, at: When = None) -> int:
         """The number of rows, see `Snapshot.count`; `at` as for `head`."""
         return self._at(at).count(where=where)
 
-    @checked
-    def to_arrow(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        where: str | Filter | None = None,
-        limit: int | None = None,
-        at: int | str | datetime | None = None,
-        engine: str = "duckdb",
-    ) -> pa.Table:
-        """The rows as an Arrow table, see `Snapshot.to_arrow`; `at` as for `head`."""
-        return self._at(at).to_arrow(columns=columns, where=where, limit=limit, engine=engine)
+    def to_arrow(self, *, at: When = None, **read: Unpack[Read]) -> pa.Table:
+        """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `head`."""
+        return self._at(at).to_arrow(**read)
 
-    @checked
-    def to_pandas(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        where: str | Filter | None = None,
-        limit: int | None = None,
-        at: int | str | datetime | None = None,
-        engine: str = "duckdb",
-    ) -> pd.DataFrame:
+    def to_pandas(self, *, at: When = None, **read: Unpack[Read]) -> pd.DataFrame:
         """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
-        return self._at(at).to_pandas(columns=columns, where=where, limit=limit, engine=engine)
+        return self._at(at).to_pandas(**read)
 
-    @checked
-    def to_polars(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        where: str | Filter | None = None,
-        limit: int | None = None,
-        at: int | str | datetime | None = None,
-        engine: str = "duckdb",
-    ) -> pl.DataFrame:
+    def to_polars(self, *, at: When = None, **read: Unpack[Read]) -> pl.DataFrame:
         """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
-        return self._at(at).to_polars(columns=columns, where=where, limit=limit, engine=engine)
+        return self._at(at).to_polars(**read)
 
-    def _at(self, at: int | str | datetime | None) -> Snapshot:
+    def _at(self, at: When) -> Snapshot:
         if isinstance(at, str):
             return self.snapshot(**parse_moment(at))
         return self.snapshot(timestamp=at) if isinstance(at, datetime) else self.snapshot(at)
@@ -493,25 +461,26 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
         expected = f"expected one of {', '.join(_FORMATS)}"
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
     table_format, log = (format_hint, None) if format_hint is not None else detect(location, storage)
-    _refuse_options_of_others(table_format, options)
+    for name, other in _FORMAT_OF_OPTION.items():
+        given = getattr(options, name)
+        if other != table_format and given is not None and given is not False:
+            reason = f"the table is {table_format}, the option is for {other} tables"
+            raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
     try:
         table = _loaded(table_format, location, storage, options, log)
     except TableNotFoundError as error:
-        if error.cause == "MetadataNotFound" and format_hint is None and not _holds_anything(location, storage):
-            from harness.metadata.catalogs.warehouse import no_table
+        if error.cause != "MetadataNotFound" or format_hint is not None or storage.exists(location):
+            raise
+        names = (*storage.names(location), *storage.names(join(location, "metadata")))
+        if any(name == "version-hint.text" or ".metadata.json" in name for name in names):
+            raise
+        from harness.metadata.catalogs.warehouse import no_table
 
-            raise no_table(location, storage) from None
-        raise
+        raise no_table(location, storage) from None
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {shown(location)}: {sentence}")
     return table
-
-
-def _holds_anything(location: str, storage: Storage) -> bool:
-    """Tells whether there is a file at the location, or Iceberg's metadata in its directory."""
-    names = (*storage.names(location), *storage.names(join(location, "metadata")))
-    return storage.exists(location) or any(name == "version-hint.text" or ".metadata.json" in name for name in names)
 
 
 def _loaded(
@@ -525,14 +494,6 @@ def _loaded(
     from harness.metadata.iceberg import table as iceberg
 
     return iceberg.load(location, storage, options)
-
-
-def _refuse_options_of_others(table_format: str, options: ReadOptions) -> None:
-    for name, other in _FORMAT_OF_OPTION.items():
-        given = getattr(options, name)
-        if other != table_format and given is not None and given is not False:
-            reason = f"the table is {table_format}, the option is for {other} tables"
-            raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
 
 
 def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:

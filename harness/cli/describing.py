@@ -39,9 +39,7 @@ def info(
         harness info prod.sales.orders --full
     """
     form = formats.form(format_, output, options.Document)
-    if untrusted.is_for_worker(context):
-        instead = {"format_": form, "output": None}
-        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
         table = opening.open(location)
@@ -125,9 +123,7 @@ def plan(
         harness plan warehouse/orders --columns id,total
     """
     form = formats.form(format_, output, options.Document)
-    if untrusted.is_for_worker(context):
-        instead = {"format_": form, "output": None}
-        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     moment = options.moment(at)
     with terminal.progress("planning"):

@@ -37,9 +37,7 @@ def head(
     """
     form = writers.row_form(format_, output)
     moment = options.moment(at)
-    if untrusted.is_for_worker(context):
-        instead = {"format_": form, "output": None}
-        untrusted.run(context, [location], opening.roots(), output=output, binary=form.is_binary(), instead=instead)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     from harness.engines.duckdb.instance import cursor
 
@@ -70,9 +68,7 @@ def count(
     """
     form = formats.form(format_, output, options.Document)
     moment = options.moment(at)
-    if untrusted.is_for_worker(context):
-        instead = {"format_": form, "output": None}
-        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("counting"):
         rows = moment.select(opening.open(location)).count(where=where)
@@ -97,9 +93,7 @@ def schema(
     """
     form = formats.form(format_, output, options.Document)
     moment = options.moment(at)
-    if untrusted.is_for_worker(context):
-        instead = {"format_": form, "output": None}
-        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
         found = moment.select(opening.open(location)).schema
@@ -123,9 +117,7 @@ def history(
         harness history prod.sales.orders --output history.json
     """
     form = formats.form(format_, output, options.Document)
-    if untrusted.is_for_worker(context):
-        instead = {"format_": form, "output": None}
-        untrusted.run(context, [location], opening.roots(), output=output, instead=instead)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     from harness.metadata.tables.history import history as history_of
 

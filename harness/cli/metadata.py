@@ -44,15 +44,7 @@ def metadata(
     form = writers.row_form(format_, output)
     moment = options.moment(at)
     shown = writers.number_of_rows(max_rows)
-    if untrusted.is_for_worker(context):
-        untrusted.run(
-            context,
-            [location],
-            opening.roots(),
-            output=output,
-            binary=form.is_binary(),
-            instead={"format_": form, "output": None},
-        )
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
         snapshot = moment.select(opening.open(location))

@@ -58,15 +58,7 @@ def sql(
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    if untrusted.is_for_worker(context):
-        untrusted.run(
-            context,
-            [*locations.values(), *locations_in(text)],
-            opening.roots(),
-            output=output,
-            binary=form.is_binary(),
-            instead={"query": text, "format_": form, "output": None},
-        )
+    if untrusted.ran(context, [*locations.values(), *locations_in(text)], opening.roots(), form, output, query=text):
         return
     with terminal.progress("reading metadata"):
         tables = {name: _chosen(opening.open(place), selector) for name, place in locations.items()}

@@ -24,7 +24,7 @@ from harness.cli.results import ByteStream, forget
 from harness.errors import HarnessWarning, visible, visible_lines
 from harness.storage.clients import TRAFFIC
 from harness.storage.records import dataclass
-from harness.storage.threads import percent, watch
+from harness.storage.threads import WATCHED, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -183,7 +183,7 @@ def progress(text: str) -> Iterator[None]:
     if console is None:
         yield
         return
-    watch()
+    WATCHED.set()
     with console.status(_Reading(text)):
         yield
 

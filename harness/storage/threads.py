@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
 __all__ = [
-    "Lock", "cached_property", "interrupt_all", "interruptions", "is_watched", "measured", "one_ahead", "percent",
-    "read_ahead", "tracked", "watch",
+    "WATCHED", "Lock", "cached_property", "interrupt_all", "interruptions", "measured", "one_ahead", "percent",
+    "read_ahead", "tracked",
 ]  # fmt: skip
 
 
@@ -166,18 +166,9 @@ def interruptions() -> int:
 # The part of the work that is done, for whoever shows it to a person who waits.
 
 
-_watching: list[None] = []  # an item once somebody does
+WATCHED = threading.Event()
+"""Set once somebody wants to know how far queries are: connections that are made from then on can tell."""
 _parts: list[Callable[[], float]] = []
-
-
-def watch() -> None:
-    """Let queries on connections that are made from now on be measured."""
-    _watching.append(None)
-
-
-def is_watched() -> bool:
-    """Tells whether somebody wants to know how far queries are."""
-    return bool(_watching)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,12 @@ def traffic(monkeypatch: pytest.MonkeyPatch) -> Traffic:
     made.add(1_000_000)
     monkeypatch.setattr(terminal, "TRAFFIC", made)
     return made
+
+
+@pytest.fixture(autouse=True)
+def unwatched() -> Iterator[None]:
+    yield
+    threads.WATCHED.clear()
 
 
 class Terminal(io.StringIO):
@@ -99,29 +105,27 @@ def last_line(shown: io.StringIO) -> str:
 def test_a_spinner_says_the_percentage(
     traffic: Traffic, monkeypatch: pytest.MonkeyPatch, shown: io.StringIO, parts: list[float], words: str
 ) -> None:
-    monkeypatch.setattr(threads, "_watching", [])
     monkeypatch.setattr(sys, "stderr", shown)
     with contextlib.ExitStack() as measured:
         for part in parts:
             measured.enter_context(threads.measured(lambda part=part: part))
         with terminal.progress("copying"):
             traffic.add(500_000)
-            assert threads.is_watched()
+            assert threads.WATCHED.is_set()
     assert last_line(shown) == words
 
 
 def test_nothing_is_measured_for_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_watching", [])
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with terminal.progress("reading"):
-        assert not threads.is_watched()
+        assert not threads.WATCHED.is_set()
 
 
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_query_says_how_far_it_is_and_prints_nothing(
     watched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(threads, "_watching", [None] if watched else [])
+    (threads.WATCHED.set if watched else threads.WATCHED.clear)()
     pq.write_table(pa.table({"i": range(400_000)}), tmp_path / "t.parquet", row_group_size=20_000)
     own = _Instances().cursor(lossless=True)
     assert threads.percent() is None

@@ -29,7 +29,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import is_watched, tracked
+from harness.storage.threads import WATCHED, tracked
 
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
 """DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""
@@ -62,7 +62,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
     confined = _confining()
     for setting in confined:
         connection.execute(f"SET GLOBAL {setting}")
-    if locked and is_watched():
+    if locked and WATCHED.is_set():
         with suppress(duckdb.Error):  # a version without this setting shows no percentages
             connection.execute(f"SET GLOBAL allowed_configs = {list(_MEASURED)}")
     if locked or confined:
@@ -130,7 +130,7 @@ class _Instances:
             if made is None or not _is_alive(made):
                 self._made[lossless] = connect(lossless=lossless, locked=True)
                 made = self._made[lossless].cursor()
-            if is_watched():
+            if WATCHED.is_set():
                 with suppress(duckdb.Error):
                     for setting, value in _MEASURED.items():
                         made.execute(f"SET {setting} = {value}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from harness.errors import HarnessError
@@ -28,7 +28,12 @@ def history(table: Any) -> list[dict[str, Any]]:
         HarnessError: a commit cannot be read.
     """
     try:
-        found = list(_versions(table) if isinstance(table, DeltaTable) else _snapshots(table))
+        if not isinstance(table, DeltaTable):
+            return [_snapshot(table, each) for each in table.metadata.snapshots.values()][::-1]
+        reader, found = reader_of(table.source), []
+        for part in table.readable():
+            live: _Sizes = {}
+            found += [_version(table, reader, version, live) for version in part]
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
     return found[::-1]
@@ -39,10 +44,6 @@ def newest(table: Any) -> dict[str, Any] | None:
     if isinstance(table, DeltaTable):
         return _version(table, reader_of(table.source), table.latest.id, {})
     return None if table.current is None else _snapshot(table, table.current)
-
-
-def _snapshots(table: IcebergTable) -> Iterator[dict[str, Any]]:
-    return (_snapshot(table, snapshot) for snapshot in table.metadata.snapshots.values())
 
 
 def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
@@ -92,13 +93,6 @@ def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int 
     return (None if added is None or added < 0 else added), (None if removed is None or removed < 0 else removed)
 
 
-def _versions(table: DeltaTable) -> Iterator[dict[str, Any]]:
-    reader = reader_of(table.source)
-    for part in table.readable():
-        live: _Sizes = {}
-        yield from (_version(table, reader, version, live) for version in part)
-
-
 def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes) -> dict[str, Any]:
     file = table.log.commits.get(version)
     actions = None if file is None else reader.read_actions(file)
@@ -117,23 +111,24 @@ def _changed(actions: ParsedActions, live: _Sizes, metrics: Any) -> Iterator[int
 
     live: the files that are known to be live before it; afterwards, those behind it.
     """
-    adds = {body["path"]: body for body in actions.adds}
-    removes = {body["path"]: body for body in actions.removes}
-    before = {path: _first(_sizes(body), live.get(path, (None, None))) for path, body in removes.items()}
-    before |= {path: live[path] for path in adds.keys() & live.keys() - before.keys()}
-    after = {path: _sizes(body) for path, body in adds.items()}
-    kept, new, gone = after.keys() & before.keys(), after.keys() - before.keys(), before.keys() - after.keys()
-    lost = [None if a is None or b is None else b - a for a, b in ((after[p][0], before[p][0]) for p in kept)]
-    gained = _sum([*(after[path][0] for path in new), *(None if n is None else max(-n, 0) for n in lost)])
-    if gained is None and isinstance(metrics, Mapping):  # files without statistics
-        gained = _number(str(metrics.get("numOutputRows", metrics.get("num_added_rows"))))
-    yield gained
-    yield _sum([*(before[path][0] for path in gone), *(None if n is None else max(n, 0) for n in lost)])
-    yield len(new)
-    yield len(gone)
-    yield _sum(after[path][1] for path in new)
-    yield _sum(before[path][1] for path in gone)
-    for path in removes:
+    after = {body["path"]: _sizes(body) for body in actions.adds}
+    removed = {body["path"]: _sizes(body) for body in actions.removes}
+    before = {path: live.get(path, (None, None)) for path in removed} | {
+        path: live[path] for path in after if path in live
+    }
+    for path, (rows, size) in removed.items():  # a remove may say what its add said
+        before[path] = (before[path][0] if rows is None else rows, before[path][1] if size is None else size)
+    new = [sizes for path, sizes in after.items() if path not in before]
+    gone = [sizes for path, sizes in before.items() if path not in after]
+    kept = [(before[path][0], after[path][0]) for path in after if path in before]
+    lost = [None if old is None or left is None else old - left for old, left in kept]
+    added = _sum([*(rows for rows, _ in new), *(None if n is None else max(-n, 0) for n in lost)])
+    if added is None and isinstance(metrics, Mapping):  # files without statistics
+        added = _number(str(metrics.get("numOutputRows", metrics.get("num_added_rows"))))
+    yield added
+    yield _sum([*(rows for rows, _ in gone), *(None if n is None else max(n, 0) for n in lost)])
+    yield from (len(new), len(gone), _sum([size for _, size in new]), _sum([size for _, size in gone]))
+    for path in removed:
         live.pop(path, None)
     live |= after
 
@@ -144,23 +139,14 @@ def _sizes(action: Body) -> tuple[int | None, int | None]:
         rows = json.loads(action.get("stats") or "{}").get("numRecords")
     except (ValueError, AttributeError, RecursionError):
         rows = None
-    vector = action.get("deletionVector")
-    deleted = vector.get("cardinality") if isinstance(vector, Mapping) else 0
+    deleted = (action.get("deletionVector") or {}).get("cardinality", 0)
     is_known = isinstance(rows, int) and isinstance(deleted, int)
     return (rows - deleted if is_known else None), action.get("size")
 
 
-def _first(own: tuple[int | None, int | None], other: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    return (own[0] if own[0] is not None else other[0]), (own[1] if own[1] is not None else other[1])
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _number(text: str | None) -> int | None:
