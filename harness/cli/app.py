@@ -6,7 +6,6 @@ import enum
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -36,7 +35,7 @@ def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None
         descriptor = getattr(parameter, "type_descriptor", None)
         if converter is not None and descriptor is not None and descriptor.parameter_info.parser is None:
             first = _PlainFirst(descriptor.annotation, converter)
-            vars(parameter)["get_runtime_param"] = partial(_same, first)
+            vars(parameter)["get_runtime_param"] = lambda first=first: first
     for subcommand in getattr(command, "commands", {}).values():
         take_plain_values(subcommand, context)
 
@@ -79,10 +78,6 @@ class _PlainFirst:
 def _texts(value: Any) -> list[str] | None:
     is_plain = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
     return list(value) if is_plain else None
-
-
-def _same(converter: _PlainFirst) -> _PlainFirst:
-    return converter
 
 
 COMMANDS = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def info(
     location: options.Location,
     full: Annotated[
-        bool, typer.Option("--full", help="All that the metadata says, as --format json does: schemas, history, …")
+        bool, typer.Option("--full", help="Print all that the metadata says, as --format json does.")
     ] = False,
     format_: options.Format = None,
     output: formats.Output = None,

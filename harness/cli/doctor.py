@@ -188,13 +188,8 @@ def java_problem(version: str | None, pyspark: str | None) -> str | None:
 
 def _java_command() -> str:
     """The usual command that installs Java here."""
-    match sys.platform:
-        case "darwin":
-            return "brew install openjdk@21"
-        case "win32":
-            return "winget install Microsoft.OpenJDK.21"
-        case _:
-            return "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+    usual = {"darwin": "brew install openjdk@21", "win32": "winget install Microsoft.OpenJDK.21"}
+    return usual.get(sys.platform, "apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
 
 
 def try_duckdb() -> str | None:

@@ -77,7 +77,12 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
 def aligned(rows: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
     """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
     names = dict.fromkeys(name for row in rows for name in row)
-    shown = [name for name in names if any(not _is_empty(row.get(name)) for row in rows) and not _is_nested(rows, name)]
+    values = {name: [row.get(name) for row in rows] for name in names}
+    shown = [
+        name
+        for name, column in values.items()
+        if any(value not in (None, [], {}) for value in column) and not any(map(_is_table, column))
+    ]
     lines = [[_label(name) for name in shown], *([_cell(name, row.get(name)) for name in shown] for row in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     header, *rest = (
@@ -92,16 +97,8 @@ def aligned(rows: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str
                 yield from aligned(value, indent + "    ")
 
 
-def _is_nested(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(_is_table(row.get(name)) for row in rows)
-
-
 def _is_table(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or value == [] or value == {}
 
 
 def _is_time(key: str) -> bool:
@@ -140,7 +137,8 @@ def plain(value: Any) -> Any:
         case int():
             return value if -EXACT <= value <= EXACT else str(value)
         case float():
-            return value if math.isfinite(value) else _not_finite(value)
+            infinite = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return value if math.isfinite(value) else infinite
         case Decimal():
             return format(value, "f")
         case bytes() | bytearray() | memoryview():
@@ -162,12 +160,6 @@ def text_of(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json_text(value, separators=(",", ":"))
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _seconds(micros: int) -> str:

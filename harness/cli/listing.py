@@ -41,19 +41,14 @@ def list_(
     if verbose:
         terminal.say_more()
     if name is None and catalog is None:
-        content = {"catalogs": _catalogs()}
+        # without anything that may be secret
+        named = sorted(configured().items())
+        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]}
     else:
         with terminal.progress("asking the catalog"):
             found, namespace = _meant(name, catalog, storage_options(storage_option))
             content = _inside(found, namespace, recursive=recursive)
     print_document("list", content, form, output, text=lambda: _lines(content))
-
-
-def _catalogs() -> list[dict[str, Any]]:
-    """The name, type and warehouse of each configured catalog, without anything that may be secret."""
-    return [
-        {"name": name, "type": each.kind, "warehouse": each.warehouse} for name, each in sorted(configured().items())
-    ]
 
 
 def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:

@@ -19,7 +19,7 @@ from harness.metadata.model.schema import described
 @options.grouped
 def head(
     location: options.Location,
-    number: Annotated[int, typer.Argument(metavar="N", min=0, help="How many rows.")] = 10,
+    number: Annotated[int, typer.Argument(metavar="N", min=0, help="The number of rows.")] = 10,
     columns: options.Columns = None,
     where: options.Where = None,
     at: options.At = None,

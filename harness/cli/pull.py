@@ -113,7 +113,7 @@ def pull(
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
-        _refuse_others(context, "--refresh")
+        _refuse_others(context)
     for option, value in (("--key", key), ("--key-file", key_file)):
         if value is not None and not anonymise:
             raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
@@ -178,14 +178,9 @@ _OF_A_SLICE = (
 )
 
 
-def _refuse_others(context: typer.Context, option: str) -> None:
+def _refuse_others(context: typer.Context) -> None:
     """Refuses options that the note of the slice holds already."""
     for name in _OF_A_SLICE:
-        if _is_given(context, name):
-            raise typer.BadParameter(f"{option} excludes --{name.replace('_', '-')}: the slice is as it was pulled")
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    """Tells whether the option is in the command."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")

@@ -150,12 +150,8 @@ def rule(words: Words, format_: options.Format = None, output: formats.Output = 
     """
     form = formats.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
-    print_document("rule", _as_dict(found), form, output, text=lambda: [_text_of(found)])
-
-
-def _text_of(found: Rule) -> str:
-    """The rule as on its page, without markup of headings and links."""
-    return f"{found.name}: {found.title}\n{found.source}\n\n{found.text}\n"
+    text = f"{found.name}: {found.title}\n{found.source}\n\n{found.text}\n"  # as on its page, without markup
+    print_document("rule", _as_dict(found), form, output, text=lambda: [text])
 
 
 def _as_dict(found: Rule) -> dict[str, str]:

@@ -66,8 +66,8 @@ def build(
         harness scenarios build 'iceberg/deletes/*' cases
         harness scenarios build --all cases
 
-    The rows are JSON and Parquet, for any other engine. DIR/index.json lists the cases, DIR/SCENARIO/case.json the table,
-    the reads and their results. Paths inside the tables are absolute: build where they will be read.
+    The rows are JSON and Parquet, for any other engine. DIR/index.json lists the cases, DIR/SCENARIO/case.json the
+    table and its reads. Paths inside the tables are absolute: build where they will be read.
     """
     from harness.testing.scenarios.answers import write_expected, write_index
     from harness.testing.scenarios.building import build as build_scenario

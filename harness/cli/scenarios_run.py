@@ -6,9 +6,8 @@ import enum
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +23,7 @@ from harness.tools.contained.seccomp import TABLES_BUILT
 if TYPE_CHECKING:
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import Run
-    from harness.testing.conformance.runner import Lists, UnderTest
+    from harness.testing.conformance.runner import UnderTest
 
 ALL = "all"
 """Stands for every engine that is known and can run."""
@@ -113,6 +112,8 @@ def run(
     or if every scenario on an engine is ERROR.
     """
     from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.results import read_list
+    from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
 
     settings = Settings.of(set_)
@@ -123,7 +124,10 @@ def run(
     if is_for_worker(context):
         _run_untrusted(context, written)
         return
-    lists = _lists(skips, xfails)
+    lists = Lists(
+        skips=tuple(line for path in skips or () for line in read_list(path)),
+        xfails=tuple(line for path in xfails or () for line in read_list(path)),
+    )
     scenarios = chosen(scenario, feature)
     places = Places(
         pythons=options.pairs(python, "--python"),
@@ -132,18 +136,18 @@ def run(
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
-            opened = OpenedReaders.of(names(engines, "--engines"), places, resources)
+            ready, missing = _opened(names(engines, "--engines"), places, resources)
         found = run_suite(
             scenarios,
-            opened.ready,
+            ready,
             lists=lists,
             keep=keep,
-            missing=opened.missing,
-            progress=resources.enter_context(terminal.steps("running")),
+            missing=missing,
+            progress=resources.enter_context(terminal.progress("running")),
         )
     for report, path in written:
         with results.destination(path) as stream:
-            results.write_texts([text_of(found, report)], stream)
+            results.write_texts([_text_of(found, report)], stream)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
         raise typer.Exit(DIFFERENT)
@@ -174,70 +178,49 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, P
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedReaders:
-    """Engines that are ready, and by name why others cannot run."""
+def _opened(
+    names: Sequence[str] | None, places: Places, resources: ExitStack
+) -> tuple[list[UnderTest], dict[str, str]]:
+    """The requested engines, or harness's own that can run; and by name the reasons why others cannot run.
 
-    ready: list[UnderTest]
-    missing: dict[str, str]
+    Raises:
+        RequestError: an engine that was asked for by name does not exist or is not installed; or none can run.
+    """
+    from harness.engines.registry import engine_names
+    from harness.testing.conformance.finding import check_names, known_engines, open_engine
+    from harness.testing.conformance.runner import UnderTest
+    from harness.testing.conformance.workers import NOT_INSTALLED
 
-    @classmethod
-    def of(cls, names: Sequence[str] | None, places: Places, resources: ExitStack) -> OpenedReaders:
-        """Opens the requested engines, or harness's own that can run.
-
-        Raises:
-            RequestError: one that was asked for by name does not exist or is not installed; or none can run.
-        """
-        from harness.engines.registry import engine_names
-        from harness.testing.conformance.finding import check_names, known_engines, open_engine
-        from harness.testing.conformance.runner import UnderTest
-        from harness.testing.conformance.workers import NOT_INSTALLED
-
-        check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
-        asked = dict.fromkeys(names or ())
-        optional = engine_names() if names is None else known_engines() if ALL in asked else ()
-        opened = cls([], {})
-        for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
-            try:
-                reader = open_engine(name, places, resources)
-            except RequestError as error:
-                if name in asked or error.cause != NOT_INSTALLED:
-                    raise
-                opened.missing[name] = error.message
-                continue
-            arguments = ("--python", f"{name}={places.pythons[name]}") if name in places.pythons else ()
-            opened.ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
-        if not opened.ready:
-            raise RequestError(f"No engine can run: {'; '.join(opened.missing.values())}")
-        return opened
+    check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
+    asked = dict.fromkeys(names or ())
+    optional = engine_names() if names is None else known_engines() if ALL in asked else ()
+    ready: list[UnderTest] = []
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
+        try:
+            reader = open_engine(name, places, resources)
+        except RequestError as error:
+            if name in asked or error.cause != NOT_INSTALLED:
+                raise
+            missing[name] = error.message
+            continue
+        arguments = ("--python", f"{name}={places.pythons[name]}") if name in places.pythons else ()
+        ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
+    if not ready:
+        raise RequestError(f"No engine can run: {'; '.join(missing.values())}")
+    return ready, missing
 
 
-def text_of(found: Run, report: _RunReport) -> str:
+def _text_of(found: Run, report: _RunReport) -> str:
     """The run as a report."""
     from harness.testing.conformance.reports import html, json_report, text
 
-    match report:
-        case _RunReport.TEXT:
-            return text.to_text(found)
-        case _RunReport.JSON:
-            return json_report.to_json(found)
-        case _RunReport.JUNIT:
-            return json_report.to_junit(found)
-        case _RunReport.GITHUB:
-            return text.to_github(found)
-        case _RunReport.HTML:
-            return html.to_html(found)
-        case _RunReport.MARKDOWN:
-            return text.to_markdown(found)
-        case _:
-            assert_never(report)
-
-
-def _lists(skips: Sequence[Path] | None, xfails: Sequence[Path] | None) -> Lists:
-    from harness.testing.conformance.results import read_list
-    from harness.testing.conformance.runner import Lists
-
-    return Lists(
-        skips=tuple(line for path in skips or () for line in read_list(path)),
-        xfails=tuple(line for path in xfails or () for line in read_list(path)),
-    )
+    writers = {
+        _RunReport.TEXT: text.to_text,
+        _RunReport.JSON: json_report.to_json,
+        _RunReport.JUNIT: json_report.to_junit,
+        _RunReport.GITHUB: text.to_github,
+        _RunReport.HTML: html.to_html,
+        _RunReport.MARKDOWN: text.to_markdown,
+    }
+    return writers[report](found)

@@ -6,8 +6,7 @@ import contextlib
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +53,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return made
 
 
-def stepping(text: str) -> AbstractContextManager[Any]:
-    return terminal.steps(text)
-
-
-@pytest.mark.parametrize("spinner", [terminal.progress, stepping])
+@pytest.mark.parametrize("steps", [[], ["s", "t"]])
 @pytest.mark.parametrize(
     ("sizes", "repeated", "words"),
     [
@@ -72,15 +67,15 @@ def test_a_spinner_says_the_bytes(
     traffic: Traffic,
     monkeypatch: pytest.MonkeyPatch,
     shown: io.StringIO,
-    spinner: Callable[[str], AbstractContextManager[Any]],
+    steps: list[str],
     sizes: list[int],
     repeated: int,
     words: str,
 ) -> None:
     monkeypatch.setattr(sys, "stderr", shown)  # here: pytest sets its own before each test's body
-    with spinner("reading" if spinner is stepping else "reading t") as step:
-        if step is not None:
-            step("t")
+    with terminal.progress("reading" if steps else "reading t") as step:
+        for each in steps:
+            step(each)
         for size in sizes:
             traffic.add(size)
         for _ in range(repeated):

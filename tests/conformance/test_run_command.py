@@ -149,7 +149,7 @@ def test_lists(suite, outcomes, tmp_path, option, line, engine, outcome, code):
 
 def test_an_unexpected_pass_is_told_and_fails_only_a_strict_run(suite, tmp_path, capsys):
     (tmp_path / "list.txt").write_text("fake::plain # bug 7\n", "utf-8")
-    arguments = ["run", *suite(plain=PLAIN), *fake("Fake"), "--xfails", str(tmp_path / "list.txt")]
+    arguments = ["scenarios", "run", *suite(plain=PLAIN), *fake("Fake"), "--xfails", str(tmp_path / "list.txt")]
     assert main(arguments) == 0
     assert "XPASS  fake::plain  Two rows" in capsys.readouterr().out
     assert main([*arguments, "--strict"]) == 1
