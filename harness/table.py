@@ -16,14 +16,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.arguments import checked
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
-from harness.metadata.model.times import parse_moment
+from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, OpenedTable, Read, Snapshot, column_names, point_shown, reading
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from harness.metadata.delta.change_range import ChangeRequest
     from harness.storage.configuration import Renewal
 
-When: TypeAlias = int | str | datetime | None
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
     "allow_version_guess": "iceberg",
@@ -276,28 +275,23 @@ class Table:
             at: a snapshot id or version, a time, or text as the command's `--at` takes it: `"7"` is an id,
                 `"2024-12-31"` a time in UTC, other text a branch or tag, as is `"ref=2024-12-31"`.
         """
-        return self._at(at).head(n, columns=columns, where=where)
+        return self.snapshot(**parse_moment(at)).head(n, columns=columns, where=where)
 
     def count(self, *, where: str | Filter | None = None, at: When = None) -> int:
         """The number of rows, see `Snapshot.count`; `at` as for `head`."""
-        return self._at(at).count(where=where)
+        return self.snapshot(**parse_moment(at)).count(where=where)
 
     def to_arrow(self, *, at: When = None, **read: Unpack[Read]) -> pa.Table:
         """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `head`."""
-        return self._at(at).to_arrow(**read)
+        return self.snapshot(**parse_moment(at)).to_arrow(**read)
 
     def to_pandas(self, *, at: When = None, **read: Unpack[Read]) -> pd.DataFrame:
         """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
-        return self._at(at).to_pandas(**read)
+        return self.snapshot(**parse_moment(at)).to_pandas(**read)
 
     def to_polars(self, *, at: When = None, **read: Unpack[Read]) -> pl.DataFrame:
         """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
-        return self._at(at).to_polars(**read)
-
-    def _at(self, at: When) -> Snapshot:
-        if isinstance(at, str):
-            return self.snapshot(**parse_moment(at))
-        return self.snapshot(timestamp=at) if isinstance(at, datetime) else self.snapshot(at)
+        return self.snapshot(**parse_moment(at)).to_polars(**read)
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""

@@ -11,7 +11,7 @@ from harness.cli import formats, options, terminal, untrusted
 from harness.cli.document import print_document
 from harness.cli.option_texts import names
 from harness.errors import HarnessError, visible_lines
-from harness.metadata.model.times import show_ms
+from harness.metadata.model.times import parse_moment, show_ms
 from harness.metadata.plan.explain import totals
 from harness.storage.paths import shown
 
@@ -125,9 +125,9 @@ def plan(
     form = formats.form(format_, output, options.Document)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
-    moment = options.moment(at)
+    moment = parse_moment(at)
     with terminal.progress("planning"):
-        chosen = moment.select(opening.open(location))
+        chosen = opening.open(location).snapshot(**moment)
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if form is options.Document.JSON else {}
     print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])

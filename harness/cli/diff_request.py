@@ -9,12 +9,12 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 import harness
-from harness.cli import options
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult
 from harness.differ.sources import RowSource
 from harness.errors import RequestError
+from harness.metadata.model.times import parse_moment
 from harness.snapshot import Snapshot, called
 
 
@@ -182,16 +182,14 @@ def pair_of_engines(text: str) -> tuple[str, str]:
             raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
-def pair_of_moments(values: list[str] | None) -> tuple[options.SnapshotOptions, options.SnapshotOptions]:
-    """The snapshots of the left and of the right table.
+def pair_of_moments(values: list[str] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of `Table.snapshot` for the left and for the right table.
 
     Raises:
         typer.BadParameter: more than two values, or one that is not understood.
     """
-    both = pair(values, "--at")
-    if both is None:
-        return options.SnapshotOptions(), options.SnapshotOptions()
-    return options.moment(both[0]), options.moment(both[1])
+    left, right = pair(values, "--at") or (None, None)
+    return parse_moment(left), parse_moment(right)
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from harness.cli.rows import QueryRows
 from harness.cli.writers import write_rows
 from harness.engines.registry import duckdb_engine
 from harness.metadata.model.schema import described
+from harness.metadata.model.times import parse_moment
 
 
 @options.grouped
@@ -36,14 +37,16 @@ def head(
         harness head warehouse/orders 100 --columns id,total --where "total > 99" --output first.csv
     """
     form = writers.row_form(format_, output)
-    moment = options.moment(at)
+    moment = parse_moment(at)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     from harness.engines.duckdb.instance import cursor
 
     with terminal.progress("planning"):
         engine = duckdb_engine()
-        plan = replace(moment.select(opening.open(location)).plan(names(columns, "--columns"), where), enough=number)
+        plan = replace(
+            opening.open(location).snapshot(**moment).plan(names(columns, "--columns"), where), enough=number
+        )
         rows = QueryRows(engine.relation(plan, cursor()).limit(number), lambda error: engine.engine_error(error, plan))
     with results.destination(output) as destination, terminal.progress_until_written("reading", destination) as stream:
         write_rows(rows, form, stream, max_rows=None)
@@ -67,11 +70,11 @@ def count(
         harness count warehouse/orders --where "region = 'eu'" --at 2024-06-01
     """
     form = formats.form(format_, output, options.Document)
-    moment = options.moment(at)
+    moment = parse_moment(at)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("counting"):
-        rows = moment.select(opening.open(location)).count(where=where)
+        rows = opening.open(location).snapshot(**moment).count(where=where)
     print_document("count", {"rows": rows}, form, output, text=lambda: [f"{rows}\n"])
 
 
@@ -92,11 +95,11 @@ def schema(
         harness schema warehouse/orders --at 2024-06-01 --format json
     """
     form = formats.form(format_, output, options.Document)
-    moment = options.moment(at)
+    moment = parse_moment(at)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
-        found = moment.select(opening.open(location)).schema
+        found = opening.open(location).snapshot(**moment).schema
     content = {"fields": [described(field) for field in found.fields]}
     print_document("schema", content, form, output, text=lambda: [f"{found}\n"] if found.fields else [])
 

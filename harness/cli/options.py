@@ -16,13 +16,11 @@ from harness.cli import terminal
 from harness.cli.help import OPENING
 from harness.cli.option_texts import storage_options
 from harness.cli.settings import FLAGS, OPTIONS, SETTINGS, Settings
-from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.read_options import Prune
 from harness.storage.gate import Outside
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
     from harness.table import Table
 
 
@@ -175,27 +173,6 @@ At: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotOptions:
-    """The snapshot that `--at` selects; at most one field is not None. timestamp: milliseconds since 1970, or text."""
-
-    snapshot: int | None = None
-    timestamp: int | str | None = None
-    ref: str | None = None
-
-    def is_current(self) -> bool:
-        """Tells whether the current snapshot is meant."""
-        return self.snapshot is None and self.timestamp is None and self.ref is None
-
-    def select(self, table: Table) -> Snapshot:
-        """The snapshot of `table`.
-
-        Raises:
-            SnapshotNotFoundError: no such snapshot.
-        """
-        return table.snapshot(snapshot_id=self.snapshot, timestamp=self.timestamp, ref=self.ref)
-
-
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of each group in place of the parameter of its type.
 
@@ -237,12 +214,6 @@ def spelled(name: str, value: str | None) -> str:
     if value is None:
         return (f"--set {name}=true" if name in FLAGS else f"--set {name}") if is_set else name
     return f"--set {name}={value.lower()}" if is_set else f"{name}={value}"
-
-
-def moment(text: str | None) -> SnapshotOptions:
-    """The selector of `--at`, see `harness.metadata.model.times.parse_moment`. None: the newest."""
-    found = {} if text is None else parse_moment(text)
-    return SnapshotOptions(found.get("snapshot_id"), found.get("timestamp"), found.get("ref"))
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:

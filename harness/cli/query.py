@@ -15,11 +15,11 @@ from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
+from harness.metadata.model.times import parse_moment
 from harness.tools.connections.texts import locations_in
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
-    from harness.table import Table
+    pass
 
 
 @options.grouped
@@ -51,7 +51,7 @@ def sql(
     """
     form = writers.row_form(format_, output)
     shown = writers.number_of_rows(max_rows)
-    selector = options.moment(at)
+    moment = parse_moment(at)
     locations = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
     if engine != "duckdb" and opening.catalog is not None:
@@ -61,7 +61,9 @@ def sql(
     if untrusted.ran(context, [*locations.values(), *locations_in(text)], opening.roots(), form, output, query=text):
         return
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening.open(place), selector) for name, place in locations.items()}
+        tables: dict[str, Any] = {name: opening.open(place) for name, place in locations.items()}
+        if moment:
+            tables = {name: each.snapshot(**moment) for name, each in tables.items()}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables, dialect)
@@ -71,7 +73,7 @@ def sql(
             from harness.cli.catalog_query import run_by_names
 
             arguments = opening.arguments()
-            rows = run_by_names(text, opening.catalog, tables, selector, arguments, dialect)
+            rows = run_by_names(text, opening.catalog, tables, moment, arguments, dialect)
     with (
         results.destination(output) as destination,
         terminal.progress_until_written("running the query", destination) as stream,
@@ -131,7 +133,3 @@ def _names_tables(text: str, dialect: str) -> bool:
     from harness.queries.rewrite import parse_statement, references
 
     return dialect == "duckdb" and bool(references(parse_statement(text)))
-
-
-def _chosen(table: Table, selector: options.SnapshotOptions) -> Table | Snapshot:
-    return table if selector.is_current() else selector.select(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from harness.errors import RequestError
 
@@ -47,23 +47,28 @@ def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"]
     )
 
 
-def parse_moment(text: str) -> dict[str, Any]:
-    """The argument of `Table.snapshot` that the text of an `at` means.
+When: TypeAlias = int | str | datetime | None
 
-    Digits are a snapshot id or version, `2024-12…` is a time, other text a branch or tag; a name that looks like
-    something else is written out, `ref=2024-12`, and likewise `snapshot=` and `timestamp=`.
+
+def parse_moment(at: When) -> dict[str, Any]:
+    """The argument of `Table.snapshot` that `at` means; none for None.
+
+    A number is a snapshot id or version. Text in digits is one too, `2024-12…` is a time, other text a branch or tag; a
+    name that looks like something else is written out, `ref=2024-12`, and likewise `snapshot=` and `timestamp=`.
 
     Raises:
         RequestError: `snapshot=` is not followed by a number, or the time is none.
     """
-    kind, separator, value = text.partition("=")
+    if not isinstance(at, str):
+        return {} if at is None else {"timestamp" if isinstance(at, datetime) else "snapshot_id": at}
+    kind, separator, value = at.partition("=")
     if not separator or kind not in ("snapshot", "timestamp", "ref"):
-        is_time = re.match(r"\d{4}-\d{2}", text)
-        kind, value = ("snapshot" if text.isdecimal() else "timestamp" if is_time else "ref"), text
+        is_time = re.match(r"\d{4}-\d{2}", at)
+        kind, value = ("snapshot" if at.isdecimal() else "timestamp" if is_time else "ref"), at
     match kind:
         case "snapshot":
             if not value.isdecimal():
-                raise RequestError(f"Invalid at={text!r}: a snapshot is a number", options=("at",))
+                raise RequestError(f"Invalid at={at!r}: a snapshot is a number", options=("at",))
             return {"snapshot_id": int(value)}
         case "timestamp":
             time = int(value) if value.removeprefix("-").isdecimal() else value
