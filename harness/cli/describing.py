@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,7 +31,7 @@ def info(
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Describe a table: format, version, rows, files, bytes, deletes, partitioning, last commit; with --full, all.
+    """Show format, rows, files, deletes and last commit.
 
     Examples:
         harness info warehouse/orders
@@ -53,6 +52,8 @@ def _brief(table: Table) -> dict[str, Any]:
 
     last = newest(table.source)
     kind = "version" if table.format == "delta" else "snapshot"
+    time = "unknown time" if last is None or last["timestamp_ms"] is None else show_ms(last["timestamp_ms"])
+    writer = f" by {last['writer']}" if last is not None and last["writer"] else ""
     try:
         plan = table.snapshot().plan(columns=())
     except HarnessError as error:
@@ -66,7 +67,7 @@ def _brief(table: Table) -> dict[str, Any]:
         **counted,
         "columns": len(table.schema.fields),
         "partitioning": ", ".join(table.source.partitioning()) or "none",
-        "last commit": "none" if last is None else _commit(last),
+        "last commit": "none" if last is None else f"{time}, {last['operation'] or 'unknown operation'}{writer}",
         **({"branches and tags": list(table.refs())} if table.refs() else {}),
         **({"warnings": list(table.warnings)} if table.warnings else {}),
     }
@@ -75,33 +76,26 @@ def _brief(table: Table) -> dict[str, Any]:
 def _counted(plan: ScanPlan) -> dict[str, str]:
     """Rows, files, bytes and deletes, as the metadata records them."""
     known = totals(plan)
-    counts = [
-        d.record_count for d in plan.position_deletes if d.kind == "deletion vector" and d.record_count is not None
-    ]
-    rows, deletes = known["records_before_deletes"], []
-    if plan.position_deletes:
-        deletes.append(
-            f"{len(plan.position_deletes):,} of positions on {_files(known['files_with_deleted_positions'])}"
+    counted = (d.record_count for d in plan.position_deletes if d.kind == "deletion vector")
+    vectors = [count for count in counted if count is not None]
+    rows, size, is_exact = known["records_before_deletes"], known["bytes"], len(vectors) == len(plan.position_deletes)
+    deletes = [
+        f"{known[name]:,} of {what} in {known[files]:,} of the files"
+        for name, what, files in (
+            ("position_deletes", "positions", "files_with_deleted_positions"),
+            ("equality_deletes", "keys", "files_with_equality_deletes"),
         )
-    if plan.equality_deletes:
-        deletes.append(f"{len(plan.equality_deletes):,} of keys on {_files(known['files_with_equality_deletes'])}")
-    is_exact = len(counts) == len(plan.position_deletes) and not plan.equality_deletes
+        if known[name]
+    ]
+    live = (
+        f"{rows or 0:,} before deletes" if plan.equality_deletes or not is_exact else f"{(rows or 0) - sum(vectors):,}"
+    )
     return {
-        "rows": "unknown" if rows is None else f"{rows - sum(counts):,}" if is_exact else f"{rows:,} before deletes",
+        "rows": "unknown" if rows is None else live,
         "files": f"{plan.files.num_rows:,}",
-        "bytes": "unknown" if known["bytes"] is None else f"{known['bytes']:,}",
+        "bytes": "unknown" if size is None else f"{size:,}",
         "deletes": ", ".join(deletes) or "none",
     }
-
-
-def _files(number: int) -> str:
-    return f"{number:,} file{'' if number == 1 else 's'}"
-
-
-def _commit(entry: Mapping[str, Any]) -> str:
-    time = "unknown time" if entry["timestamp_ms"] is None else show_ms(entry["timestamp_ms"])
-    writer = "" if entry["writer"] is None else f" by {entry['writer']}"
-    return f"{time}, {entry['operation'] or 'unknown operation'}{writer}"
 
 
 @options.grouped

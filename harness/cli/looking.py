@@ -88,7 +88,7 @@ def schema(
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Show the columns of a table: name, type, required or nullable, a field a line.
+    """Show the columns of a table, a field a line.
 
     Examples:
         harness schema warehouse/orders
@@ -113,7 +113,7 @@ def history(
     context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
-    """Show the snapshots or versions of a table, the newest first: who added and removed how much, and when.
+    """Show snapshots or versions, the newest first.
 
     Examples:
         harness history warehouse/orders

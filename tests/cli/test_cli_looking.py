@@ -81,13 +81,17 @@ def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     expected = {
         ice.location: [
             *("format: iceberg", f"location: {ice.location}", f"snapshot: {ice.snapshot_id}", "rows: 4 before deletes"),
-            *("files: 1", f"bytes: {sizes[0]:,}", "deletes: 1 of positions on 1 file, 1 of keys on 1 file"),
+            *(
+                "files: 1",
+                f"bytes: {sizes[0]:,}",
+                "deletes: 1 of positions in 1 of the files, 1 of keys in 1 of the files",
+            ),
             *("columns: 2", "partitioning: bucket[4](id), at", "last commit: 2023-11-14T22:13:22.000Z, delete by x"),
             "branches and tags: main",
         ],
         str(dlt.directory): [
             *("format: delta", f"location: {dlt.directory}", "version: 2", "rows: 999", "files: 1"),
-            *(f"bytes: {sizes[1]:,}", "deletes: 1 of positions on 1 file", "columns: 2", "partitioning: p"),
+            *(f"bytes: {sizes[1]:,}", "deletes: 1 of positions in 1 of the files", "columns: 2", "partitioning: p"),
             "last commit: 2023-11-14T22:13:22.000Z, DELETE by harness",
         ],
     }
