@@ -164,6 +164,24 @@ def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Pat
     assert [entry["rows_added"] for entry in found] == [None, 3, 12, 0]
 
 
+@pytest.mark.parametrize("stats", ['{"numRecords": "many"}', "{", "[1]", 7, {"numRecords": 1}, "[" * 100_000])
+def test_what_a_writer_puts_into_a_commit_is_no_count_and_no_fault(stats: Any, tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data(rows(1)))
+    source = harness.open_table(str(table.directory)).source
+
+    def spoil(actions: list[dict[str, Any]]) -> None:
+        for action in actions:
+            action.get("add", {}).update(stats=stats, size="big")
+            action.get("commitInfo", {}).update(
+                engineInfo=["x"], clientVersion={}, operationMetrics={"numOutputRows": []}
+            )
+
+    table.edit_commit(1, spoil)
+    newest = history(source)[0]
+    assert (newest["writer"], counts(newest)) == (None, (None, 0, 1, 0, None, 0))
+
+
 def test_versions_without_their_commits_are_unknown(tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     file = table.write_data(rows(1, 2))

@@ -101,7 +101,7 @@ def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes
     counts = [None] * len(COUNTS) if actions is None else _changed(actions, live, info.get("operationMetrics"))
     return {
         **{key: entry[key] for key in ("id", "timestamp_ms", "operation")},
-        "writer": info.get("engineInfo") or info.get("clientVersion"),
+        "writer": next((w for w in (info.get("engineInfo"), info.get("clientVersion")) if isinstance(w, str)), None),
         **dict(zip(COUNTS, counts, strict=True)),
     }
 
@@ -137,11 +137,11 @@ def _sizes(action: Body) -> tuple[int | None, int | None]:
     """The rows that are not deleted, and the bytes, of an added or removed file."""
     try:
         rows = json.loads(action.get("stats") or "{}").get("numRecords")
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):  # nobody has checked what a writer put there
         rows = None
-    deleted = (action.get("deletionVector") or {}).get("cardinality", 0)
+    deleted, size = (action.get("deletionVector") or {}).get("cardinality", 0), action.get("size")
     is_known = isinstance(rows, int) and isinstance(deleted, int)
-    return (rows - deleted if is_known else None), action.get("size")
+    return (rows - deleted if is_known else None), (size if isinstance(size, int) else None)
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
