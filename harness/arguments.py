@@ -114,7 +114,9 @@ def check(given: Mapping[str, Any], optional: Iterable[str] = ()) -> None:
         if name in _KINDS and not (value is None and name in optional):
             words, test = _KINDS[name]
             if not test(value):
-                shown = f"{value!r:.40}" if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+                kind = type(value).__name__
+                article = "an" if kind[0].lower() in "aeiou" else "a"
+                shown = f"{value!r:.40}" if isinstance(value, str | int | float | None) else f"{article} {kind}"
                 raise RequestError(f"Invalid {name}: got {shown}, expected {words}", options=(name,))
 
 

@@ -26,7 +26,7 @@ class HelpfulCommand(TyperCommand):
 
     def get_help_option_names(self, ctx: Any) -> list[str]:
         """The names of the option for help."""
-        return ["-h", "--help", *([_ALL] if self._folded() else [])]
+        return ["-h", "--help", _ALL]
 
     def _folded(self) -> int:
         """The number of options that `-h` folds."""
@@ -59,7 +59,8 @@ class HelpfulCommand(TyperCommand):
                 groups["Arguments" if is_argument else OPENING if is_opening else "Options"].append(record)
         folded = groups.pop(OPENING)
         if self.shows_all:
-            groups |= {OPENING: folded, "Names for --set": list(MEANINGS.items())}
+            has_settings = any("--set" in parameter.opts for parameter in self.params)
+            groups |= {OPENING: folded, "Names for --set": list(MEANINGS.items()) if has_settings else []}
         for title, records in groups.items():
             if records:
                 with formatter.section(title):

@@ -15,13 +15,18 @@ from harness.storage import limits
 from harness.tools.contained.bounds import Bounds, check_waived, parse_bounds
 from harness.tools.contained.bounds import names as bounds_names
 
-MEANINGS = {
+_FLAG_MEANINGS = {
     "allow_version_guess": "In a directory without a version hint, take the highest version.",
     "allow_checkpoint_only": "Read a Delta table whose newest checkpoint lacks its own commit.",
     "allow_duplicate_files": "Read a data file twice that is listed twice.",
     "lenient_delete_partition": "Deletes by position hit files of any partition, by their path.",
     "enforce_retention": "Refuse versions of a Delta table older than the table keeps deleted files.",
     "published_only": "Read a Delta table that a catalog manages as far as it is published, which may be older.",
+}
+FLAGS = tuple(_FLAG_MEANINGS)
+"""Settings that are true or false."""
+MEANINGS = {
+    **_FLAG_MEANINGS,
     "max_version": "The latest version of a Delta table, as the catalog says that manages it.",
     "ratified": "With max_version, a staged commit that the catalog ratified, by the name of its file, or VERSION=FILE "
     "for a commit that only the catalog holds, copied to a file. Repeatable.",
@@ -32,8 +37,6 @@ MEANINGS = {
     "waived": "With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
 }
 """Settings by name."""
-FLAGS = tuple(MEANINGS)[:6]
-"""Settings that are true or false."""
 _LISTS = ("ratified", "waived")
 _FORMATS = ("iceberg", "delta")
 SETTINGS = (

@@ -52,4 +52,6 @@ def test_few_options_of_the_group_stand_among_the_others(capfd):
     assert main(["cache", "-h"]) == 0
     shown = capfd.readouterr().out
     assert "--cache-dir DIR" in shown
-    assert "--help-all" not in shown
+    assert "Opening tables" not in shown
+    assert main(["cache", "--help-all"]) == 0
+    assert capfd.readouterr().out == shown
