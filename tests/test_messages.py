@@ -382,6 +382,52 @@ def test_a_file_that_is_no_table_is_told_by_its_kind(tmp_path, name, content, ki
     )
 
 
+@pytest.fixture
+def lake(tmp_path, monkeypatch) -> None:
+    """Two tables and a directory, in the working directory."""
+    DeltaTable.create(tmp_path / "lake/orders", {"id": "long"})
+    ice = IcebergTable.create(tmp_path / "lake/events", {"id": "long"})
+    ice.append(ice.write_data([{"id": 1}]))
+    (tmp_path / "lake/_hidden").mkdir()
+    (tmp_path / "empty/inner").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+
+NOTHING = "there is no such directory or metadata file"
+NEITHER = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("lake/ordrs", f"{NOTHING}; did you mean lake/orders"),
+        ("lake/Events/", f"{NOTHING}; did you mean lake/events"),
+        ("lake/hidden", f"{NOTHING}; lake has events, orders"),
+        ("laek", f"{NOTHING}; did you mean lake"),
+        ("no/orders", f"{NOTHING}; check the path"),
+        ("lake", f"{NEITHER}; there are tables in it, such as events, orders; harness list lake lists them"),
+        ("lake/events/data", f"{NEITHER}; lake/events is a table"),
+        ("empty/inner", f"{NEITHER}; check the path"),
+        ("memory://lake/orders", f"{NOTHING}; check the path"),
+    ],
+)
+def test_a_path_without_a_table_names_those_nearby(lake, location, said) -> None:
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(location)
+    assert str(caught.value) == f"Cannot find a table: {said} [MetadataNotFound; table {location}]"
+    with pytest.raises(harness.TableNotFoundError, match=r"Cannot find a table: .*; check the path"):
+        harness.open_table(location, untrusted=True)
+    for name, text in {"iceberg": "Cannot find an Iceberg table", "delta": "Cannot find a Delta table"}.items():
+        with pytest.raises(harness.TableNotFoundError, match=text):
+            harness.open_table(location, format_hint=name)
+
+
+def test_very_many_directories_are_not_looked_through(lake, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("harness.metadata.catalogs.warehouse._MOST_AROUND", 1)
+    with pytest.raises(harness.TableNotFoundError, match="check the path"):
+        harness.open_table("lake")
+
+
 def test_a_file_of_a_delta_log_names_the_table(delta) -> None:
     commit = delta.directory / "_delta_log" / f"{1:020}.json"
     with pytest.raises(harness.TableNotFoundError) as caught:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -168,10 +168,10 @@ def diff(
         raise typer.Exit(DIFFERENT)
 
 
-def _at(side: Table | RowSource, moment: options.SnapshotOptions) -> Side:
+def _at(side: Table | RowSource, moment: dict[str, Any]) -> Side:
     """The side at a moment."""
     if not isinstance(side, RowSource):
-        return moment.select(side)
-    if moment != options.SnapshotOptions():
+        return side.snapshot(**moment)
+    if moment:
         raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side

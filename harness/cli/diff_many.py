@@ -172,15 +172,15 @@ def _compare_all(
     Args:
         compare: opens both tables of a name; gives their state, and what compares them.
     """
-    entries = []
-    for name in sorted(left.tables.keys() | right.tables.keys()):
+    entries, named = [], sorted(left.tables.keys() | right.tables.keys())
+    for number, name in enumerate(named, 1):
         lacking = [side.label for side in (left, right) if name not in side.tables]
         if lacking:
             entries.append(
                 BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
             )
             continue
-        with terminal.progress(f"comparing {name}"):
+        with terminal.progress(f"comparing {number}/{len(named)} {name}"):
             state, run = compare(name, left.tables[name], right.tables[name])
             entries.append(progress.entry(name, state, run))
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
@@ -314,8 +314,8 @@ def compare_files(
     start_engines(pair_)
     run = QueryRun(engines=pair_, tables=tables, dialect=many.dialect.value, max_rows=max_rows)
     entries = []
-    for query in queries:
-        with terminal.progress(f"comparing {query.name}"):
+    for number, query in enumerate(queries, 1):
+        with terminal.progress(f"comparing {number}/{len(queries)} {query.name}"):
             entries.append(run.entry(query))
     title = f"{len(queries)} queries" if len(queries) > 1 else "1 query"
     return Batch(title=f"{title} on {pair_[0]} and {pair_[1]}", sides=pair_, entries=tuple(entries))

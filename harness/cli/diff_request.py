@@ -12,13 +12,14 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 import harness
-from harness.cli import options, results
+from harness.cli import results
 from harness.cli.help import RARE
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import Batch, ComparisonResult
 from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError
+from harness.metadata.model.times import parse_moment
 from harness.snapshot import Snapshot, called
 
 RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
@@ -204,16 +205,14 @@ def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
             raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
-def pair_of_moments(values: list[str] | None) -> tuple[options.SnapshotOptions, options.SnapshotOptions]:
-    """The snapshots of the left and of the right table.
+def pair_of_moments(values: list[str] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of `Table.snapshot` for the left and for the right table.
 
     Raises:
         typer.BadParameter: more than two values, or one that is not understood.
     """
-    both = pair(values, "--at")
-    if both is None:
-        return options.SnapshotOptions(), options.SnapshotOptions()
-    return options.moment(both[0]), options.moment(both[1])
+    left, right = pair(values, "--at") or (None, None)
+    return parse_moment(left), parse_moment(right)
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:

@@ -16,14 +16,11 @@ from harness.cli import terminal
 from harness.cli.help import OPENING
 from harness.cli.option_texts import storage_options
 from harness.cli.settings import FLAGS, OPTIONS, SETTINGS, Settings
-from harness.differ.sources import selector
-from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import Prune
 from harness.storage.gate import Outside
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
     from harness.table import Table
 
 
@@ -176,27 +173,6 @@ At: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotOptions:
-    """The snapshot that `--at` selects; at most one field is not None. timestamp: milliseconds since 1970, or text."""
-
-    snapshot_id: int | None = None
-    timestamp: int | str | None = None
-    ref: str | None = None
-
-    def is_current(self) -> bool:
-        """Tells whether the current snapshot is meant."""
-        return self.snapshot_id is None and self.timestamp is None and self.ref is None
-
-    def select(self, table: Table) -> Snapshot:
-        """The snapshot of `table`.
-
-        Raises:
-            SnapshotNotFoundError: no such snapshot.
-        """
-        return table.snapshot(snapshot_id=self.snapshot_id, timestamp=self.timestamp, ref=self.ref)
-
-
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of each group in place of the parameter of its type.
 
@@ -238,22 +214,6 @@ def spelled(name: str, value: str | None) -> str:
     if value is None:
         return (f"--set {name}=true" if name in FLAGS else f"--set {name}") if is_set else name
     return f"--set {name}={value.lower()}" if is_set else f"{name}={value}"
-
-
-def moment(text: str | None) -> SnapshotOptions:
-    """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag. None: the newest.
-
-    A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
-
-    Raises:
-        RequestError: `snapshot=` is not followed by a number, or a text is no time.
-    """
-    if text is None:
-        return SnapshotOptions()
-    found = SnapshotOptions(**selector(text))
-    if found.timestamp is not None:
-        timestamp_ms(found.timestamp)
-    return found
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:

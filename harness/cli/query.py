@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -16,12 +16,9 @@ from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
+from harness.metadata.model.times import parse_moment
 from harness.queries.locations import locations
 from harness.queries.parameters import Params
-
-if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
-    from harness.table import Table
 
 
 @options.grouped
@@ -62,7 +59,7 @@ def sql(
     """
     form = writers.row_form(format_, output)
     shown = writers.number_of_rows(max_rows)
-    selector = options.moment(at)
+    moment = parse_moment(at)
     given = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
     params = _params(param, text)
@@ -71,20 +68,14 @@ def sql(
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    if untrusted.is_for_worker(context):
-        untrusted.run(
-            context,
-            [*given.values(), *named],
-            opening.roots(),
-            output=output,
-            binary=form.is_binary(),
-            instead={"query": text, "format_": form, "output": None},
-        )
+    if untrusted.ran(context, [*given.values(), *named], opening.roots(), form, output, query=text):
         return
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening.open(place), selector) for name, place in given.items()}
         beside = [] if opening.catalog is not None else named
-        at_places = {place: _chosen(opening.open(place), selector) for place in beside}
+        opened = {place: opening.open(place) for place in (*given.values(), *beside)}
+        chosen = {place: table.snapshot(**moment) if moment else table for place, table in opened.items()}
+        tables = {name: chosen[place] for name, place in given.items()}
+        at_places = {place: chosen[place] for place in beside}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables | at_places, dialect, params)
@@ -94,7 +85,7 @@ def sql(
             from harness.cli.catalog_query import run_by_names
 
             arguments = opening.arguments()
-            rows = run_by_names(text, opening.catalog, tables, selector, arguments, dialect, params)
+            rows = run_by_names(text, opening.catalog, tables, moment, arguments, dialect, params)
     with (
         results.destination(output) as destination,
         terminal.progress_until_written("running the query", destination) as stream,
@@ -176,7 +167,3 @@ def _names_others(text: str, tables: Mapping[str, Any], dialect: str) -> bool:
     from harness.queries.rewrite import parse_statement, references
 
     return dialect == "duckdb" and any(found.name[0] not in tables for found in references(parse_statement(text)))
-
-
-def _chosen(table: Table, selector: options.SnapshotOptions) -> Table | Snapshot:
-    return table if selector.is_current() else selector.select(table)

@@ -27,7 +27,7 @@ from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
-from harness.differ.sources import Moment, RowSource, selector
+from harness.differ.sources import Moment, RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
@@ -35,6 +35,7 @@ from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.schema import arrow_field
+from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, Snapshot, called
 from harness.storage.paths import shown
@@ -300,7 +301,7 @@ def opened(data: object, at: Moment | None = None) -> object:
     if not isinstance(data, Table):
         name = data.name if isinstance(data, RowSource) else f"an object of type {type(data).__name__}"
         raise RequestError(f"Cannot take at={at!r}: it is for tables, and {name} has no snapshots", options=("at",))
-    return data.snapshot(**selector(at))
+    return data.snapshot(**parse_moment(at))
 
 
 def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from harness.errors import RequestError
 
@@ -26,27 +25,6 @@ Moment: TypeAlias = int | str | datetime
 def usual_engines(*, is_one_table: bool) -> tuple[str, str]:
     """The engines that compare one table, read twice, or two sides."""
     return ("duckdb", "spark") if is_one_table else ("duckdb", "duckdb")
-
-
-def selector(at: Moment) -> Mapping[str, Any]:
-    """The arguments of `Table.snapshot` for a moment.
-
-    A text of digits is an id or version, one that begins like 2024-01 a time in ISO 8601, any other one a branch or
-    tag; `snapshot=`, `timestamp=` and `ref=` before it say which.
-
-    Raises RequestError: `snapshot=` is not followed by a number.
-    """
-    if not isinstance(at, str):
-        return {"snapshot_id" if isinstance(at, int) else "timestamp": at}
-    kind, separator, value = at.partition("=")
-    if not separator or kind not in ("snapshot", "timestamp", "ref"):
-        is_time = re.match(r"\d{4}-\d{2}", at)
-        kind, value = "snapshot" if at.isdecimal() else "timestamp" if is_time else "ref", at
-    if kind != "snapshot":
-        return {kind: int(value) if kind == "timestamp" and value.removeprefix("-").isdecimal() else value}
-    if not value.isdecimal():
-        raise RequestError(f"Invalid at={at!r}: a snapshot is a number", options=("at",))
-    return {"snapshot_id": int(value)}
 
 
 class SourceKind(enum.Enum):

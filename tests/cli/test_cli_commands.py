@@ -97,7 +97,7 @@ DEFAULT_OPEN = {
 
 
 def test_info_as_text(calls, capfd):
-    assert main(["info", "t"]) == 0
+    assert main(["info", "t", "--full"]) == 0
     out, err = capfd.readouterr()
     assert out == (
         "format_version: 2\n"

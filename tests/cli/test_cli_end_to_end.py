@@ -105,7 +105,7 @@ def test_plan_as_text(table, more, skipped, capfd):
 
 
 def test_info(table, capfd):
-    assert main(["info", str(table.location)]) == 0
+    assert main(["info", str(table.location), "--full"]) == 0
     out = capfd.readouterr().out
     assert "region" in out
     assert str(first_snapshot(table)) in out

@@ -160,10 +160,15 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
     connection = cursor()
     with about(plan):
-        query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+        query = limited(numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan), plan)
         # `pa.table` asks whether it is a frame of pandas, which imports pandas: 0.2 s of the first read
         rows = pa.RecordBatchReader.from_stream(connection.sql(query)).read_all()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
+
+
+def limited(query: str, plan: ScanPlan) -> str:
+    """The query of a plan that ends once there are enough rows."""
+    return query if plan.enough is None else f"{query} LIMIT {plan.enough}"
 
 
 def lowered(

@@ -81,6 +81,7 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
     own = spark_session() if spark is None else spark
     with _about(plan):
         frame = lower(replace(plan, bounds=None), reader_of(own))  # no filter comes later
+        frame = frame if plan.enough is None else frame.limit(plan.enough)
     try:
         if not plan.columns:  # Arrow results without columns lose their rows on the way
             return pa.table({"": pa.nulls(frame.count())}).select([])
