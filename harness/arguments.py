@@ -141,7 +141,7 @@ def check_options(function: Callable[..., object], options: Mapping[str, Any]) -
     for name in options:
         if name not in declared:
             near = difflib.get_close_matches(name, declared, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(declared)}"
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(n for n in declared if n != 'self')}"
             raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")
     check(options, optional)
 

@@ -275,23 +275,23 @@ class Table:
             at: a snapshot id or version, a time, or text as the command's `--at` takes it: `"7"` is an id,
                 `"2024-12-31"` a time in UTC, other text a branch or tag, as is `"ref=2024-12-31"`.
         """
-        return self.snapshot(**parse_moment(at)).head(n, columns=columns, where=where)
+        return self.snapshot(at).head(n, columns=columns, where=where)
 
     def count(self, *, where: str | Filter | None = None, at: When = None) -> int:
         """The number of rows, see `Snapshot.count`; `at` as for `head`."""
-        return self.snapshot(**parse_moment(at)).count(where=where)
+        return self.snapshot(at).count(where=where)
 
     def to_arrow(self, *, at: When = None, **read: Unpack[Read]) -> pa.Table:
         """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `head`."""
-        return self.snapshot(**parse_moment(at)).to_arrow(**read)
+        return self.snapshot(at).to_arrow(**read)
 
     def to_pandas(self, *, at: When = None, **read: Unpack[Read]) -> pd.DataFrame:
         """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
-        return self.snapshot(**parse_moment(at)).to_pandas(**read)
+        return self.snapshot(at).to_pandas(**read)
 
     def to_polars(self, *, at: When = None, **read: Unpack[Read]) -> pl.DataFrame:
         """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
-        return self.snapshot(**parse_moment(at)).to_polars(**read)
+        return self.snapshot(at).to_polars(**read)
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
@@ -301,8 +301,9 @@ class Table:
     @checked
     def snapshot(
         self,
-        snapshot_id: int | None = None,
+        at: When = None,
         *,
+        snapshot_id: int | None = None,
         version: int | None = None,
         timestamp: int | str | datetime | None = None,
         ref: str | None = None,
@@ -312,6 +313,7 @@ class Table:
         Rules: iceberg 1.32 to 1.37; delta L32 to L36.
 
         Args:
+            at: any of the others by its look, as for `head`.
             snapshot_id: the id of any snapshot in the metadata; for Delta the version.
             version: a version of a Delta table.
             timestamp: what the table was at that time: milliseconds since 1970-01-01 UTC, a datetime, or ISO text
@@ -324,6 +326,16 @@ class Table:
                 `enforce_retention` allows.
             EncryptedTableError: the snapshot is encrypted.
         """
+        if at is not None:
+            others = {"snapshot_id": snapshot_id, "version": version, "timestamp": timestamp, "ref": ref}
+            given = [name for name, value in others.items() if value is not None]
+            if given:
+                raise RequestError(
+                    f"Cannot select by at and {given[0]} at once: give one of them",
+                    cause="ExclusiveSelectors",
+                    options=("at", *given),
+                )
+            return self.snapshot(**parse_moment(at))
         if version is not None:
             if snapshot_id is not None:
                 raise RequestError(

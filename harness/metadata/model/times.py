@@ -57,9 +57,11 @@ def parse_moment(at: When) -> dict[str, Any]:
     name that looks like something else is written out, `ref=2024-12`, and likewise `snapshot=` and `timestamp=`.
 
     Raises:
-        RequestError: `snapshot=` is not followed by a number, or the time is none.
+        RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
     """
     if not isinstance(at, str):
+        if isinstance(at, bool) or not isinstance(at, int | datetime | None):
+            raise RequestError(f"Invalid at: got {at!r:.40}, expected a snapshot id, a time, or text", options=("at",))
         return {} if at is None else {"timestamp" if isinstance(at, datetime) else "snapshot_id": at}
     kind, separator, value = at.partition("=")
     if not separator or kind not in ("snapshot", "timestamp", "ref"):
