@@ -107,7 +107,7 @@ def tests_without_spark(session: nox.Session) -> None:
 
 @nox.session(name="tests-slow")
 def tests_slow(session: nox.Session) -> None:
-    """Tests that start process after process, such as those of `harness run`, and the examples of the pages."""
+    """Tests that start process after process, such as runs of scenarios, and the examples of the pages."""
     _install(session)
     _pytest(session, "-m", "slow and not harness_spark")
 
@@ -233,9 +233,10 @@ def matrix(session: nox.Session) -> None:
     place = Path("build", "matrix")
     place.mkdir(parents=True, exist_ok=True)
     files = {kind: place / f"matrix.{ending}" for kind, ending in _REPORTS.items()}
-    reports = [word for kind, file in files.items() for word in ("--format", kind, "--output", str(file))]
+    reports = [word for file in files.values() for word in ("--output", str(file))]
     # Red cells are what this is for.
-    session.run("harness", "run", "--engine", "all", *pythons, *known, "--exit-zero", *reports, *session.posargs)
+    run = ["harness", "scenarios", "run", "--engines", "all"]
+    session.run(*run, *pythons, *known, "--exit-zero", *reports, *session.posargs)
     print(files["text"].read_text("utf-8"))
     write_matrix(files["markdown"].read_text("utf-8"))
 
@@ -247,17 +248,18 @@ def write_matrix(matrix: str) -> None:
 
 
 def verified_reads(matrix: str) -> str:
-    """The last line of the matrix as text: each reader with its version, its share, and what it read wrongly."""
+    """The last line of the matrix as a table: each reader with its share, and what it read wrongly; the best first."""
     head, *_, totals, last = [line for line in matrix.splitlines() if line.startswith("| ")]
     readers, results, shares = (
         [cell.strip() for cell in line.strip("| ").split(" | ")][1:] for line in (head, totals, last)
     )
-    wrong = [re.search(r"✗ (\d+)", result) for result in results]
-    parts = [
-        f"`{reader}` {share}" + ("" if found is None else f", {found[1]} wrong")
-        for reader, share, found in zip(readers, shares, wrong, strict=True)
-    ]
-    return " · ".join(parts) + "\n"
+    rows = []
+    for reader, share, result in zip(readers, shares, results, strict=True):
+        percent, wrong = float(share.removesuffix("%")), re.search(r"✗ (\d+)", result)
+        bar = "█" * round(percent / 5)
+        rows.append((-percent, f"| {reader} | {share} | {bar} | {0 if wrong is None else wrong[1]} |"))
+    lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
+    return "\n".join(["| Reader | Reads verified | | Read wrongly |", "|---|---:|---|---:|", *lines]) + "\n"
 
 
 def _between_marks(page: Path, name: str, text: str) -> None:

@@ -28,7 +28,7 @@ from harness.metadata.files import orc
 from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import decompress, open_container
 from harness.metadata.files.avro_decoding import LONGS, Struct, Wanted
-from harness.metadata.files.documents import TooLongError, all_streams, gunzip, unsnappy, unzstd
+from harness.metadata.files.documents import TooLongError, all_streams, unsnappy, unzstd
 from harness.metadata.files.parquet import row_count
 from harness.metadata.files.roaring import decode_native, decode_portable
 from harness.storage.limits import Limits, names, parse_limits
@@ -198,7 +198,7 @@ def test_many_streams_are_read_once(codec: str) -> None:
     pack = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}[codec]
 
     def unpack(data: bytes) -> bytes:
-        return gunzip(data, most=100_000) if codec == "gzip" else all_streams(data, codec=codec, most=100_000)
+        return all_streams(data, codec=codec, most=100_000)
 
     noise = random.Random(3).randbytes(40_000)
     with bombs.ending():
@@ -208,7 +208,6 @@ def test_many_streams_are_read_once(codec: str) -> None:
             unpack(damaged)
     if codec == "gzip":
         assert unpack(pack(b"a") + bytes(2000) + pack(b"b") + bytes(9)) == b"ab"
-        assert unpack(b"") == b""
 
 
 def test_a_number_of_an_orc_footer_ends() -> None:
@@ -306,7 +305,9 @@ def test_a_file_that_is_read_whole_may_have_as_many_rows_as_the_limit_says(tmp_p
         table.append(table.write_position_deletes([(data, i) for i in range(5)], format=format_))
     location = str(tmp_path / "t")
     assert read_rows(location, Limits(rows=5)) == (0 if "deletes" in file else 5)
-    with pytest.raises(LimitError, match=r"5 rows, 4 are allowed\. If you trust it, raise rows") as caught:
+    with pytest.raises(
+        LimitError, match=r"5 rows, 4 are allowed\. If you trust it, raise the option limits.rows"
+    ) as caught:
         read_rows(location, Limits(rows=4))
     assert caught.value.file is not None
 

@@ -23,7 +23,6 @@ NOT_SHARED = {
     "harness/storage/threads.py",
     "harness/testing/jobs/bridge.py",  # of one JVM, which no child can ask
     "harness/tools/slices/place.py",  # of one call
-    "harness/engines/duckdb/instance.py",  # of one process: a child has another
 }
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
@@ -105,6 +107,36 @@ def test_all_that_tests_need_is_pinned_within_its_bounds(file):
         if file == "constraints-lowest.txt":
             lowest = re.search(r">=([\d.]+)", str(wanted.specifier))[1]
             assert f"{pinned}.".startswith(f"{lowest}."), wanted
+
+
+def test_the_sdist_holds_all_that_tests_and_its_build_read():
+    packed = {path.strip("/") for path in PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]}
+    always = {"pyproject.toml", "README.md", "LICENSE"}
+    made = {"build", ".nox"}
+    sources = "".join(file.read_text("utf-8") for file in [*(ROOT / "tests").rglob("*.py"), ROOT / "conftest.py"])
+    read = {path.partition("/")[0] for path in re.findall(r'ROOT / f?"([^"]+)"', sources)}
+    assert {".ci", "docs", "harness", "tests"} <= read
+    assert read | {"hatch_build.py", "fixtures", "conftest.py"} <= packed | always | made
+    assert all((ROOT / path).exists() for path in packed)
+
+
+@pytest.mark.parametrize("repository", [None, "someone/harness"])
+def test_links_name_the_repository_of_the_workflow_that_builds(monkeypatch, repository):
+    monkeypatch.setitem(
+        sys.modules, "hatchling.metadata.plugin.interface", SimpleNamespace(MetadataHookInterface=object)
+    )
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    if repository is not None:
+        monkeypatch.setenv("GITHUB_REPOSITORY", repository)
+    metadata = {}
+    runpy.run_path(str(ROOT / "hatch_build.py"))["ProjectLinks"]().update(metadata)
+    links = {
+        "Source": "https://github.com/someone/harness",
+        "Documentation": "https://github.com/someone/harness/tree/main/docs",
+        "Changelog": "https://github.com/someone/harness/blob/main/CHANGELOG.md",
+    }
+    assert metadata == {"urls": {} if repository is None else links}
+    assert "urls" in PROJECT["dynamic"]
 
 
 def test_the_duckdb_of_the_constraints_is_proven():

@@ -6,13 +6,13 @@ import enum
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer import Context
 
 import harness
+from harness.cli.help import HelpfulCommand
 
 if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup
@@ -35,7 +35,7 @@ def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None
         descriptor = getattr(parameter, "type_descriptor", None)
         if converter is not None and descriptor is not None and descriptor.parameter_info.parser is None:
             first = _PlainFirst(descriptor.annotation, converter)
-            vars(parameter)["get_runtime_param"] = partial(_same, first)
+            vars(parameter)["get_runtime_param"] = lambda first=first: first
     for subcommand in getattr(command, "commands", {}).values():
         take_plain_values(subcommand, context)
 
@@ -80,12 +80,12 @@ def _texts(value: Any) -> list[str] | None:
     return list(value) if is_plain else None
 
 
-def _same(converter: _PlainFirst) -> _PlainFirst:
-    return converter
-
-
 COMMANDS = {
     "info": "describing:info",
+    "head": "looking:head",
+    "count": "looking:count",
+    "schema": "looking:schema",
+    "history": "looking:history",
     "list": "listing:list_",
     "metadata": "metadata:metadata",
     "plan": "describing:plan",
@@ -93,14 +93,16 @@ COMMANDS = {
     "shell": "shell.command:shell",
     "diff": "diff:diff",
     "pull": "pull:pull",
-    "run": "run:run",
-    "build": "build:build",
     "demo": "demo:demo",
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
+    "scenarios list": "scenarios:list_",
+    "scenarios run": "scenarios_run:run",
+    "scenarios build": "scenarios:build",
 }
 """The module in this package and the function, by name of the command."""
+_GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}
 
 
 def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:
@@ -126,9 +128,17 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    for name in [name for name in COMMANDS if name in words[:1]] or COMMANDS:
+    groups: dict[str, typer.Typer] = {}
+    for name in [name for name in COMMANDS if name.split()[:1] == list(words[:1])] or COMMANDS:
         module, _, function = COMMANDS[name].partition(":")
-        app.command(name)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
+        *above, own = name.split()
+        parent = app
+        for group in above:
+            if group not in groups:
+                groups[group] = typer.Typer(help=_GROUPS[group], no_args_is_help=True, rich_markup_mode=None)
+                app.add_typer(groups[group], name=group)
+            parent = groups[group]
+        parent.command(own, cls=HelpfulCommand)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
     return app
 
 
@@ -151,4 +161,4 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Read Iceberg and Delta tables exactly: plan, query, compare and inspect them."""
+    """Defines the options of `harness` itself."""

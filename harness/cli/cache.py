@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options
+from harness.cli import formats, options
 from harness.cli.document import print_document
 from harness.errors import RequestError
 from harness.storage.decoded import DIRECTORY, open_folder
@@ -23,16 +23,24 @@ class Action(enum.Enum):
 
 
 def cache(
-    action: Annotated[Action, typer.Argument(metavar="info|clear", help="Say what there is, or remove it all.")],
+    action: Annotated[
+        Action, typer.Argument(metavar="info|clear", help="Show the size of the cache, or remove its files.")
+    ],
     *,
     cache_dir: options.CacheDir = None,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
 ) -> None:
-    """Show or empty the cache of decoded metadata. `clear` prints what there was."""
+    """Show or empty the cache of decoded metadata.
+
+    Examples:
+        harness cache info
+        harness cache clear --cache-dir kept
+    """
+    form = formats.form(format_, output, options.Document)
     directory = os.environ.get(DIRECTORY, "") if cache_dir is None else cache_dir
     if not directory:
         raise RequestError(f"Cannot tell which cache is meant: say --cache-dir, or set {DIRECTORY}")
     folder = open_folder(directory)
     usage = folder.usage() if action is Action.INFO else folder.clear()
-    content = asdict(usage)
-    print_document("cache", content, format_)
+    print_document("cache", asdict(usage), form, output)

@@ -34,9 +34,13 @@ def demo(
         Path | None, typer.Option("--directory", metavar="DIR", help="Keep the tables here; it must not exist yet.")
     ] = None,
 ) -> None:
-    """Make tables with deletes, plan them and query them on DuckDB. Needs nothing else: no Java, no network.
+    """Make tables with deletes, plan and query them.
 
-    The rows are compared with what the tables must hold; exits with 1 if they differ.
+    Examples:
+        harness demo
+        harness demo --directory demo-tables
+
+    DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are not those that were written.
     """
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="harness-demo-") as scratch:

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import options, terminal
+from harness.cli import formats, options, terminal
 from harness.cli.document import print_document
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
@@ -60,11 +60,19 @@ REQUIREMENTS = (
 )
 
 
-def doctor(format_: options.Format = options.Document.TEXT) -> None:
-    """Show versions and what is missing. Exits with 2 only if DuckDB reads cannot work."""
+def doctor(format_: options.Format = None, output: formats.Output = None) -> None:
+    """Show versions, and commands that install missing packages.
+
+    Examples:
+        harness doctor
+        harness doctor --format json
+
+    Exits with 2 only if DuckDB reads cannot work.
+    """
+    form = formats.form(format_, output, options.Document)
     with terminal.progress("looking around"):
         report = _examine()
-    print_document("doctor", report, format_)
+    print_document("doctor", report, form, output)
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 
@@ -180,13 +188,8 @@ def java_problem(version: str | None, pyspark: str | None) -> str | None:
 
 def _java_command() -> str:
     """The usual command that installs Java here."""
-    match sys.platform:
-        case "darwin":
-            return "brew install openjdk@21"
-        case "win32":
-            return "winget install Microsoft.OpenJDK.21"
-        case _:
-            return "apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+    usual = {"darwin": "brew install openjdk@21", "win32": "winget install Microsoft.OpenJDK.21"}
+    return usual.get(sys.platform, "apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
 
 
 def try_duckdb() -> str | None:

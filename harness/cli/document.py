@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,21 @@ FORMAT = 1
 """The number of these documents. It changes when a key changes its meaning or goes."""
 
 
-def print_document(kind: str, content: Mapping[str, Any], format_: Document) -> None:
-    """Prints a description in the chosen format."""
-    match format_:
-        case Document.TEXT:
-            results.print_result(*text_document(content))
-        case Document.JSON:
-            results.print_result(json_document(kind, content))
+def print_document(
+    kind: str,
+    content: Mapping[str, Any],
+    format_: Document,
+    output: Path | None = None,
+    *,
+    text: Callable[[], Iterable[str]] | None = None,
+) -> None:
+    """Prints a description. text: gives it for people; None: `text_document` does."""
+    if format_ is Document.JSON:
+        texts: Iterable[str] = [json_document(kind, content)]
+    else:
+        texts = text_document(content) if text is None else text()
+    with results.destination(output) as stream:
+        results.write_texts(texts, stream)
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:
@@ -57,7 +66,7 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield from _mapping(value, indent + "  ")
             case [dict(), *_]:
                 yield label
-                yield from _list(value, indent + "  ")
+                yield from aligned(value, indent + "  ")
             case [*sentences] if any(isinstance(item, str) and " " in item for item in sentences):
                 yield label
                 yield from (f"{indent}  {_one_line(item)}" for item in sentences)
@@ -65,10 +74,15 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield f"{label} {_cell(key, value)}"
 
 
-def _list(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+def aligned(rows: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
     """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
     names = dict.fromkeys(name for row in rows for name in row)
-    shown = [name for name in names if any(not _is_empty(row.get(name)) for row in rows) and not _is_nested(rows, name)]
+    values = {name: [row.get(name) for row in rows] for name in names}
+    shown = [
+        name
+        for name, column in values.items()
+        if any(value not in (None, [], {}) for value in column) and not any(map(_is_table, column))
+    ]
     lines = [[_label(name) for name in shown], *([_cell(name, row.get(name)) for name in shown] for row in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     header, *rest = (
@@ -80,19 +94,11 @@ def _list(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
         yield line
         for value in row.values():
             if _is_table(value):
-                yield from _list(value, indent + "    ")
-
-
-def _is_nested(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(_is_table(row.get(name)) for row in rows)
+                yield from aligned(value, indent + "    ")
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or value == [] or value == {}
 
 
 def _is_time(key: str) -> bool:
@@ -131,7 +137,8 @@ def plain(value: Any) -> Any:
         case int():
             return value if -EXACT <= value <= EXACT else str(value)
         case float():
-            return value if math.isfinite(value) else _not_finite(value)
+            infinite = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return value if math.isfinite(value) else infinite
         case Decimal():
             return format(value, "f")
         case bytes() | bytearray() | memoryview():
@@ -153,12 +160,6 @@ def text_of(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json_text(value, separators=(",", ":"))
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def _seconds(micros: int) -> str:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal
-from harness.cli.document import json_document, text_document
+from harness.cli import formats, options, terminal
+from harness.cli.document import print_document, text_document
 from harness.cli.option_texts import storage_options
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
@@ -23,33 +23,32 @@ def list_(
     ] = None,
     catalog: options.CatalogName = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", help="All tables below, of inner namespaces too, and no namespaces.")
+        bool, typer.Option("--recursive", help="List all tables below, also in inner namespaces, and no namespaces.")
     ] = False,
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
 ) -> None:
-    """List what is in a catalog or namespace, or which catalogs are configured."""
+    """List the tables of a catalog or namespace, or the catalogs.
+
+    Examples:
+        harness list
+        harness list prod.sales
+        harness list warehouse --recursive
+    """
+    form = formats.form(format_, output, options.Document)
     if verbose:
         terminal.say_more()
     if name is None and catalog is None:
-        content = {"catalogs": _catalogs()}
+        # without anything that may be secret
+        named = sorted(configured().items())
+        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]}
     else:
         with terminal.progress("asking the catalog"):
             found, namespace = _meant(name, catalog, storage_options(storage_option))
             content = _inside(found, namespace, recursive=recursive)
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(*_lines(content))
-        case options.Document.JSON:
-            results.print_result(json_document("list", content))
-
-
-def _catalogs() -> list[dict[str, Any]]:
-    """The name, type and warehouse of each configured catalog, without anything that may be secret."""
-    return [
-        {"name": name, "type": each.kind, "warehouse": each.warehouse} for name, each in sorted(configured().items())
-    ]
+    print_document("list", content, form, output, text=lambda: _lines(content))
 
 
 def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:

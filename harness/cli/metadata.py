@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import options, results, terminal, untrusted, writers
+from harness.cli import formats, options, results, terminal, untrusted, writers
 from harness.cli.option_texts import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import write_rows
+from harness.metadata.model.times import parse_moment
 
 
 @options.grouped
@@ -25,31 +26,29 @@ def metadata(
         ),
     ],
     columns: options.Columns = None,
-    format_: writers.Format = RowFormat.TEXT,
-    output_file: writers.OutputFile = None,
+    at: options.At = None,
+    format_: writers.Format = None,
+    output: formats.Output = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     *,
     context: typer.Context,
-    selector: options.SnapshotOptions,
     opening: options.OpeningOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Show a metadata table: what the metadata says of snapshots, files, partitions. In SQL it is TABLE.NAME."""
-    writers.check_place(format_, output_file)
+    """Show a metadata table, such as snapshots or files.
+
+    Examples:
+        harness metadata warehouse/orders snapshots
+        harness metadata warehouse/orders files --columns file_path,record_count --format csv
+
+    In SQL a metadata table is called TABLE.NAME.
+    """
+    form = writers.row_form(format_, output)
+    moment = parse_moment(at)
     shown = writers.number_of_rows(max_rows)
-    if untrusted.is_for_worker(trust):
-        untrusted.run(
-            context,
-            trust,
-            [location],
-            opening.roots(),
-            output=output_file,
-            binary=format_.is_binary(),
-            instead={"output_file": None},
-        )
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
-        snapshot = selector.select(opening.open(location, trust))
+        snapshot = opening.open(location).snapshot(**moment)
         found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
-    with results.destination(output_file) as stream:
-        write_rows(found, format_, stream, max_rows=shown)
+    with results.destination(output) as stream:
+        write_rows(found, form, stream, max_rows=shown)

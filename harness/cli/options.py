@@ -6,36 +6,22 @@ import dataclasses
 import enum
 import functools
 import inspect
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 import harness
 from harness.cli import terminal
+from harness.cli.help import OPENING
 from harness.cli.option_texts import storage_options
-from harness.metadata.model.times import timestamp_ms
-from harness.metadata.plan.read_options import Prune, Ratified
+from harness.cli.settings import FLAGS, OPTIONS, SETTINGS, Settings
+from harness.metadata.plan.read_options import Prune
 from harness.storage.gate import Outside
-from harness.storage.limits import parse_limits
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
     from harness.table import Table
-
-
-def _ratified_commit(text: str) -> Ratified:
-    """A commit that a catalog ratified, as `--ratified` names it: by its file, or as VERSION=FILE with its content."""
-    version, separator, path = text.partition("=")
-    if not separator or not version.isdecimal():
-        return text
-    try:
-        return int(version), Path(path).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"--ratified {text!r}: {error.strerror}") from error
 
 
 _NAMED = inspect.Parameter.KEYWORD_ONLY
@@ -48,80 +34,74 @@ class Document(enum.Enum):
     JSON = "json"
 
 
-class _TableFormat(enum.Enum):
-    """Formats of tables."""
-
-    ICEBERG = "iceberg"
-    DELTA = "delta"
-
+_opening = functools.partial(typer.Option, rich_help_panel=OPENING)
 
 Location: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Table directory, metadata file, or name in a catalog.")
+    str, typer.Argument(metavar="TABLE", help="A table directory, a metadata file, or a name in a catalog.")
 ]
 CatalogName: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _opening(
         "--catalog",
         metavar="NAME",
-        help="Find tables by name in this catalog: one that is configured for PyIceberg, or a warehouse directory.",
+        help="Find tables by name in this catalog: one of PyIceberg's configuration, or a warehouse directory.",
     ),
 ]
-Format: TypeAlias = Annotated[Document, typer.Option("--format", help="Text for people, or one JSON document.")]
+Format: TypeAlias = Annotated[
+    Document | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
+]
 PathMap: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
+    _opening("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
 ]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    _opening(
         "--storage-option",
         metavar="KEY=VALUE",
-        help="Option for the file system (fsspec). true, false, null, numbers and JSON objects or lists are taken as "
-        "such, all else as text; in double quotes it is always text: 'secret=\"123\"'. A dot goes into an object: "
-        "client_kwargs.endpoint_url=URL. For another store than the table's: s3://bucket={...}. Repeatable.",
+        help="An option of the file system (fsspec), repeatable. true, false, null, numbers, JSON "
+        "objects and lists are taken as such, other values as text; in double quotes a value is "
+        "always text: 'secret=\"123\"'. A dot goes into an object: client_kwargs.endpoint_url=URL. "
+        "For another store than the table's: s3://bucket={...}.",
     ),
 ]
 CacheDir: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _opening(
         "--cache-dir",
         metavar="DIR",
-        help="Keep what was decoded of large metadata here, for the next time. Default: what HARNESS_CACHE_DIR says.",
+        help="Keep decoded metadata here for the next time. [default: the directory in HARNESS_CACHE_DIR]",
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", help="Say on standard error what is asked of stores, and which files are skipped.")
+    bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
 ]
 Columns: TypeAlias = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, separated by commas.")
+    str | None, typer.Option("--columns", metavar="A,B", help="Read these columns only, with commas between.")
 ]
 Where: TypeAlias = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="Only rows for which this condition holds.")
+    str | None, typer.Option("--where", metavar="SQL", help="Read only rows for which this condition holds.")
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingOptions:
-    """Options for what a read skips, forgives and refuses."""
+Set: TypeAlias = Annotated[
+    list[str] | None,
+    _opening(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a rare option of harness.open_table by its name in Python, such as "
+        "allow_version_guess=true or limits.document_bytes=1_000_000_000. Repeatable.",
+    ),
+]
 
-    prune: Annotated[
-        Prune | None, typer.Option("--prune", help="Skip nothing, files only, or manifests too (all, the default).")
-    ] = None
-    lenient_delete_partition: Annotated[
-        bool,
-        typer.Option(
-            "--lenient-delete-partition", help="Deletes by position hit files of any partition, by their path."
-        ),
-    ] = False
-    allow_duplicate_files: Annotated[
-        bool, typer.Option("--allow-duplicate-files", help="Read a data file twice that is listed twice.")
-    ] = False
-    enforce_retention: Annotated[
-        bool,
-        typer.Option(
-            "--enforce-retention", help="Refuse versions of a Delta table older than the table keeps deleted files."
-        ),
-    ] = False
+
+Untrusted: TypeAlias = Annotated[
+    bool,
+    _opening(
+        "--untrusted",
+        help="Read tables of strangers: in a process without a network, other files or secrets, within bounds.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,100 +109,48 @@ class OpeningOptions:
     """Options for opening tables."""
 
     catalog: CatalogName = None
+    storage_option: StorageOption = None
     path_map: PathMap = None
     allowed_roots: Annotated[
         list[str] | None,
-        typer.Option("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
+        _opening("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
     ] = None
     outside: Annotated[
         Outside,
-        typer.Option("--outside", help="Files that a table names outside of it: read them with a warning, or refuse."),
+        _opening("--outside", help="Read files that a table names outside of it with a warning, or refuse them."),
     ] = Outside.WARN
-    storage_option: StorageOption = None
-    allow_version_guess: Annotated[
-        bool,
-        typer.Option("--allow-version-guess", help="In a directory without a version hint, take the highest version."),
-    ] = False
-    allow_checkpoint_only: Annotated[
-        bool,
-        typer.Option(
-            "--allow-checkpoint-only", help="Read a Delta table whose newest checkpoint lacks its own commit."
-        ),
-    ] = False
-    max_version: Annotated[
-        int | None,
-        typer.Option(
-            "--max-version",
-            metavar="N",
-            help="The latest version of a Delta table, as the catalog says that manages it.",
-        ),
-    ] = None
-    ratified: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ratified",
-            metavar="NAME",
-            help="With --max-version, a staged commit that the catalog ratified, by the name of its file, or "
-            "VERSION=FILE for one that only the catalog holds, copied to a file. Repeatable.",
-        ),
-    ] = None
-    published_only: Annotated[
-        bool,
-        typer.Option(
-            "--published-only",
-            help="Read a Delta table that a catalog manages as far as it is published, which may be older.",
-        ),
-    ] = False
-    format_hint: Annotated[
-        _TableFormat | None, typer.Option("--format-hint", help="What the table is; else the location tells.")
-    ] = None
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--limit",
-            metavar="NAME=VALUE",
-            help="How much the metadata may ask for, such as document_bytes=1_000_000_000, for tables that you trust. "
-            "Repeatable.",
-        ),
-    ] = None
+    prune: Annotated[Prune, _opening("--prune", help="Skip nothing, files only, or manifests too.")] = Prune.ALL
     cache_dir: CacheDir = None
     verbose: Verbose = False
+    untrusted: Untrusted = False
+    set_: Set = None
 
     def __post_init__(self) -> None:
+        Settings.of(self.set_).check_trust(untrusted=self.untrusted)
         if self.verbose:
             terminal.say_more()
-        self.arguments(TrustOptions())  # what is malformed is said where no table is opened, too
+        self.arguments()  # what is malformed is said where no table is opened, too
 
-    def open(self, location: str, trust: TrustOptions, reading: ReadingOptions | None = None) -> Table:
-        """The table at `location`; `reading` is for commands that plan.
+    def open(self, location: str) -> Table:
+        """The table at `location`.
 
         Raises:
             typer.BadParameter: a pair is not of the form OLD=NEW, or the file of a commit cannot be read.
             HarnessError: see `harness.open_table`.
         """
-        return harness.open_table(location, catalog=self.catalog, **self.arguments(trust, reading))
+        return harness.open_table(location, catalog=self.catalog, **self.arguments())
 
-    def arguments(self, trust: TrustOptions, reading: ReadingOptions | None = None) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog. Raises as `open`."""
-        reading = reading or ReadingOptions()
         return {
             "path_map": pairs(self.path_map, "--path-map") or None,
             "storage_options": storage_options(self.storage_option) or None,
-            "allow_version_guess": self.allow_version_guess,
-            "lenient_delete_partition": reading.lenient_delete_partition,
-            "allow_duplicate_files": reading.allow_duplicate_files,
-            "allow_checkpoint_only": self.allow_checkpoint_only,
-            "enforce_retention": reading.enforce_retention,
-            "max_version": self.max_version,
-            "ratified": None if self.ratified is None else [_ratified_commit(text) for text in self.ratified],
-            "published_only": self.published_only,
-            "prune": (reading.prune or Prune.ALL).value,
-            "format_hint": None if self.format_hint is None else self.format_hint.value,
+            "prune": self.prune.value,
             "allowed_roots": self.allowed_roots or (),
             "outside": self.outside.value,
-            "limits": parse_limits(pairs(self.limit, "--limit").items()) if self.limit else None,
-            "untrusted": trust.untrusted,
+            "untrusted": self.untrusted,
             "cache_dir": self.cache_dir,
+            **Settings.of(self.set_).opening,
         }
 
     def roots(self) -> list[str]:
@@ -234,79 +162,15 @@ class OpeningOptions:
         return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustOptions:
-    """Options for strangers' tables, and for the process that reads them."""
-
-    untrusted: Annotated[
-        bool,
-        typer.Option(
-            "--untrusted",
-            help="Somebody else wrote the tables: read them in a process without a network, other files or secrets, "
-            "within bounds.",
-        ),
-    ] = False
-    bound: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bound",
-            metavar="NAME=VALUE",
-            help="With --untrusted, how much that process may use, such as memory_bytes=8_000_000_000. Repeatable.",
-        ),
-    ] = None
-    waive: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--waive",
-            metavar="NAME",
-            help="With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if not self.untrusted and (self.bound or self.waive):
-            raise typer.BadParameter("--bound and --waive are for --untrusted")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotOptions:
-    """Options for the snapshot; at most one is not None."""
-
-    snapshot: Annotated[
-        int | None,
-        typer.Option(
-            "--snapshot", metavar="ID", help="Read this snapshot (Delta: version) instead of the current one."
-        ),
-    ] = None
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            "--timestamp",
-            metavar="TIME",
-            help="Read what was current at this time: ISO 8601 (UTC if without an offset) or milliseconds since 1970.",
-        ),
-    ] = None
-    ref: Annotated[
-        str | None, typer.Option("--ref", metavar="NAME", help="Read the snapshot of this branch or tag.")
-    ] = None
-
-    def __post_init__(self) -> None:
-        if self.timestamp is not None:
-            timestamp_ms(_point_in_time(self.timestamp))
-
-    def is_current(self) -> bool:
-        """Tells whether the current snapshot is meant."""
-        return self.snapshot is None and self.timestamp is None and self.ref is None
-
-    def select(self, table: Table) -> Snapshot:
-        """The snapshot of `table`.
-
-        Raises:
-            RequestError: more than one selector, or a text that is no time.
-            SnapshotNotFoundError: no such snapshot.
-        """
-        timestamp = None if self.timestamp is None else _point_in_time(self.timestamp)
-        return table.snapshot(snapshot_id=self.snapshot, timestamp=timestamp, ref=self.ref)
+At: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="WHEN",
+        help="Read this snapshot: an id or version, a time in ISO 8601 (UTC if without an offset), a branch or a tag; "
+        "or, written out, snapshot=ID, timestamp=TIME, ref=NAME.",
+    ),
+]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -341,54 +205,15 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-_RENAMED = {
-    **{"snapshot_id": "--snapshot", "version": "--snapshot"},
-    **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
-    **{"limits": "--limit", "bounds": "--bound", "waived": "--waive"},
-}
-_SAME = (
-    "allow_checkpoint_only", "allow_duplicate_files", "allow_version_guess", "cache_dir", "catalog", "columns",
-    "compact", "dialect", "engine", "enforce_retention", "follow", "format_hint", "keys", "last",
-    "lenient_delete_partition", "max_bytes", "max_version", "outside", "path_map", "prune", "published_only",
-    "ratified", "ref", "sample_keys", "sample_rows", "seed", "timestamp", "verbose", "where",
-)  # fmt: skip
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME} | _RENAMED
-
-
 def spelled(name: str, value: str | None) -> str:
     """A Python argument, with its value if there is one, as the command's option."""
-    if name not in _OPTIONS:
-        return name if value is None else f"{name}={value}"
-    return f"{_OPTIONS[name]} {(value or '').strip(chr(39))}".rstrip()
-
-
-def moment(text: str) -> SnapshotOptions:
-    """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag.
-
-    A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
-
-    Raises:
-        typer.BadParameter: `snapshot=` is not followed by a number.
-    """
-    kind, separator, value = text.partition("=")
-    if separator and kind in ("snapshot", "timestamp", "ref"):
-        if kind == "snapshot" and not value.isdecimal():
-            raise typer.BadParameter(f"--at {text!r}: a snapshot is a number")
-    else:
-        kind, value = _kind(text), text
-    match kind:
-        case "snapshot":
-            return SnapshotOptions(snapshot=int(value))
-        case "timestamp":
-            return SnapshotOptions(timestamp=value)
-        case _:
-            return SnapshotOptions(ref=value)
-
-
-def _kind(text: str) -> str:
-    if text.isdecimal():
-        return "snapshot"
-    return "timestamp" if re.match(r"\d{4}-\d{2}", text) else "ref"
+    value = None if value is None else value.strip("'")
+    if name in OPTIONS:
+        return f"{OPTIONS[name]} {value or ''}".rstrip()
+    is_set = name in {each.partition(".")[0] for each in SETTINGS}
+    if value is None:
+        return (f"--set {name}=true" if name in FLAGS else f"--set {name}") if is_set else name
+    return f"--set {name}={value.lower()}" if is_set else f"{name}={value}"
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
@@ -407,8 +232,3 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"{option} {key!r} is given twice")
         result[key] = value
     return result
-
-
-def _point_in_time(text: str) -> int | str:
-    """Digits as milliseconds since 1970 (UTC), any other text as it is: `Table.snapshot` reads it as ISO 8601."""
-    return int(text) if text.removeprefix("-").isdecimal() else text

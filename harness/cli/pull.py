@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
@@ -9,14 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, terminal
+from harness.cli import formats, options, terminal
 from harness.cli.document import print_document
 from harness.cli.option_texts import names
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import parse_name, written
+from harness.metadata.model.times import parse_moment
 from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
+
+_KEY = "HARNESS_ANONYMISE_KEY"
+"""Names the key in the environment. Read here: versions of Typer differ in it."""
 
 
 @options.grouped
@@ -24,15 +29,7 @@ def pull(
     location: options.Location,
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="WHEN",
-            help="Take this snapshot: an id or version, a time in ISO 8601, a branch or a tag; or, written out, "
-            "snapshot=ID, timestamp=TIME, ref=NAME.",
-        ),
-    ] = None,
+    at: options.At = None,
     last: Annotated[
         int, typer.Option("--last", metavar="N", help="Take so many of the newest snapshots, for time travel.")
     ] = 1,
@@ -43,9 +40,11 @@ def pull(
     ] = False,
     sample_rows: Annotated[
         int | None,
-        typer.Option("--sample-rows", metavar="N", help="Keep so many of the rows, and deleted ones in their measure."),
+        typer.Option(
+            "--sample-rows", metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Which rows --sample-rows keeps.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Choose other rows for --sample-rows.")] = 0,
     compact: Annotated[
         bool, typer.Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
     ] = False,
@@ -53,8 +52,8 @@ def pull(
         bool,
         typer.Option(
             "--anonymise",
-            help="Give the slice other values, and no texts of people: equal ones stay equal, also between slices that "
-            "are made with one key.",
+            help="Replace all values by others, texts of people too. Equal values stay equal, also between"
+            " slices with one key.",
         ),
     ] = False,
     key: Annotated[
@@ -62,56 +61,63 @@ def pull(
         typer.Option(
             "--key",
             metavar="TEXT",
-            envvar="HARNESS_ANONYMISE_KEY",
-            help="Chooses the values of --anonymise; others on the machine may see it. Without a key there is a random "
-            "one, which nobody learns.",
+            help="Choose the values of --anonymise. Others on the machine may see it: better --key-file, "
+            "or HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which "
+            "nobody learns.",
         ),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option("--key-file", metavar="FILE", help="As --key: the first line of a file.")
+        Path | None, typer.Option("--key-file", metavar="FILE", help="Take the key from the first line of a file.")
     ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option("--max-bytes", metavar="N", help="Copy nothing if the slice needs more bytes of the source."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many files and bytes would be copied; write nothing.")
+        bool, typer.Option("--dry-run", help="Count the files and bytes of the slice; write nothing.")
     ] = False,
     follow: Annotated[
         list[str] | None,
         typer.Option(
             "--follow",
             metavar="A.X=B.Y",
-            help="Of table B, beside TABLE, take the rows whose Y is an X of A; slices go into DIR/A and DIR/B. "
-            "Repeatable.",
+            help="Take the rows of table B, beside TABLE, whose Y is an X of A; slices go into DIR/A and "
+            "DIR/B. Repeatable.",
         ),
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option(
-            "--refresh", help="Bring the slice in DIR to the newest snapshot, as its note says it was pulled."
-        ),
+        typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
-    format_: options.Format = options.Document.TEXT,
+    format_: options.Format = None,
+    output: formats.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
 ) -> None:
-    """Make a slice of a table: a table of the same format that any reader reads, with the files that a filter needs.
+    """Copy a slice of a table, with the files that a filter needs.
 
-    Under the filter the slice gives the rows of the source. An interrupted pull leaves no table, and goes on when it is
-    asked for again.
+    Examples:
+        harness pull prod.sales.orders tests/orders --where "region = 'eu'" --exact
+        harness pull warehouse/orders slice --sample-rows 1000 --anonymise
+        harness pull warehouse/orders slice --refresh
+
+    A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
+    interrupted pull leaves no table, and the same command goes on where it ended.
     """
     from harness.tools.slices.following import pull_joined
     from harness.tools.slices.following import refresh as refresh_slice
     from harness.tools.slices.pulling import make
     from harness.tools.slices.request import SliceRequest
 
+    form = formats.form(format_, output, options.Document)
+    if opening.untrusted:
+        raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
-        _refuse_others(context, "--refresh")
-    if not anonymise:
-        _refuse_keys(context)
+        _refuse_others(context)
+    for option, value in (("--key", key), ("--key-file", key_file)):
+        if value is not None and not anonymise:
+            raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
     if follow and dry_run:
         raise typer.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
     request = SliceRequest(
@@ -122,17 +128,17 @@ def pull(
         sample_rows=sample_rows,
         seed=seed,
         compact=compact,
-        anonymise=_key(key, key_file, context) if anonymise else None,
+        anonymise=_key(key, key_file) if anonymise else None,
         max_bytes=max_bytes,
     )
-    selector = options.SnapshotOptions() if at is None else options.moment(at)
+    moment = parse_moment(at)
     with terminal.progress("planning"):
-        snapshot = selector.select(opening.open(location, options.TrustOptions(), reading))
+        snapshot = opening.open(location).snapshot(**moment)
     with terminal.progress("copying"):
         if follow:
             content: dict[str, Any]
             own, beside = _around(location, opening, follow)
-            others = {name: opening.open(place, options.TrustOptions(), reading) for name, place in beside.items()}
+            others = {name: opening.open(place) for name, place in beside.items()}
             pulled = pull_joined({own: snapshot, **others}, directory, follow=follow, request=request)
             content = {"tables": [{"table": name, **asdict(done)} for name, done in pulled.items()]}
         elif refresh:
@@ -140,25 +146,19 @@ def pull(
         else:
             with reading_of(snapshot.source, snapshot.selection.snapshot):
                 content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
-    print_document("pulls" if follow else "pull", content, format_)
+    print_document("pulls" if follow else "pull", content, form, output)
 
 
-def _key(key: str | None, file: Path | None, context: typer.Context) -> str:
+def _key(key: str | None, file: Path | None) -> str:
     """The key of the values."""
     if file is None:
-        return secrets.token_hex() if key is None else key
-    if _is_given(context, "key"):
+        return key if key is not None else os.environ.get(_KEY) or secrets.token_hex()
+    if key is not None:
         raise typer.BadParameter("--key excludes --key-file")
     try:
         return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
     except (OSError, UnicodeError) as error:
         raise RequestError(f"Cannot read --key-file {file}: {error}") from error
-
-
-def _refuse_keys(context: typer.Context) -> None:
-    for name in ("key", "key_file"):
-        if _is_given(context, name):
-            raise typer.BadParameter(f"--{name.replace('_', '-')} is for --anonymise, which is not asked for")
 
 
 def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -> tuple[str, dict[str, str]]:
@@ -179,14 +179,9 @@ _OF_A_SLICE = (
 )
 
 
-def _refuse_others(context: typer.Context, option: str) -> None:
+def _refuse_others(context: typer.Context) -> None:
     """Refuses options that the note of the slice holds already."""
     for name in _OF_A_SLICE:
-        if _is_given(context, name):
-            raise typer.BadParameter(f"{option} excludes --{name.replace('_', '-')}: the slice is as it was pulled")
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    """Tells whether the option is in the command, not in the environment."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")

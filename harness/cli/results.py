@@ -190,7 +190,9 @@ def _regular(path: Path) -> os.stat_result | None:
 def _take_over(descriptor: int, before: os.stat_result | None) -> None:
     """Gives a new file the owner and permissions of the replaced file, or those of any new file."""
     if before is None or os.name == "nt":
-        mode = 0o666 & ~_umask()
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
     else:
         with contextlib.suppress(PermissionError):  # only root may give files away
             os.fchown(descriptor, before.st_uid, before.st_gid)
@@ -208,9 +210,3 @@ def _named(name: str, file: Path | None = None) -> Iterator[None]:
     except OSError as error:
         where = None if file is None else str(file)
         raise RequestError(f"Cannot write to {name}: {error.strerror or error}", file=where) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from harness import errors
-from harness.cli import options, results
-from harness.cli.document import json_document
+from harness.cli import formats, options
+from harness.cli.document import print_document
 from harness.errors import RequestError
 
 # The numbered rules that errors, warnings and scenarios cite, from their pages in `docs/rules`.
@@ -133,26 +133,25 @@ def _place(name: str) -> tuple[str, int]:
 
 Words = Annotated[
     list[str],
-    typer.Argument(metavar="RULE", help="As errors cite it, such as delta L38 or iceberg 4.7; with or without quotes."),
+    typer.Argument(
+        metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
+    ),
 ]
 
 
-def rule(words: Words, format_: options.Format = options.Document.TEXT) -> None:
-    """Show what a rule says: what a reader must do, and what to do about a table that breaks it.
+def rule(words: Words, format_: options.Format = None, output: formats.Output = None) -> None:
+    """Show the text of a rule that an error or warning cites.
+
+    Examples:
+        harness rule delta L38
+        harness rule iceberg 4.7
 
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
+    form = formats.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
-    match format_:
-        case options.Document.TEXT:
-            results.print_result(_text_of(found))
-        case options.Document.JSON:
-            results.print_result(json_document("rule", _as_dict(found)))
-
-
-def _text_of(found: Rule) -> str:
-    """The rule as on its page, without markup of headings and links."""
-    return f"{found.name}: {found.title}\n{found.source}\n\n{found.text}\n"
+    text = f"{found.name}: {found.title}\n{found.source}\n\n{found.text}\n"  # as on its page, without markup
+    print_document("rule", _as_dict(found), form, output, text=lambda: [text])
 
 
 def _as_dict(found: Rule) -> dict[str, str]:

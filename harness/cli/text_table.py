@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
@@ -37,6 +36,7 @@ def text_lines(
         width: of a line at most, in cells; None: as long as it is.
         option: what sets `max_rows`, as the person says it.
     """
+    rows = rows.as_arrow()
     schema = rows.schema()
     if max_rows is None:
         yield from _lines(schema, _texts(rows), width)
@@ -65,13 +65,11 @@ def _texts(rows: QueryRows) -> Iterator[list[tuple[str, ...]]]:
     """The cells of the rows, batch by batch, with nothing unprintable."""
     types = [type_ for _, type_ in rows.columns]
     for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():
-        columns = (_shown(column.to_pylist(), type_) for column, type_ in zip(batch.columns, types, strict=True))
+        columns = []
+        for column, type_ in zip(batch.columns, types, strict=True):
+            escaped = json_lines if is_nested(type_) else str
+            columns.append(["NULL" if text is None else visible(escaped(text)) for text in column.to_pylist()])
         yield list(zip(*columns, strict=True))
-
-
-def _shown(texts: list[str | None], type_: Any) -> list[str]:
-    escaped = json_lines if is_nested(type_) else str
-    return ["NULL" if text is None else visible(escaped(text)) for text in texts]
 
 
 def _lines(schema: pa.Schema, batches: Iterable[list[tuple[str, ...]]], width: int | None) -> Iterator[str]:

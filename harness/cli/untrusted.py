@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import codecs
 import enum
-import io
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import typer
 
-from harness.cli import DONE, FAILED, main, options, results, terminal
+from harness.cli import DONE, FAILED, main, results, terminal
+from harness.cli.settings import Settings
 from harness.errors import RequestError
-from harness.tools.contained.bounds import check_waived, directories_of, parse_bounds
+from harness.tools.contained.bounds import Bounds, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused
 from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
@@ -28,9 +27,31 @@ ENGINES = ("duckdb", "oracle")
 _PART = 1 << 20
 
 
-def is_for_worker(trust: options.TrustOptions) -> bool:
+def is_for_worker(context: typer.Context) -> bool:
     """Tells whether the command must run in a worker, and this process is none."""
-    return trust.untrusted and not is_confined()
+    return context.params["untrusted"] and not is_confined()
+
+
+def ran(
+    context: typer.Context,
+    locations: Iterable[str],
+    roots: Iterable[str],
+    form: Any,
+    output: Path | None,
+    **instead: Any,
+) -> bool:
+    """Runs the command in a worker if it must run there; tells whether it did.
+
+    Args:
+        context, locations, roots, output: as for `run`.
+        form: the format of the result, in place of `--format`.
+        instead: values of other parameters there.
+    """
+    if not is_for_worker(context):
+        return False
+    binary = getattr(form, "is_binary", bool)()
+    run(context, locations, roots, output=output, binary=binary, instead={"format_": form, "output": None, **instead})
+    return True
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
@@ -41,15 +62,15 @@ def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = E
     """
     for name in names:
         if name not in engines:
+            reason = "has processes of its own" if name == "spark" else "is not known to keep to one process"
             raise RequestError(
-                f"Cannot run {name} with --untrusted: it has processes of its own, which no limit would hold; take "
+                f"Cannot run {name} with --untrusted: {name} {reason}, and no limit would hold others; take "
                 f"{' or '.join(engines)} by {option}"
             )
 
 
 def run(
     context: typer.Context,
-    trust: options.TrustOptions,
     locations: Iterable[str],
     roots: Iterable[str],
     *,
@@ -62,7 +83,6 @@ def run(
 
     Args:
         context: the command's.
-        trust: its options.
         locations, roots: of tables, and what they may be read from besides.
         output: where its result goes; None: standard output.
         binary: whether that is no text.
@@ -77,7 +97,7 @@ def run(
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     given = words(context, {**context.params, **(instead or {})})
-    finished = _finished(context, "serve", given, trust, directories_of(locations, roots), calls)
+    finished = _finished(context, given, directories_of(locations, roots), calls)
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:
@@ -88,50 +108,24 @@ def run(
         raise typer.Exit(finished.code)
 
 
-def run_input(
-    context: typer.Context,
-    trust: options.TrustOptions,
-    text: str,
-    locations: Iterable[str],
-    roots: Iterable[str],
-    *,
-    instead: Mapping[str, Any],
-) -> bool:
-    """Runs the command in a worker with a text as standard input; tells whether all of it could be done.
-
-    Args:
-        context, trust, locations, roots, instead: as for `run`.
-        text: what it reads.
-
-    Raises:
-        As `run`, but for the exit code.
-    """
-    request = {"words": words(context, {**context.params, **instead}), "input": text}
-    finished = _finished(context, "serve_input", request, trust, directories_of(locations, roots))
-    with results.result_stream() as stream:
-        results.write_texts(_texts_of(finished), stream)
-    return finished.code == DONE
-
-
 def _finished(
     context: typer.Context,
-    work: str,
-    request: Any,
-    trust: options.TrustOptions,
+    request: list[str],
     directories: Sequence[str],
-    calls: Sequence[str] = (),
+    calls: Sequence[str],
 ) -> Finished:
     """The result of a worker, whose messages are printed on stderr."""
     if context.params.get("storage_option"):
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
+    settings = Settings.of(context.params["set_"])
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
-            f"{__name__}:{work}",
+            f"{__name__}:serve",
             request,
-            bounds=parse_bounds(options.pairs(trust.bound, "--bound").items()),
-            waived=check_waived(trust.waive or ()),
+            bounds=settings.bounds or Bounds(),
+            waived=settings.waived,
             directories=directories,
             libraries=("harness.cli.app", *LIBRARIES),
             calls=calls,
@@ -156,12 +150,6 @@ def serve(request: Any, output: BinaryIO) -> int:
     return main([str(word) for word in request])
 
 
-def serve_input(request: Any, output: BinaryIO) -> int:
-    """Serves as `serve`, with a text as standard input."""
-    sys.stdin = io.StringIO(str(request["input"]))
-    return serve(request["words"], output)
-
-
 def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
     """The words of the command line for these values of the parameters."""
     given: list[str] = []
@@ -177,7 +165,7 @@ def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
             given.append(parameter.opts[0])
         else:
             given += [f"{parameter.opts[0]}={text}" for text in texts]
-    return [str(context.info_name), *given, "--", *arguments]
+    return [*context.command_path.split()[1:], *given, "--", *arguments]
 
 
 def _text(value: Any) -> str:

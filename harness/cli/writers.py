@@ -25,6 +25,7 @@ import pyarrow as pa
 import typer
 
 from harness.cli import results
+from harness.cli.formats import form
 from harness.cli.results import ByteStream, write_texts
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS, text_lines
@@ -53,7 +54,9 @@ def write_csv(rows: QueryRows, stream: ByteStream) -> None:
 
 def write_json(rows: QueryRows, stream: ByteStream) -> None:
     """Writes a JSON document, a row a line."""
-    columns = [{"name": field.name, "type": str(field.type)} for field in rows.schema()]
+    # DuckDB's own types, such as hugeint, are opaque to Arrow.
+    types = [(f.name, f.type.type_name if isinstance(f.type, pa.OpaqueType) else str(f.type)) for f in rows.schema()]
+    columns = [{"name": name, "type": type_} for name, type_ in types]
     values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
     separated = ", ', ', ".join(values)
     before, count = f'{{"format": {FORMAT}, "kind": "rows", "columns": {json_text(columns)}, "rows": [', 0
@@ -201,6 +204,7 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
 
 def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema, and the batches with the first one read: early failures come before a byte is written."""
+    rows = rows.as_arrow()
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
 
@@ -254,15 +258,12 @@ class _Sink:
 # Options of commands that print rows.
 
 
-Format: TypeAlias = Annotated[RowFormat, typer.Option("--format", help="How rows are written.")]
-OutputFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--output-file", metavar="FILE", help="Write here instead of standard output.")
+Format: TypeAlias = Annotated[
+    RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
 ]
 MaxRows: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--max-rows", metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."
-    ),
+    typer.Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
 ]
 
 
@@ -277,9 +278,13 @@ def number_of_rows(text: str) -> int | None:
     return None if text == "all" else int(text) or None
 
 
-def check_place(row_format: RowFormat, output_file: Path | None) -> None:
-    """Refuses to write a binary format to a terminal."""
-    if row_format.is_binary() and output_file is None and results.is_terminal_output():
-        raise typer.BadParameter(
-            f"--format {row_format.value} is binary: use --output-file, or redirect standard output"
-        )
+def row_form(given: RowFormat | None, output: Path | None) -> RowFormat:
+    """The format of rows. Refuses to write a binary one to a terminal.
+
+    Raises:
+        typer.BadParameter: as said, and as `harness.cli.formats.placed`.
+    """
+    found = form(given, output, RowFormat)
+    if found.is_binary() and output is None and results.is_terminal_output():
+        raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
+    return found

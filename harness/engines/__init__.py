@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.engines.duckdb import engine as duckdb
-    from harness.engines.registry import DuckDBEngine, Engine, SparkEngine
+    from harness.engines.registry import Engine
     from harness.engines.spark import engine as spark
     from harness.testing.oracle.engine import reading as oracle
 
-    # mypy proves here that the modules are what `harness.engines.registry.find_engine` says they are.
-    _duckdb: DuckDBEngine = duckdb
-    _spark: SparkEngine = spark
+    # mypy proves here that the modules keep the protocol.
+    _duckdb: Engine = duckdb
+    _spark: Engine = spark
     _oracle: Engine = oracle

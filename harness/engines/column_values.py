@@ -112,7 +112,9 @@ def constant(values: Sequence[Any], type_: Type) -> Constant:
     if isinstance(type_, StructType) and any(value is not None for value in values):
         parts = [constant([None if v is None else v.get(f.id) for v in values], f.type) for f in type_.fields]
         return ConstantStruct(type_.fields, tuple(parts))
-    if all(_same(value, values[0]) for value in values):
+    # By its text, -0.0 is not 0.0, and NaN equals itself.
+    first = repr(values[0]) if isinstance(values[0], float) else values[0]
+    if all(first == (repr(value) if isinstance(value, float) else value) for value in values):
         return Uniform(values[0], type_)
     return PerFile(tuple(values), type_)
 
@@ -124,7 +126,19 @@ def column_values(
 
     partitions: per file, the partition constants (internal values) by source field id.
     """
-    return tuple(_value(f, source, partitions) for f, source in zip(fields, sources, strict=True))
+    values: list[StoredColumn | Constant] = []
+    for wanted, source in zip(fields, sources, strict=True):
+        match source:
+            case Stored(parts=parts):
+                below = column_values(children(wanted.type), parts, partitions)
+                values.append(StoredColumn(wanted, source, below))
+            case Value(value=value):
+                values.append(Uniform(value, wanted.type))
+            case PartitionValue(field_id=field_id):
+                values.append(constant([constants.get(field_id) for constants in partitions], wanted.type))
+            case other:
+                assert_never(other)
+    return tuple(values)
 
 
 def stored_columns(values: Iterable[ColumnValue]) -> Iterator[StoredColumn]:
@@ -141,23 +155,6 @@ def stored_columns(values: Iterable[ColumnValue]) -> Iterator[StoredColumn]:
                 pass
             case other:
                 assert_never(other)
-
-
-def _value(wanted: Field, source: ColumnSource, partitions: Sequence[Mapping[int, Any]]) -> StoredColumn | Constant:
-    match source:
-        case Stored(parts=parts):
-            return StoredColumn(wanted, source, column_values(children(wanted.type), parts, partitions))
-        case Value(value=value):
-            return Uniform(value, wanted.type)
-        case PartitionValue(field_id=field_id):
-            return constant([constants.get(field_id) for constants in partitions], wanted.type)
-        case other:
-            assert_never(other)
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Equality that keeps -0.0 and NaN apart from what they equal, or do not equal, in Python."""
-    return left == right if not isinstance(left, float) else repr(left) == repr(right)
 
 
 def as_arrow(values: Sequence[Any], type_: Type) -> pa.Array:
@@ -197,9 +194,7 @@ def _ends(values: Sequence[Any]) -> pa.Array:
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`rows` with the names of `schema` and its types as `conformed` has them, column by column in order.
-
-    Carriers that engines use for types which they lack are taken off, at any level, see `exact`. Nothing is rounded.
+    """`rows` with the names of `schema` and its types as `conformed` has them, column by column; see `exact`.
 
     Raises:
         pa.ArrowException, ValueError: a value does not fit.
@@ -242,8 +237,15 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.nulls(len(array))  # DuckDB 1.5 hands out nulls without a type as int32, which no cast undoes
     if isinstance(array.type, pa.BaseExtensionType):
         return exact(array.storage, wanted)
-    if isinstance(wanted, pa.UuidType) and _is_text(array.type):
-        return pa.ExtensionArray.from_storage(wanted, _uuid_bytes(array))
+    is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    if isinstance(wanted, pa.UuidType) and (is_text or pa.types.is_string_view(array.type)):
+        digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
+        if pc.any(pc.not_equal(pc.binary_length(digits), 32)).as_py():
+            raise ValueError("a UUID does not have 32 digits")
+        packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
+        validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+        data = pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])
+        return pa.ExtensionArray.from_storage(wanted, data)
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, exact(array, wanted.storage_type))
     if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
@@ -255,18 +257,3 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         pairs = zip(children_of(array), child_types(wanted), strict=True)
         return with_children(array, [exact(child, type_) for child, type_ in pairs], wanted)
     return array.cast(wanted)
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    kinds = pa.types
-    return any(is_kind(type_) for is_kind in (kinds.is_string, kinds.is_large_string, kinds.is_string_view))
-
-
-def _uuid_bytes(array: pa.Array) -> pa.Array:
-    """The 16 bytes of each canonical text."""
-    digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
-    if pc.any(pc.not_equal(pc.binary_length(digits), 32)).as_py():
-        raise ValueError("a UUID does not have 32 digits")
-    packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
-    validity = pc.is_valid(array).buffers()[1] if array.null_count else None
-    return pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])

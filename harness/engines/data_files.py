@@ -47,11 +47,7 @@ class FileName:
 
 
 def check_format(file: FileName, file_format: str, *, table: str) -> None:
-    """Refuses a file that is to be read through Arrow and is neither Avro nor ORC.
-
-    Raises:
-        UnsupportedError: as said (iceberg 7.5).
-    """
+    """Raises UnsupportedError for a file that is to be read through Arrow and is neither Avro nor ORC (iceberg 7.5)."""
     if file_format not in ("avro", "orc"):
         raise UnsupportedError(
             f"Cannot read file: its format {file_format!r} is not supported",
@@ -68,18 +64,21 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
     Raises:
         MissingFileError, EncryptedTableError: as said.
     """
-    head = _head(file, storage)
+    try:
+        head = storage.read(file.physical, length=_MAGIC)  # of a store, one request that reads what it asks for
+    except MissingFileError:
+        head = b""
+    except StorageError:
+        if storage.size(file.physical) != 0:  # of no bytes, no range can be had
+            raise
+        head = b""
     if not head:
         raise missing_file(file, storage.fault(file.physical), table=table)
     check_magic(file, head, table=table)
 
 
 def check_magic(file: FileName, head: bytes, *, table: str) -> None:
-    """Refuses a file that is encrypted by its first four bytes.
-
-    Raises:
-        EncryptedTableError: as said.
-    """
+    """Raises EncryptedTableError for a file that is encrypted by its first four bytes."""
     if head in (b"PARE", b"AGS1"):
         raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
 
@@ -97,30 +96,21 @@ def missing_file(file: FileName, fault: str | None, *, table: str) -> MissingFil
     )
 
 
-def _head(file: FileName, storage: Storage) -> bytes:
-    """The first bytes of a file; none if it is missing or empty. Of a store, one request that reads what it asks for.
-
-    Raises:
-        StorageError: the storage fails.
-    """
-    try:
-        return storage.read(file.physical, length=_MAGIC)
-    except MissingFileError:
-        return b""
-    except StorageError:
-        if storage.size(file.physical) == 0:  # of no bytes, no range can be had
-            return b""
-        raise
+def damaged(
+    message: str,
+    file: FileName | str | None,
+    *,
+    table: str | None = None,
+    field: str | None = None,
+    rule: str = "iceberg 7.6",
+) -> CorruptFileError:
+    """The error about a data file whose bytes are not what they should be. field: a column, or a key of metadata."""
+    name = None if file is None else str(file)
+    return CorruptFileError(message, cause="CorruptDataFile", table=table, file=name, field=field, rule=rule)
 
 
 def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
-    """Looks at each file, in order; at remote files together, because each look waits.
-
-    physical: the files' paths.
-
-    Raises:
-        Whatever `look` raises.
-    """
+    """Looks at each file, in order; at remote ones together, because each look waits. physical: the files' paths."""
     if all(map(is_local, physical)):
         return [look(file) for file in files]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -167,10 +157,9 @@ class _Stored(io.RawIOBase):
 
 # Files without a column, whose rows are only a number in the footer.
 #
-# Writers leave out columns that they need not store (partition columns of Delta tables) or cannot store (void,
-# unknown), and a file may be left with none. DuckDB refuses such a Parquet file; Spark's Parquet and ORC readers refuse
-# it or find no row. So engines count its rows up to the number in its footer. The count in the table's metadata is held
-# against the number, because nothing else in the file could show that rows are lost.
+# Writers leave out partition columns of Delta tables and columns of no type, and a file may be left with none. DuckDB
+# refuses such a Parquet file; Spark's refuse it or find no row. So engines count up to the number in its footer.
+# The count in the table's metadata is held against that number: nothing else could show that rows are lost.
 
 
 def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, int]:
@@ -181,26 +170,28 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, in
     Raises:
         CorruptFileError: a footer's row groups have other rows than it counts in all.
     """
-    counts = look_at(lambda file: _rows(file, storage), files, [file.physical for file in files])
-    return {file.physical: count for file, count in zip(files, counts, strict=True) if count is not None}
-
-
-def _rows(file: FileName, storage: Storage) -> int | None:
     from pyarrow import parquet
 
-    try:
-        footer = parquet.read_metadata(opened(file, storage))
-    except (HarnessError, pa.ArrowException, OSError, UnicodeError):  # the last: of a message with bytes of the file
-        return None
-    if footer.num_columns:
-        return None
-    return row_count(footer, file=str(file))
+    def rows(file: FileName) -> int | None:
+        try:
+            footer = parquet.read_metadata(opened(file, storage))
+        except (
+            HarnessError,
+            pa.ArrowException,
+            OSError,
+            UnicodeError,
+        ):  # the last: of a message with bytes of the file
+            return None
+        return None if footer.num_columns else row_count(footer, file=str(file))
+
+    counts = look_at(rows, files, [file.physical for file in files])
+    return {file.physical: count for file, count in zip(files, counts, strict=True) if count is not None}
 
 
 # Well-known binary, the bytes of a geometry, in one canonical form: little-endian, ISO codes, no SRID (frontier F1.6).
 #
-# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. DuckDB parses native geometries and writes
-# them anew in this form, so this is the form in which every engine gives them.
+# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. DuckDB gives native ones in this form,
+# and so does every engine.
 
 
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000
@@ -234,7 +225,10 @@ def _geometry(
     order = "<" if data[position] else ">"
     (code,) = struct.unpack_from(f"{order}I", data, position + 1)
     position += 9 if code & _SRID else 5
-    kind, found = _type(code)
+    iso, kind = divmod(code & ~(_Z | _M | _SRID), 1000)
+    if iso > 3 or kind not in _KINDS:
+        raise ValueError(f"{code} is no type of geometry")
+    found = iso | bool(code & _Z) | bool(code & _M) << 1  # dimensions beyond the plane: 1 for Z plus 2 for M
     if kind not in kinds or dimensions not in (None, found):
         raise ValueError(f"type {code} is not one of its whole's")
     out.append(struct.pack("<BI", 1, kind + 1000 * found))
@@ -251,14 +245,6 @@ def _geometry(
         else:
             position = _geometry(data, position, out, kinds=_PARTS[kind], dimensions=found, depth=depth + 1)
     return position
-
-
-def _type(code: int) -> tuple[int, int]:
-    """Kind of geometry, and its dimensions beyond the plane: 1 for Z plus 2 for M."""
-    iso, kind = divmod(code & ~(_Z | _M | _SRID), 1000)
-    if iso > 3 or kind not in _KINDS:
-        raise ValueError(f"{code} is no type of geometry")
-    return kind, iso | bool(code & _Z) | bool(code & _M) << 1
 
 
 def _count(data: bytes, position: int, order: str, out: list[bytes]) -> tuple[int, int]:
@@ -340,65 +326,48 @@ def load_parquet(
         CorruptFileError: the file or a variant value cannot be decoded.
         LimitError: it has more rows than are read at once.
     """
-    try:
-        with contained(file=str(file)):
-            return _load_parquet(file, schema, fields, sources, storage)
-    except (pa.ArrowException, OSError, UnicodeError) as error:
-        raise CorruptFileError(
-            f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=str(file)
-        ) from error
-    except HarnessError as error:
-        raise error.within(table=table, file=str(file)) from error.__cause__
-
-
-def _load_parquet(
-    file: FileName, schema: PhysicalSchema, fields: Sequence[Field], sources: Sequence[ColumnSource], storage: Storage
-) -> pa.Table:
     from harness.metadata.files.variant import variant_to_json
 
-    data = storage.read(file.physical)
-    opened = open_parquet(pa.BufferReader(data), arrow_extensions_enabled=False)
-    count = row_count(opened.metadata, file=str(file))
-    storage.limits.check("rows", count, "rows", file=str(file))
-    rows = opened.read()
-    if not schema:
-        return rows  # a table that is made of no arrays has no rows
-    whole(rows, count, file=str(file))
-    encoded = set(variants(fields, sources))
-    columns = [_mapped(rows.column(i).combine_chunks(), (i,), encoded, variant_to_json) for i in range(len(schema))]
-    return pa.table(columns, names=[str(i) for i in range(len(columns))])
+    name = str(file)
+    try:
+        with contained(file=name):
+            stored = open_parquet(pa.BufferReader(storage.read(file.physical)), arrow_extensions_enabled=False)
+            count = row_count(stored.metadata, file=name)
+            storage.limits.check("rows", count, "rows", file=name)
+            rows = stored.read()
+            if not schema:
+                return rows  # a table that is made of no arrays has no rows
+            whole(rows, count, file=name)
+            encoded = set(variants(fields, sources))
+            chunks = [rows.column(i).combine_chunks() for i in range(len(schema))]
+            columns = [_mapped(array, (i,), encoded, variant_to_json) for i, array in enumerate(chunks)]
+            return pa.table(columns, names=[str(i) for i in range(len(columns))])
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        raise CorruptFileError(f"Cannot read file: {error}", cause="CorruptDataFile", table=table, file=name) from error
+    except HarnessError as error:
+        raise error.within(table=table, file=name) from error.__cause__
 
 
 def with_canonical_geometries(
     rows: pa.Table, fields: Sequence[Field], sources: Sequence[ColumnSource], *, file: FileName, table: str
 ) -> pa.Table:
-    """The rows with all geometries in one form, see `harness.engines.data_files` (frontier F1.6).
+    """The rows with all geometries in canonical form; raises CorruptFileError for what is no WKB (frontier F1.7)."""
 
-    Raises:
-        CorruptFileError: a value is no WKB (frontier F1.7).
-    """
+    def canonical(array: pa.Array) -> pa.Array:
+        return pa.array([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
+
     found = set(geometries(fields, sources))
     for source in sources:
         if not isinstance(source, Stored) or not any(path[0] == source.place for path in found):
             continue
         place = source.place
         try:
-            column = _mapped(rows.column(place).combine_chunks(), (place,), found, _canonical)
+            column = _mapped(rows.column(place).combine_chunks(), (place,), found, canonical)
         except ValueError as error:
-            raise CorruptFileError(
-                f"Cannot read file: a geometry is no well-known binary: {error}; restore it",
-                cause="CorruptDataFile",
-                table=table,
-                file=str(file),
-                field=source.physical.name,
-                rule="frontier F1.7",
-            ) from error
+            reason = f"Cannot read file: a geometry is no well-known binary: {error}; restore it"
+            raise damaged(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
         rows = rows.set_column(place, rows.column_names[place], column)
     return rows
-
-
-def _canonical(array: pa.Array) -> pa.Array:
-    return pa.array([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
 
 
 def _mapped(

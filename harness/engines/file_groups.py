@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.engines.data_files import FileName, load, load_parquet, with_canonical_geometries
+from harness.engines.data_files import FileName, damaged, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, is_dated, legacy_files, read_footers
+from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_files, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import (
@@ -28,7 +28,6 @@ from harness.metadata.model.schema import (
     IntegerType,
     StringType,
     TimestampType,
-    Type,
 )
 from harness.metadata.plan.projection import (
     ColumnSource,
@@ -152,21 +151,22 @@ class Inspector:
     _met: dict[int, tuple[PhysicalSchema, PhysicalSchema]] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Looks at all of `files` in one go, for the calls of `groups` that follow."""
+        """Looks at `files` in one go, for the calls of `groups` that follow."""
         self.looks.prefetch(files)
 
     def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
         """The file groups of `files`, in the order of their first files, with `fields` resolved.
 
         Raises:
-            MissingFileError, CorruptFileError, EncryptedTableError, SchemaMismatchError, UnsupportedError: naming the
-            file at fault.
+            HarnessError: naming the file that cannot be read, or has no column for a field.
         """
         self.prefetch(files)
         opened = [self._open(file) for file in files]
         split: dict[Hashable, list[int]] = {}
         for index, (file, found) in enumerate(zip(files, opened, strict=True)):
-            self._check_rows(file, found)
+            expected = file.exact_rows if found.schema else file.recorded_rows
+            if found.rows is not None and expected is not None and expected != found.rows:
+                raise wrong_count(file, found.rows, expected, self.plan.table)
             traits = (found.legacy, found.converted, found.fault is None)
             alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
             split.setdefault(alike, []).append(index)
@@ -180,17 +180,13 @@ class Inspector:
             self.looks.check_partition_values(file, fields, group.sources)
 
     def _open(self, file: ScanFile) -> KnownFile:
+        """The file with the first of the schemas that are equal. Most share an object; a hash takes 0.2 µs a column."""
         found = self.looks.opened(file)
-        schema = self._shared(found.schema)
-        return found if schema is found.schema else replace(found, schema=schema)
-
-    def _shared(self, schema: PhysicalSchema) -> PhysicalSchema:
-        """The first of the schemas that are equal. Most files share an object; to hash one takes 0.2 µs a column."""
-        met = self._met.get(id(schema))
+        met = self._met.get(id(found.schema))
         if met is None:
             # It is kept too, so that no other schema gets its id.
-            met = self._met[id(schema)] = schema, self._schemas.setdefault(schema, schema)
-        return met[1]
+            met = self._met[id(found.schema)] = found.schema, self._schemas.setdefault(found.schema, found.schema)
+        return found if met[1] is found.schema else replace(found, schema=met[1])
 
     def _group(
         self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[KnownFile], fields: tuple[Field, ...]
@@ -217,7 +213,12 @@ class Inspector:
             table=self.plan.table,
             lookup=self.plan.lookup,
         )
-        self._warn_of_positions(first, schema)
+        mapping = self.plan.name_mapping
+        if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=first.format):
+            self._doubt(
+                f"Columns of files without field ids, such as {first.name}, are taken by their positions, because "
+                f"table {self.plan.table} has no name mapping [iceberg 5.6]"
+            )
         return FileGroup(
             members=tuple(members),
             rows=tuple(opened[i].rows for i in members),
@@ -229,14 +230,6 @@ class Inspector:
             converted=found.converted,
             shown=found.shown,
         )
-
-    def _warn_of_positions(self, file: ScanFile, schema: PhysicalSchema) -> None:
-        mapping = self.plan.name_mapping
-        if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=file.format):
-            self._doubt(
-                f"Columns of files without field ids, such as {file.name}, are taken by their positions, because table "
-                f"{self.plan.table} has no name mapping [iceberg 5.6]"
-            )
 
     def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[KnownFile]) -> None:
         """Warns of recorded counts that are wrong. Rows do not depend on these: no plan trusts a count alone."""
@@ -253,13 +246,9 @@ class Inspector:
     def _warn_of_strangers(
         self, files: Sequence[ScanFile], opened: Sequence[KnownFile], groups: Iterable[Sequence[int]]
     ) -> None:
-        """Tells of files that have no column of the table, once.
+        """Tells of files that have no column of the table: mostly names or ids went astray.
 
-        They may be right, if all of their columns were dropped, but mostly names or ids went astray.
-
-        The whole schema of the table is looked at, not what the read wants: a column that was added later is in no
-        older file. Partition columns count, because a table may have had no others at first; so do files without rows
-        or without columns, which give nothing to doubt.
+        The whole schema of the table counts, partition columns too: a column that was added later is in no older file.
         """
         strangers = [
             number
@@ -288,30 +277,18 @@ class Inspector:
             raise distrusted(sentence, self.plan.table)
         warn(sentence)
 
-    def _check_rows(self, file: ScanFile, found: KnownFile) -> None:
-        expected = file.exact_rows if found.schema else file.recorded_rows
-        if found.rows is not None and expected is not None and expected != found.rows:
-            raise wrong_count(file, found.rows, expected, self.plan.table)
-
 
 def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:
     """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
-    return CorruptFileError(
-        f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file",
-        cause="CorruptDataFile",
-        table=table,
-        file=str(file.name),
-        field="record_count",
-        rule="iceberg 7.2",
-    )
+    reason = f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file"
+    return damaged(reason, file.name, table=table, field="record_count", rule="iceberg 7.2")
 
 
 # Looks from this process, for engines that run here.
 #
-# A file imported from elsewhere may have field ids of its own that collide with the table's. Then the ids lead to
-# another column, and rows would be wrong without a sign. So the statistics of the first row group are held against the
-# partition tuple, in one file of each file group: collisions come from the writer, whose files are alike
-# (iceberg 5.3).
+# A file imported from elsewhere may have field ids that collide with the table's, and rows would be wrong without a
+# sign. So the statistics of the first row group are held against the partition tuple, in one file of each file group:
+# a writer's files are alike (iceberg 5.3).
 
 
 # Types whose statistics DuckDB prints in a form that it also reads.
@@ -327,22 +304,20 @@ def check_partition_values(
     *,
     table: str,
 ) -> None:
-    """Refuses a Parquet file whose stored columns cannot hold its own partition values.
+    """Raises SchemaMismatchError for a Parquet file whose stored columns cannot hold its own partition values.
 
-    Args:
-        access: reads the file's statistics; those that are missing or unreadable say nothing.
-        file: the file.
-        fields, sources: the wanted top-level columns, and where they come from in this file.
-        constants: the tuple's values by source field id, as internal values.
-        table: for messages.
-
-    Raises:
-        SchemaMismatchError: cause `PartitionValueConflict`.
+    access: reads the file's statistics; those that are missing or unreadable say nothing.
+    fields, sources: the wanted top-level columns, and where they come from in this file.
+    constants: the tuple's values by source field id, as internal values.
     """
     checked = {
         source.physical.name: f
         for f, source in zip(fields, sources, strict=True)
-        if isinstance(source, Stored) and f.id in constants and _is_comparable(f.type, constants[f.id])
+        if isinstance(source, Stored)
+        and isinstance(f.type, _COMPARABLE)
+        and not (isinstance(f.type, TimestampType) and f.type.utc)  # the text depends on the session's zone
+        and f.id in constants
+        and constants[f.id] == constants[f.id]  # statistics leave NaN out
     }
     if not checked:
         return
@@ -366,12 +341,6 @@ def check_partition_values(
                 field=wanted.name,
                 rule="iceberg 5.3",
             )
-
-
-def _is_comparable(type_: Type, value: Any) -> bool:
-    if isinstance(type_, TimestampType) and type_.utc:  # the text depends on the session's zone
-        return False
-    return isinstance(type_, _COMPARABLE) and value == value  # statistics leave NaN out
 
 
 def _contradicts(
@@ -413,7 +382,7 @@ class DirectLooks:
     _converted: set[str] = field(default_factory=set)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Reads the footers of all Parquet files among `files` that were not looked at; raises as `Looks` says."""
+        """Reads the footers of the Parquet files that were not looked at; raises as `Looks` says."""
         names = {file.name.physical: file.name for file in files if file.format == "parquet"}
         missing = [name for path, name in names.items() if path not in self._footers]
         footers = read_footers(self.access, missing, table=self.plan.table)
@@ -422,42 +391,37 @@ class DirectLooks:
         with failing_on([names[path] for path in dated], self.plan.storage, table=self.plan.table, doing=FOOTER):
             self._converted.update(converted_files(self.access, dated))
             if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-                doubtful = [path for path, footer in dated.items() if footer.may_be_legacy and is_dated(footer.schema)]
-                self._legacy.update(legacy_files(self.access, doubtful))
+                self._legacy.update(legacy_files(self.access, dated))
 
     def opened(self, file: ScanFile) -> KnownFile:
         """The file; a Parquet file was prefetched."""
         if file.format != "parquet":
-            return self._load(file) if self.open_other is None else self.open_other(file)
+            if self.open_other is not None:
+                return self.open_other(file)
+            schema, rows = load(file.name, file.format, self.plan.storage, table=self.plan.table)
+            self._loaded[file.name.physical] = rows
+            return KnownFile(schema, rows.num_rows)
         path = file.name.physical
         footer = self._footers[path]
         legacy = self._legacy.get(path, frozenset())
         converted = path in self._converted
         return KnownFile(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
 
-    def _load(self, file: ScanFile) -> KnownFile:
-        schema, rows = load(file.name, file.format, self.plan.storage, table=self.plan.table)
-        self._loaded[file.name.physical] = rows
-        return KnownFile(schema, rows.num_rows)
-
     def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[Field]) -> pa.Table:
-        """All rows of a file in physical order, its columns by place; variants are JSON text (iceberg 6.15).
+        """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).
 
-        Args:
-            file: one of the group.
-            fields: what the group's sources are the sources of.
+        fields: what the group's sources are the sources of.
 
         Raises:
             CorruptFileError: the file or a value cannot be decoded.
             LimitError: it has more rows than are read at once.
         """
+        name, table = file.name, self.plan.table
         if group.format == "parquet":
-            rows = load_parquet(
-                file.name, group.schema, fields, group.sources, self.plan.storage, table=self.plan.table
-            )
+            rows = load_parquet(name, group.schema, fields, group.sources, self.plan.storage, table=table)
         else:
-            rows = self._loaded[file.name.physical]
-        return with_canonical_geometries(rows, fields, group.sources, file=file.name, table=self.plan.table)
+            rows = self._loaded[name.physical]
+        return with_canonical_geometries(rows, fields, group.sources, file=name, table=table)
 
     def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
         """Checks as `Looks` says."""

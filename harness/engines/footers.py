@@ -1,20 +1,20 @@
 """Footers of Parquet files, each read once: schemas and row counts, before any row is read.
 
 Only the end of a file is read, and the schema known again by its bytes (`harness.metadata.files.parquet_footer`):
-10,000 local files take 0.1 s. Ends of files in an object store are asked for together, and the scan reuses their
-bytes. DuckDB parses one footer of each schema, for every engine, and those of the other files, in one call. It
-refuses a file without a column, and with it the whole list; those files are looked for only then.
+10,000 local files take 0.1 s. Ends of files in a store are asked for together. DuckDB parses one footer of each schema,
+for every engine. It refuses a list with a file without a column; those files are looked for only then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from harness.engines.data_files import FileName, check_file, columnless_rows, look_at
+from harness.engines.data_files import FileName, check_file, columnless_rows, damaged, look_at
 from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
@@ -54,13 +54,7 @@ _SHOWN = 300  # characters
 
 @contextmanager
 def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> Iterator[None]:
-    """Turns DuckDB's failures on files into harness's.
-
-    doing: how the message begins, such as "Cannot open file".
-
-    Raises:
-        As `refusal` says.
-    """
+    """Turns DuckDB's failures on files into `refusal`. doing: how its message begins, such as "Cannot open file"."""
     try:
         yield
     except duckdb.Error as error:
@@ -68,10 +62,9 @@ def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing
 
 
 def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> HarnessError:
-    """The error for a failure on files. A file that was there a moment ago may be gone, so all are looked at anew.
+    """The error for a failure on files, which are looked at anew: one that was there a moment ago may be gone.
 
-    A MissingFileError or EncryptedTableError, as of `check_file`; a StorageError, if the storage failed while DuckDB
-    read; else a CorruptFileError, which names the file if there is but one.
+    The error of `check_file`; a StorageError, if the storage failed while DuckDB read; else a CorruptFileError.
     """
     if isinstance(error, StorageError):
         return error.within(table=table)
@@ -85,7 +78,7 @@ def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, ta
         return EngineError(f"{doing}: open the table again: {reason}", table=table)
     if is_of_storage(reason):
         return StorageError(f"{doing}: {reason}", table=table, file=name)
-    return CorruptFileError(f"{doing}: {reason}", cause="CorruptDataFile", table=table, file=name, rule="iceberg 7.6")
+    return damaged(f"{doing}: {reason}", name, table=table)
 
 
 FOOTER = "Cannot read the footer of a Parquet file"
@@ -94,11 +87,9 @@ FOOTER = "Cannot read the footer of a Parquet file"
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The columns of a Parquet file, and the rows that it really has.
+    """The columns of a Parquet file, none of one that DuckDB does not open, and the rows that it really has.
 
-    A schema without columns belongs to a file that DuckDB does not open.
-
-    may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_calendar`.
+    may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_files`.
     may_be_geo: whether to look for metadata of GeoParquet, see `converted_files`.
     shown: the DuckDB types of the columns, which have their own names there; None: only DuckDB's binder tells.
     """
@@ -115,11 +106,7 @@ def read_footers(
 ) -> dict[str, Footer]:
     """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_footer`).
 
-    Args:
-        access: opens them.
-        files: to look at.
-        table: it is named in errors.
-        are_images: whether the files are parts of others, whose counts were looked at before.
+    are_images: whether the files are parts of others, whose counts were looked at before.
 
     Raises:
         MissingFileError: a file is not there, or is empty (iceberg 7.6).
@@ -149,10 +136,7 @@ def read_footers(
 def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
     """The physical paths of the files whose binary columns DuckDB parses as geometries and writes anew (frontier F0.2).
 
-    GeoPandas writes the metadata that makes it do so, and so does DuckDB's own COPY. Connections of harness's own have
-    the conversion turned off. On a user's connection no setting is changed: there, such files come in through Arrow.
-
-    files: opens them. footers: of the files to look at, by physical path.
+    Connections of harness's own have the conversion turned off. On a user's, such files come in through Arrow.
     """
     binary = [
         path
@@ -173,8 +157,6 @@ def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
     """The codecs of the first row groups of Parquet files, in upper case; none, where DuckDB cannot tell.
 
     pyarrow is not asked for them: a column chunk with size statistics of another type ends its process (26.0).
-
-    files: opens them. physical: their paths.
     """
     try:
         rows = files.connection.execute(
@@ -193,39 +175,35 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
     for path, tail in tails.items():
         if tail.schema not in schemas:
             new.setdefault(tail.schema, path)
-    parsed = _parsed(files, [*new.values(), *others])
+    unknown = [*new.values(), *others]
+    parsed = _parsed(files, unknown) if unknown else {}
     if len(_schemas) + len(new) > _MOST_SCHEMAS:
         _schemas.clear()
     learnt = {schema: parsed[path] for schema, path in new.items()}
     schemas.update(learnt)
     _schemas.update(learnt)
-    counts = _counts(files, others)
-    found = {path: Footer(parsed[path].columns, counts[path], True, True, parsed[path].shown) for path in others}
+    names, counts = {path: files.name(path) for path in others}, {}
+    if others:
+        query = f"SELECT file_name, num_rows FROM parquet_file_metadata({files.listed(others)})"
+        counts = dict(files.connection.execute(query).fetchall())
+    if counts.keys() != set(names.values()):  # such as the files inside, of a directory
+        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
+    found = {path: Footer(parsed[path][0], counts[name], True, True, parsed[path][1]) for path, name in names.items()}
     for path, tail in tails.items():
-        schema = schemas[tail.schema]
-        found[path] = Footer(schema.columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, schema.shown)
+        columns, shown = schemas[tail.schema]
+        found[path] = Footer(columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, shown)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownSchema:
-    """A footer's schema: the columns, and `shown` of `Footer`."""
-
-    columns: PhysicalSchema
-    shown: tuple[str, ...] | None
-
-
+_KnownSchema: TypeAlias = tuple[PhysicalSchema, tuple[str, ...] | None]
+"""The columns, and `shown`, of a `Footer`."""
 _schemas: dict[bytes, _KnownSchema] = {}
 """Schemas by the bytes that they were parsed from, in any file of this process."""
 _MOST_SCHEMAS = 1024
 
 
 def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dict[str, Tail]:
-    """The ends of those files that are as usual, by physical path; those of stores are asked for together.
-
-    Raises:
-        MissingFileError, OutsideTableError, StorageError: a file cannot be read.
-    """
+    """The ends of those files that are as usual, by physical path; those of stores are asked for together."""
     tails: dict[str, Tail] = {}
     known: dict[bytes, None] = {}
     if not are_images:
@@ -245,10 +223,7 @@ def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dic
 
 
 def _check_claims(path: str, end: bytes) -> None:
-    """Refuses a footer that claims more than it has: DuckDB (1.5, 2.0) takes memory for all that a list claims.
-
-    pyarrow takes none beyond its limits, so it is asked wherever a number is as large.
-    """
+    """Refuses, by pyarrow, a footer that claims more than it has: DuckDB (1.5, 2.0) takes memory for all of it."""
     if not claims_too_much(end):
         return
     footer = end[-tail_length(end) :]
@@ -258,19 +233,13 @@ def _check_claims(path: str, end: bytes) -> None:
         pq.read_metadata(pa.BufferReader(footer[-4:] + footer))
     except (pa.ArrowException, OSError) as error:
         if "deserialize thrift" in str(error):
-            raise CorruptFileError(
-                "A list or text in it claims more than there is; rewrite the file",
-                cause="CorruptDataFile",
-                file=path,
-                rule="iceberg 7.6",
-            ) from error
+            raise damaged("A list or text in it claims more than there is; rewrite the file", path) from error
 
 
 def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
-    """Refuses a footer that contradicts itself, which DuckDB and Spark do not see, see
-    `harness.metadata.files.parquet_footer`.
+    """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`.
 
-    Of a stranger's file it is parsed. Else a look is enough if it is as is usual, and none if it was seen before.
+    A stranger's footer is parsed. Of others a look is enough where they are as usual, and none where they were seen.
     """
     length = tail_length(end)
     if not 0 < length <= len(end):
@@ -288,9 +257,7 @@ def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) 
             return
         check_counts(footer, files.storage.size(path))
     except Contradiction as error:
-        raise CorruptFileError(
-            f"{error}; restore the file", cause="CorruptDataFile", file=path, rule="iceberg 7.6"
-        ) from error
+        raise damaged(f"{error}; restore the file", path) from error
 
 
 def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
@@ -329,8 +296,6 @@ _MOST_TRIED = 8
 
 
 def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
-    if not physical:
-        return {}
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
     query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
     rows = files.connection.execute(query).fetchall()
@@ -339,7 +304,7 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSche
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: _KnownSchema(found[name], _shown(found[name], types[name])) for path, name in names.items()}
+    return {path: (found[name], _shown(found[name], types[name])) for path, name in names.items()}
 
 
 def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
@@ -358,23 +323,11 @@ def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, .
 _PLAIN = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
 
 
-def _counts(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, int]:
-    if not physical:
-        return {}
-    query = f"SELECT file_name, num_rows FROM parquet_file_metadata({files.listed(physical)})"
-    rows = dict(files.connection.execute(query).fetchall())
-    names = {path: files.name(path) for path in physical}
-    if rows.keys() != set(names.values()):  # such as the files inside, of a directory
-        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
-    return {path: rows[name] for path, name in names.items()}
-
-
 # Files of writers that counted days in the old calendar before 1582 (delta T20).
 #
 # Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
-# hybrid Julian calendar and in local zones. Readers that take them for proleptic Gregorian are days off. The footer of
-# such a file says so. A value that is old enough to be wrong is refused when it is met. No writer rebases timestamps
-# without a zone, and neither does Spark when it reads.
+# hybrid Julian calendar and in local zones, as the footer says. A value that is old enough to be wrong is refused when
+# it is met. No writer rebases timestamps without a zone, and neither does Spark when it reads.
 
 
 OLDEST_DAY = -141427
@@ -387,11 +340,14 @@ _KEYS = {"org.apache.spark.legacyDateTime": _DATES, "org.apache.spark.legacyINT9
 _VERSION = "org.apache.spark.version"
 
 
-def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent.
-
-    files: opens them.
-    """
+def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str, frozenset[str]]:
+    """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent."""
+    every = frozenset(_KEYS.values())
+    physical = [
+        path
+        for path, footer in footers.items()
+        if footer.may_be_legacy and any(is_legacy(stored, every) for stored in walk_stored(footer.schema))
+    ]
     if not physical:
         return {}
     keys = ", ".join(f"{sqltext.text(key)}::BLOB" for key in (*_KEYS, _VERSION))
@@ -401,16 +357,11 @@ def legacy_files(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, froze
     ).fetchall()
     found: dict[str, frozenset[str]] = {}
     for file, key, value in rows:
-        kinds = frozenset({_KEYS[key]}) if key in _KEYS else _of_version(bytes(value))
-        if kinds:
+        major = b"" if key in _KEYS else bytes(value).split(b".", 1)[0]
+        kinds = frozenset({_KEYS[key]}) if key in _KEYS else every
+        if key in _KEYS or (major.isdigit() and int(major) < 3):
             found[paths[file]] = found.get(paths[file], frozenset()) | kinds
     return found
-
-
-def is_dated(schema: PhysicalSchema) -> bool:
-    """Tells whether a file of that schema has a column, at any level, that could be in the old calendar."""
-    every = frozenset({_DATES, _INT96})
-    return any(is_legacy(stored, every) for stored in walk_stored(schema))
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
@@ -422,8 +373,3 @@ def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
             return _INT96 in legacy
         case _:
             return False
-
-
-def _of_version(version: bytes) -> frozenset[str]:
-    major = version.split(b".", 1)[0]
-    return frozenset({_DATES, _INT96}) if major.isdigit() and int(major) < 3 else frozenset()

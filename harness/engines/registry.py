@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
-from harness.errors import HarnessError, RequestError
+from harness.errors import RequestError
 
 if TYPE_CHECKING:
-    import datetime
     from importlib.metadata import EntryPoint
 
-    import duckdb
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
-    from harness.engines.duckdb.engine import Attached
-    from harness.metadata.filters.predicate import Filter
-    from harness.metadata.model.schema import Field
     from harness.metadata.plan.scan_plan import ScanPlan
 
 
@@ -41,8 +35,7 @@ class Engine(Protocol):
         """The version of the library that runs the plans."""
 
     def to_arrow(self, plan: ScanPlan) -> pa.Table:
-        """All rows of a plan, in the exact types of its columns (`harness.metadata.model.schema.arrow_type`); order
-        is open.
+        """All rows of a plan in any order, in its columns' exact types (`harness.metadata.model.schema.arrow_type`).
 
         Raises:
             HarnessError: the plan cannot be run; an EngineError if it failed while it ran.
@@ -54,11 +47,7 @@ class Starting(Protocol):
     """An engine that takes long to start, or may be unable to."""
 
     def start(self) -> None:
-        """Starts the engine, unless it runs.
-
-        Raises:
-            HarnessError: it cannot start.
-        """
+        """Starts the engine, unless it runs; a HarnessError if it cannot."""
 
 
 @runtime_checkable
@@ -72,94 +61,37 @@ class QueryEngine(Protocol):
         """The result, an Arrow stream, of a query that reads plans by name."""
 
 
-class DuckDBEngine(Engine, Protocol):
-    """DuckDB, which besides gives lazy relations and streams."""
+if TYPE_CHECKING:
+    from harness.engines.duckdb import engine as _duckdb
+    from harness.engines.spark import engine as _spark
 
-    def relation(
-        self, plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
-    ) -> duckdb.DuckDBPyRelation:
-        """The plan's rows; with `name` also as a temporary view of the connection."""
+    # The modules of harness's own engines, whose functions have signatures and docstrings there.
 
-    def batches(self, plan: ScanPlan, *, rows: int, context: Context) -> Batches:
-        """The plan's rows as a stream of batches of so many rows, each of which is read within `context`."""
+    class DuckDBEngine:
+        """DuckDB, which besides gives lazy relations and streams."""
 
-    def query(
-        self,
-        text: str,
-        plans: Mapping[str, ScanPlan | pa.Table],
-        connection: duckdb.DuckDBPyConnection | None = None,
-        *,
-        aliased: Collection[str] = (),
-        originals: Mapping[str, str] = ...,
-    ) -> duckdb.DuckDBPyRelation:
-        """The result of a query in DuckDB's dialect that reads plans by name, those in `aliased` under an alias.
+        attach = staticmethod(_duckdb.attach)
+        batches = staticmethod(_duckdb.batches)
+        columns_of = staticmethod(_duckdb.columns_of)
+        engine_error = staticmethod(_duckdb.engine_error)
+        filled = staticmethod(_duckdb.filled)
+        misparsed = staticmethod(_duckdb.misparsed)
+        moment = staticmethod(_duckdb.moment)
+        own_tables = staticmethod(_duckdb.own_tables)
+        query = staticmethod(_duckdb.query)
+        query_text = staticmethod(_duckdb.query_text)
+        relation = staticmethod(_duckdb.relation)
+        release = staticmethod(_duckdb.release)
+        syntax_trees = staticmethod(_duckdb.syntax_trees)
+        to_arrow = staticmethod(_duckdb.to_arrow)
+        zoned = staticmethod(_duckdb.zoned)
 
-        originals: of texts in the query, what the user has written in their place: DuckDB's names of columns tell it.
-        """
+    class SparkEngine:
+        """Spark, which besides gives lazy frames in the user's session."""
 
-    def filled(
-        self,
-        text: str,
-        plans: Mapping[str, ScanPlan | pa.Table],
-        connection: duckdb.DuckDBPyConnection,
-        *,
-        aliased: Collection[str] = (),
-    ) -> str:
-        """A statement of any kind as DuckDB runs it on the connection; the arguments are those of `query`."""
-
-    def query_text(
-        self,
-        text: str,
-        plans: Mapping[str, ScanPlan | pa.Table],
-        connection: duckdb.DuckDBPyConnection,
-        *,
-        aliased: Collection[str] = (),
-        originals: Mapping[str, str] = ...,
-        parameters: object = None,
-    ) -> str:
-        """The query that `query` runs, as text for a connection to execute with these parameters."""
-
-    def attach(
-        self, plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection
-    ) -> Attached:
-        """Make plans views of a connection's database, by schema and name; what its cursors need to use them."""
-
-    def release(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Take away what reads have left on a user's connection."""
-
-    def moment(self, connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
-        """When a query on a connection, or None for one of its own, is made: in UTC, without a zone."""
-
-    def zoned(self, filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
-        """A filter as planning may use it for a read on a user's connection, or None for one in UTC."""
-
-    def columns_of(
-        self, text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = ...
-    ) -> tuple[tuple[str, str], ...]:
-        """Name and DuckDB type of the query's columns, before `query` casts any; reads no file."""
-
-    def syntax_trees(self, *texts: str) -> tuple[str, ...]:
-        """The trees of DuckDB's parser for queries, as JSON."""
-
-    def engine_error(self, error: Exception, plan: ScanPlan) -> HarnessError:
-        """The error for DuckDB's failure on the plan's rows: a file is gone or damaged, or an EngineError."""
-
-
-class SparkEngine(Engine, Protocol):
-    """Spark, which besides gives lazy frames in the user's session."""
-
-    def dataframe(self, plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
-        """The plan's rows."""
-
-    def query(
-        self,
-        text: str,
-        plans: Mapping[str, ScanPlan],
-        spark: SparkSession | None = None,
-        *,
-        columns: Sequence[Field] | None = None,
-    ) -> DataFrame:
-        """The result of a query in Spark's dialect that reads plans by name; `columns`: what it must look like."""
+        dataframe = staticmethod(_spark.dataframe)
+        query = staticmethod(_spark.query)
+        version = staticmethod(_spark.version)
 
 
 GROUP = "harness.engines"
@@ -173,16 +105,12 @@ def find_engine(name: str) -> Engine:
     Raises:
         RequestError: there is no such engine, or what it needs is not installed.
     """
-    if name not in _BUILT_IN:
-        return _loaded(name)
-    module, package, install = _BUILT_IN[name]
-    if importlib.util.find_spec(package) is None:
-        raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
-    # `harness.engines` says to mypy that its modules keep the protocols.
-    return cast(Engine, importlib.import_module(module))
-
-
-def _loaded(name: str) -> Engine:
+    if name in _BUILT_IN:
+        module, package, install = _BUILT_IN[name]
+        if importlib.util.find_spec(package) is None:
+            raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
+        # `harness.engines` says to mypy that its modules keep the protocols.
+        return cast(Engine, importlib.import_module(module))
     registered = registered_engines()
     if name not in registered:
         raise RequestError(f"Unknown engine {name!r}: there are {', '.join([*_BUILT_IN, *registered])}")
@@ -197,12 +125,7 @@ def _loaded(name: str) -> Engine:
 
 
 def start_engines(names: Iterable[str]) -> None:
-    """Finds and starts engines: one that is missing says nothing about a table.
-
-    Raises:
-        RequestError: as `find_engine`.
-        HarnessError: an engine cannot start.
-    """
+    """Finds and starts engines: one that is missing says nothing about a table. Raises as `find_engine` and `start`."""
     for engine in map(find_engine, dict.fromkeys(names)):
         if isinstance(engine, Starting):
             engine.start()
@@ -223,12 +146,12 @@ def registered_engines() -> dict[str, EntryPoint]:
 
 def duckdb_engine() -> DuckDBEngine:
     """The DuckDB engine, with what only it can do. Raises as `find_engine`."""
-    return cast(DuckDBEngine, find_engine("duckdb"))
+    return cast("DuckDBEngine", find_engine("duckdb"))
 
 
 def spark_engine() -> SparkEngine:
     """The Spark engine, with what only it can do. Raises as `find_engine`."""
-    return cast(SparkEngine, find_engine("spark"))
+    return cast("SparkEngine", find_engine("spark"))
 
 
 _BUILT_IN = {

@@ -145,7 +145,7 @@ class UnionArm:
         resolved = column_values(self.fields, self.group.sources, partitions)
         stored: dict[Field, ColumnValue] = dict(zip(self.fields, resolved, strict=True))
         columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id != DELETED}
-        values = {label: self._metadata(f) if is_metadata(f) else stored[f] for label, f in columns.items()}
+        values = {label: self._metadata(f) if f.id in _METADATA_IDS else stored[f] for label, f in columns.items()}
         values |= {label: stored[root] for root, label in self.key_labels().items()}
         if self.scope is Pooled.ALL:
             values["sq"] = self._sequence_number()
@@ -178,10 +178,11 @@ class UnionArm:
                 partitions = [self.planned.partition(ordinal) for ordinal in self.group.members]
                 return constant([p.values if has_fields else None for p in partitions], column.type)
             case "_row_id":
-                first = self._first_row_id()
+                first = self._constant(self.planned.first_row_id, _LONG)
                 return Lineage(first, self._stored_or(column, PositionFrom(first)))
             case "_last_updated_sequence_number":
-                return Lineage(self._first_row_id(), self._stored_or(column, self._sequence_number()))
+                first = self._constant(self.planned.first_row_id, _LONG)
+                return Lineage(first, self._stored_or(column, self._sequence_number()))
             case "_row_commit_version":
                 versions = self.plan.row_commit_versions
                 own = [None if versions is None else versions[o].as_py() for o in self.group.members]
@@ -205,32 +206,16 @@ class UnionArm:
     def _sequence_number(self) -> Constant:
         return self._constant(self.planned.sequence_number, _LONG)
 
-    def _first_row_id(self) -> Constant:
-        return self._constant(self.planned.first_row_id, _LONG)
-
     def _constant(self, values: Sequence[Any], type_: Type) -> Constant:
         return constant([values[ordinal] for ordinal in self.group.members], type_)
-
-
-def is_metadata(field: Field) -> bool:
-    """Tells whether a column describes the row's place instead of coming from the table's schema."""
-    return field.id in _METADATA_IDS
 
 
 def union_arms(
     plan: ScanPlan, columns: tuple[Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
 ) -> list[UnionArm]:
-    """The arms that together have the rows of a plan.
+    """The arms that together have the rows of a plan, which has files; raises HarnessError about the file at fault.
 
-    Args:
-        plan: what to read; it has files.
-        columns: what each arm yields.
-        inspector: opens the files.
-        deletes: the plan's equality delete files, whose footers are read along with the others.
-
-    Raises:
-        MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
-            at fault.
+    columns: what each arm yields. deletes: the plan's equality delete files, whose footers are read with the others.
     """
     planned = FilesByOrdinal.of(plan)
     loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
@@ -242,7 +227,7 @@ def union_arms(
     ]
     inspector.prefetch([*files, *deletes])
     roots = key_roots(plan)
-    fields = tuple(f for f in columns if not is_metadata(f)) + roots
+    fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
     arms = []
     for group in inspector.groups(files, fields):
         inspector.check_partition_values(files[group.members[0]], group, fields)
@@ -267,11 +252,7 @@ def union_arms(
 
 
 def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
-    """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then.
-
-    Raises:
-        HarnessError: as looking at the files, and reading their positional deletes.
-    """
+    """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then."""
     total, enough = plan.files.num_rows, plan.enough
     if enough is None or plan.filter is not None:
         return plan
@@ -279,7 +260,9 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
     while start < total:
         rows += _rows(plan, start, min(end, total), looks)
         if rows >= enough:
-            return _first(plan, min(end, total))
+            count, versions = min(end, total), plan.row_commit_versions  # ordinals stay, and all that goes by them
+            versions = None if versions is None else versions.slice(0, count)
+            return replace(plan, files=plan.files.slice(0, count), row_commit_versions=versions)
         start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
     return plan
 
@@ -294,16 +277,6 @@ def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
     deleted = plan.load_positions([start + i for i in counted if planned.has_positions[i]])
     found = [looks.opened(file).rows or 0 for file in files]
     return sum(max(rows - len(deleted.get(start + i, ())), 0) for i, rows in zip(counted, found, strict=True))
-
-
-def _first(plan: ScanPlan, count: int) -> ScanPlan:
-    """The plan of the first files. A file's ordinal stays what it is, so all that goes by ordinals does."""
-    versions = plan.row_commit_versions
-    return replace(
-        plan,
-        files=plan.files.slice(0, count),
-        row_commit_versions=None if versions is None else versions.slice(0, count),
-    )
 
 
 # Equality deletes: the keys that are compared, and which deletes hit which data file.
@@ -371,8 +344,7 @@ def scopes(plan: ScanPlan) -> list[Scope]:
 def joins_by_set(plan: ScanPlan) -> bool:
     """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
 
-    A join per set sees exactly the deletes that hit its files. With many sets (a stream that commits deletes every
-    minute) it would read each delete file once per set.
+    With many sets (a stream that commits deletes every minute) a join per set would read each delete file once per set.
     """
     work = sum(map(len, plan.delete_sets))
     return len(plan.delete_sets) <= 64 and work <= 2 * len(plan.equality_deletes) + 16
@@ -394,16 +366,23 @@ class DeletedKeys:
 def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
     """The keys that delete files hold.
 
-    Args:
-        group: the files, with the key set's roots resolved.
-        members: indexes into `plan.equality_deletes` of the files that were grouped.
+    group: the files, with the key set's roots resolved. members: the indexes of what was grouped, as of `key_sets`.
 
     Raises:
-        CorruptDeleteError: they have no value for a key; taking it for null could delete or keep any row
-            (iceberg 4.25).
+        CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[members[i]] for i in group.members]
-    _check_keys(plan, key_set, group, deletes[0])
+    for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
+        if not _has_value(root, source):
+            raise CorruptDeleteError(
+                f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
+                f" (field id {path[-1]}). Rewrite the delete",
+                cause="UnknownEqualityField",
+                table=plan.table,
+                file=deletes[0].path,
+                field=str(path[-1]),
+                rule="iceberg 4.25",
+            )
     return DeletedKeys(
         roots=column_values(key_set.keys, group.sources, [_constants(plan, d) for d in deletes]),
         sequence_number=constant([d.sequence_number for d in deletes], _LONG),
@@ -414,20 +393,6 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
 def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
     """The values of columns that the delete file lacks, by its partition tuple (iceberg 4.25, 5.2)."""
     return {} if delete.partition is None else plan.partitions[delete.partition].constants
-
-
-def _check_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, delete: EqualityDelete) -> None:
-    for root, path, source in zip(key_set.keys, delete.key_paths, group.sources, strict=True):
-        if not _has_value(root, source):
-            raise CorruptDeleteError(
-                f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
-                f" (field id {path[-1]}). Rewrite the delete",
-                cause="UnknownEqualityField",
-                table=plan.table,
-                file=delete.path,
-                field=str(path[-1]),
-                rule="iceberg 4.25",
-            )
 
 
 def _has_value(wanted: Field, source: ColumnSource) -> bool:
@@ -481,11 +446,7 @@ def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
 
 
 def refuse_same_names(columns: Sequence[Field], table: str) -> None:
-    """Refuses columns that a result with case-insensitive names cannot hold beside each other.
-
-    Raises:
-        SchemaMismatchError: two names differ only by case, or not at all.
-    """
+    """Raises SchemaMismatchError for columns whose names differ only by case, or not at all."""
     seen: dict[str, Field] = {}
     for column in columns:
         other = seen.setdefault(column.name.lower(), column)

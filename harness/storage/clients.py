@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.errors import StorageError
 from harness.storage.paths import SCHEME, shown
 from harness.storage.records import dataclass
-from harness.storage.stores import Entry, FileStatus, FileVersion, remote_entry, remote_status, remote_version
+from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
 from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
@@ -72,11 +73,7 @@ class Client(Protocol):
 
 
 def check_scheme(scheme: str) -> None:
-    """Returns if something installed serves a scheme, as far as that can be told without options.
-
-    Raises:
-        ValueError, ImportError: nothing does.
-    """
+    """Raises ValueError or ImportError if nothing installed serves a scheme, as far as shows without options."""
     if scheme.lower() not in OBJECT_STORES:
         import fsspec
 
@@ -132,10 +129,15 @@ class _FsspecClient:
             raise IsADirectoryError(path)
         if info["size"] is None:
             raise StorageError("Cannot read file: its storage does not tell its size", file=path)
-        return remote_status(info)
+        return FileStatus(int(info["size"]), _modified_ms(info))
 
     def version(self, path: str) -> FileVersion | None:
-        return remote_version(self._info(path))
+        info = self._info(path)
+        tags = [f"{name}={info[name]}" for name in _TAGS if isinstance(info.get(name), str | int) and info[name] != ""]
+        size = info.get("size")
+        if not tags or not isinstance(size, int):
+            return None
+        return FileVersion(size, ";".join([*tags, f"modified={_modified_ms(info)}"]))
 
     def is_file(self, path: str) -> bool:
         try:
@@ -148,7 +150,11 @@ class _FsspecClient:
             return bool(self.file_system.isdir(self._name(path)))
 
     def entries(self, directory: str) -> list[Entry]:
-        return [remote_entry(info) for info in self._listed(directory) if info["type"] == "file"]
+        return [
+            Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info, "created"))
+            for info in self._listed(directory)
+            if info["type"] == "file"
+        ]
 
     def directories(self, directory: str) -> set[str]:
         listed = self._listed(directory)
@@ -166,8 +172,12 @@ class _FsspecClient:
                 info: dict[str, Any] = self.file_system.info(name)
         except FileNotFoundError as error:
             # That of HTTP says so of any failure (fsspec 2026.9): a file that is there would be taken for absent.
-            failure = error.__cause__
-            if failure is not None and (passing_reason(failure) or _is_unanswered(failure)):
+            failure, answers = (
+                error.__cause__,
+                (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
+            )
+            is_unanswered = isinstance(failure, OSError) and not isinstance(failure, answers)
+            if failure is not None and (passing_reason(failure) or is_unanswered):
                 raise failure from None
             raise
         return info
@@ -184,11 +194,23 @@ class _FsspecClient:
         return path if match is None else self.protocol + path[match.end() :]
 
 
-def _is_unanswered(failure: BaseException) -> bool:
-    """True if nobody answered, false if the answer was that there is no such file."""
-    return isinstance(failure, OSError) and not isinstance(
-        failure, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError
-    )
+_TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
+"""Names of properties that change with each version of an object."""
+_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
+"""Names of the last modification, which is a number of seconds, an ISO text or a datetime."""
+
+
+def _modified_ms(info: Mapping[str, Any], *more: str) -> int | None:
+    """The first time that fsspec gives of a file under one of these names, milliseconds since 1970-01-01 UTC."""
+    value = next((info[key] for key in (*_MODIFIED, *more) if info.get(key) is not None), None)
+    if isinstance(value, int | float):
+        return round(value * 1_000_000) // 1000
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    return milliseconds(value) if isinstance(value, datetime) else None
 
 
 def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
@@ -253,8 +275,8 @@ TRAFFIC = Traffic()
 
 # Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 #
-# A record says what was asked, for which file, what came, and how long it took. A request to a file system of fsspec
-# that failed in a way that passes is asked again here; obstore repeats its own requests, unseen.
+# A request to a file system of fsspec that failed in a way that passes is asked again here; obstore repeats its own
+# requests, unseen.
 
 
 _Result = TypeVar("_Result")
@@ -302,23 +324,6 @@ class _LoggedClient:
         )
 
 
-def _asked(what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: Any) -> _Result:
-    start = time.monotonic()
-    try:
-        found = ask(path, *more)
-    except Exception as error:
-        LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, (time.monotonic() - start) * 1000)
-        raise
-    TRAFFIC.add(_size(found))
-    LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), (time.monotonic() - start) * 1000)
-    return found
-
-
-def _size(found: object) -> int:
-    """The bytes of a file in what came."""
-    return len(found[0]) if isinstance(found, tuple) and isinstance(found[0], bytes) else 0
-
-
 def _bytes(found: tuple[bytes, FileStatus | None]) -> str:
     return f"{len(found[0])} bytes"
 
@@ -345,23 +350,26 @@ _LOST_NAMES = frozenset(
 
 
 def _repeated(what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: Any) -> _Result:
-    """The result of a request, or the error of its last repetition.
-
-    what, came: the request and its result, for the log.
-    """
+    """The result of a request, or the error of its last repetition. what, came: request and result, for the log."""
     end = time.monotonic() + _MOST_SECONDS
-    for number in range(1, MOST_RETRIES + 1):
+    number = 0
+    while True:
+        number, start = number + 1, time.monotonic()
         try:
-            return _asked(what, came, ask, path, *more)
+            found = ask(path, *more)
         except Exception as error:
+            LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, (time.monotonic() - start) * 1000)
             reason = passing_reason(error)
             wait_s = max(0.1 * 2 ** (number - 1) * random.uniform(0.5, 1), _retry_after(error))
-            if reason is None or time.monotonic() + wait_s > end:
+            if number > MOST_RETRIES or reason is None or time.monotonic() + wait_s > end:
                 raise
+        else:
+            TRAFFIC.add(len(found[0]) if isinstance(found, tuple) and isinstance(found[0], bytes) else 0)
+            LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), (time.monotonic() - start) * 1000)
+            return found
         TRAFFIC.repeat()
         LOG.info("%s %s: %s, asked again in %.1f s, %d of %d", what, shown(path), reason, wait_s, number, MOST_RETRIES)
         time.sleep(wait_s)
-    return _asked(what, came, ask, path, *more)
 
 
 def passing_reason(error: BaseException) -> str | None:

@@ -29,13 +29,7 @@ class ConfigurationFile:
     is_own: bool
 
     def section(self, name: str, *, cause: str) -> Mapping[str, Any]:
-        """The table `[tool.harness.NAME]`; empty if there is none.
-
-        cause: of errors.
-
-        Raises:
-            RequestError: the file cannot be read, or there is something else under that name.
-        """
+        """The table `[tool.harness.NAME]`; empty if there is none. Raises RequestError, with that cause, for else."""
         try:
             document: Any = tomllib.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
@@ -83,10 +77,7 @@ def with_configured(kind: StoreKind, store: str, given: Mapping[str, Any]) -> di
     Credentials are taken together: whoever gives one of them gives them all, and does not send them to where a project
     says that requests go.
 
-    Args:
-        kind: of the store.
-        store: as `harness.storage.paths` spells it.
-        given: to the call, under any names.
+    store: as `harness.storage.paths` spells it. given: to the call, under any names.
 
     Raises:
         RequestError: as `canonical`; or a file cannot be read, names no bucket, or is a project's and would send the
@@ -96,7 +87,11 @@ def with_configured(kind: StoreKind, store: str, given: Mapping[str, Any]) -> di
     above = canonical(kind, given)
     for file in files():
         for name, said in file.section("stores", cause=_CAUSE).items():
-            if _store(name, said, file) == store:
+            named = place(name) if SCHEME.match(name) else None
+            if named is None or named.path or not isinstance(said, dict):
+                reason = "expected a table of options under a scheme and a bucket, such as s3://lake"
+                raise _invalid(file, name, reason)
+            if named.store == store:
                 found = _configured(kind, name, said, file)
                 if not file.is_own and not CREDENTIALS.isdisjoint(above):
                     found = {name: value for name, value in found.items() if name not in PLACES}
@@ -108,13 +103,6 @@ def _over(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
     if not CREDENTIALS.isdisjoint(above):
         below = {name: value for name, value in below.items() if name not in CREDENTIALS}
     return {**below, **above}
-
-
-def _store(name: str, said: Any, file: ConfigurationFile) -> str:
-    found = place(name) if SCHEME.match(name) else None
-    if found is None or found.path or not isinstance(said, dict):
-        raise _invalid(file, name, "expected a table of options under a scheme and a bucket, such as s3://lake")
-    return found.store
 
 
 def _configured(kind: StoreKind, name: str, said: Mapping[str, Any], file: ConfigurationFile) -> dict[str, str]:
@@ -179,18 +167,15 @@ class Renewal:
         """
         with self._lock:
             if self._due_ms is not None and _now_ms() >= self._due_ms:
-                self._renew()
+                try:
+                    self.options, self.expires_ms = self.ask()
+                except HarnessError:
+                    if self.expires_ms is None or _now_ms() >= self.expires_ms:
+                        raise
+                    return self.options  # they hold for a while yet
+                self.generation += 1
+                self._due_ms = _due(self.expires_ms)
             return self.options
-
-    def _renew(self) -> None:
-        try:
-            self.options, self.expires_ms = self.ask()
-        except HarnessError:
-            if self.expires_ms is None or _now_ms() >= self.expires_ms:
-                raise
-            return  # they hold for a while yet
-        self.generation += 1
-        self._due_ms = _due(self.expires_ms)
 
 
 def _due(expires_ms: int | None) -> int | None:

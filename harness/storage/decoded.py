@@ -32,8 +32,7 @@ layout 1, bounds of checkpoints were wrong outside the years 1901 to 2262."""
 class Key:
     """The name of what was decoded.
 
-    kind: what it holds of the file, such as `manifest`.
-    path: the file's, physical. size: its bytes. token: its version, see `harness.storage.stores.FileVersion`.
+    kind: what it holds, such as `manifest`. path, size, token: of the file, see `harness.storage.stores.FileVersion`.
     """
 
     kind: str
@@ -65,10 +64,7 @@ Held = TypeVar("Held", bound=Sized)
 
 
 class Memory:
-    """Decoded values by key, of any kind that knows its size. The least recently used go first. Threads may share it.
-
-    most: bytes that all values together may have.
-    """
+    """Decoded values of at most so many bytes, by key. The least recently used go first. Threads may share it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -134,12 +130,9 @@ class Cache:
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
     def version(self, storage: Storage, path: str) -> FileVersion | None:
-        """The version of a file; None: nothing may be remembered of the file.
+        """The version of a file; None: nothing may be remembered of the file. Raises as `Storage.check`.
 
-        A store is asked only where entries are on disk. Without a directory the question costs what reading does.
-
-        Raises:
-            OutsideTableError: the table may not read it.
+        A store is asked only where entries are on disk: elsewhere the question costs what reading does.
         """
         if self.folder is None and not is_local(path):
             storage.check(path)
@@ -197,12 +190,10 @@ BYTES = "HARNESS_CACHE_BYTES"
 
 
 def open_cache(cache_dir: str | None, *, untrusted: bool = False) -> Cache | None:
-    """The cache for one table.
+    """The cache for one table; None for one of a stranger's.
 
-    Args:
-        cache_dir: where entries are kept on disk; None: where the environment variable HARNESS_CACHE_DIR says. Empty,
-            either: nowhere, and this process remembers all the same.
-        untrusted: whether a stranger wrote the table: then there is none.
+    cache_dir: where entries are kept on disk; None: where the environment variable HARNESS_CACHE_DIR says. Empty,
+        either: nowhere, and this process remembers all the same.
 
     Raises:
         RequestError: the directory is not private, or one is given for a table of a stranger's.
@@ -218,8 +209,7 @@ def open_cache(cache_dir: str | None, *, untrusted: bool = False) -> Cache | Non
 def open_folder(directory: str) -> Folder:
     """The entries in a directory; the environment variable HARNESS_CACHE_BYTES says how large it may become.
 
-    Raises:
-        RequestError: the directory is not private, or the variable is no number.
+    Raises RequestError where the directory is not private, or the variable is no number.
     """
     from harness.storage.decoded_folder import MOST_BYTES, Folder
 

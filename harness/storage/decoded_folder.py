@@ -1,7 +1,7 @@
 """Entries as files of one private directory, which several processes may use at once.
 
-A file is written under another name and then renamed, so that nobody sees half of it. Directory and files are
-this user's alone: others are refused, or not read. A failure while an entry is kept or found costs the entry.
+A file is written under another name and then renamed, so that nobody sees half of it. Directory and files are this
+user's alone. A failure while an entry is kept or found costs the entry.
 """
 
 from __future__ import annotations
@@ -49,13 +49,10 @@ class Usage:
 
 
 class Folder:
-    """The entries in a directory.
+    """The entries in a directory; raises RequestError for one that cannot be made, or is not private to this user.
 
     directory: the user's; what is in it besides `harness-1` is left alone.
     most: bytes that the files may have together; those that were not used for longest are removed.
-
-    Raises:
-        RequestError: the directory cannot be made, or is not private to this user.
     """
 
     def __init__(self, directory: str, *, most: int = MOST_BYTES) -> None:
@@ -163,8 +160,8 @@ def _refusal(reason: str) -> RequestError:
 
 # Entries as bytes: a digest, the key, and columns as an Arrow IPC file. Nothing in them is ever run.
 #
-# An entry that was cut, flipped, or written under another name has another digest or key. Columns are validated before
-# they are used, so that offsets which lead out of an entry are an error here and not a crash later.
+# An entry that was cut, flipped, or written under another name has another digest or key. Columns are validated first:
+# offsets which lead out of an entry are an error here and not a crash later.
 
 
 _MAGIC = b"HRNSENT1"

@@ -1,8 +1,7 @@
 """The gate of every path of a table: before anything opens it, it must be a possible name, and that of a regular file.
 
-Paths come from metadata that anyone may have written. A path of a directory makes one reader fail and another read the
-files inside; a library in C opens what stands before a NUL; a pipe makes a reader wait for ever. So each path passes
-here first, whoever opens the file then.
+Anyone may have written the metadata. A path of a directory makes one reader fail and another read the files inside; a
+library in C opens what stands before a NUL; a pipe makes a reader wait for ever. So each path passes here first.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import field, replace
 from typing import BinaryIO, TypeAlias
 
 from harness.errors import HarnessError, MissingFileError, OutsideTableError, StorageError, warn
-from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown
+from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown, slashed
 from harness.storage.records import dataclass
 
 Follow: TypeAlias = Callable[[str], str]
@@ -54,10 +53,7 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def is_name(path: str) -> bool:
-    """Tells whether a file can be called so: it is no longer than any system's, has no NUL and no half of a character.
-
-    On Linux, what is not UTF-8 comes as halves of characters; no plan can hold such a path.
-    """
+    """Tells whether a file can be called so: no longer than any system's, without a NUL or half of a character."""
     return len(path) <= _LONGEST and "\0" not in path and (path.isascii() or _is_encodable(path))
 
 
@@ -71,9 +67,9 @@ def name_fault(path: str) -> str | None:
 
 
 def fault(path: str, *, follow: Follow | None = None) -> str | None:
-    """Why a local path is not of a file that can be opened; None: it is of a regular file. About 3 µs.
+    """Why a local path is not of a file that can be opened, links followed; None: it is of a regular file. About 3 µs.
 
-    A link counts as what it leads to. follow: says whether that may be read; None: it may.
+    follow: says whether a link's target may be read; None: it may.
     """
     if not is_name(path):
         return name_fault(path)
@@ -87,11 +83,7 @@ def fault(path: str, *, follow: Follow | None = None) -> str | None:
 
 
 def mode_of(path: str) -> int | None:
-    """The mode at a local path, links followed, as in `os.stat_result.st_mode`; None: nothing is there.
-
-    Raises:
-        MissingFileError, StorageError: that cannot be told.
-    """
+    """The mode at a local path, links followed; None: nothing is there. Raises MissingFileError, StorageError."""
     try:
         return os.stat(path).st_mode
     except OSError as error:
@@ -115,11 +107,7 @@ def is_there(path: str) -> bool:
 
 
 def refuse_no_name(path: str) -> None:
-    """Refuses what no file can be called, before a library takes it for something else.
-
-    Raises:
-        MissingFileError: as said.
-    """
+    """Raises MissingFileError for what no file can be called, before a library takes it for something else."""
     unnamed = name_fault(path)
     if unnamed is not None:
         raise _missing(unnamed, path)
@@ -132,17 +120,13 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
         are followed.
 
     Raises:
-        MissingFileError: it is not there, cannot be opened, or is no regular file.
-        StorageError: the file system fails.
+        MissingFileError: it cannot be opened, or is no regular file. StorageError: the file system fails.
     """
     return os.fdopen(_opened(path, follow)[0], "rb")
 
 
 def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
-    """The last `length` bytes of a local file, or all of a shorter one, for many files: no stream is made.
-
-    follow, and what is raised: as for `open_regular`.
-    """
+    """The last `length` bytes of a local file, or all of a shorter one, without a stream; else as `open_regular`."""
     opened, size = _opened(path, follow)
     try:
         length = min(length, size)  # as much memory as is asked for is taken, whatever there is
@@ -216,9 +200,8 @@ def _missing(reason: str, path: str, cause: str | None = None) -> MissingFileErr
 
 # Roots: the directories that a table may be read from, and what becomes of a path that leads out of them.
 #
-# A table's metadata may name any file that the process may read. Its roots are its own directory, what the caller maps
-# paths to, and what else the caller allows. Every path is held against them by its directory, in canonical form, with
-# links resolved; directories are few where files are many, and each is asked about once.
+# A table's roots are its own directory, what the caller maps paths to, and what else the caller allows. Every path is
+# held against them by its directory, in canonical form, with links resolved; each directory is asked about once.
 
 
 _SHOWN_FOLDERS = 5
@@ -248,12 +231,12 @@ def folder_of(path: str) -> str:
 def metadata_root(file: str) -> str:
     """The table's directory, by the path of its metadata file: above a directory called `metadata`, else the file's.
 
-    The location in the metadata itself does not count: `/` would hold everything. A whole disk is no table's directory:
-    that of `/metadata/v1.metadata.json` is `/metadata`.
+    A whole disk is no table's directory: that of `/metadata/v1.metadata.json` is `/metadata`.
     """
-    folder = folder_of(_slashed(file))
+    folder = folder_of(slashed(file))
     above, _, name = folder.rpartition("/")
-    return above if name == "metadata" and above.strip("/") and not _is_drive(above) else folder
+    is_drive = os.name == "nt" and above.endswith(":")
+    return above if name == "metadata" and above.strip("/") and not is_drive else folder
 
 
 @dataclass(slots=True)
@@ -290,8 +273,7 @@ class Roots:
     def of(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
         """The roots of the table at `location`; `more`: others that the caller names. Relative ones start here.
 
-        Raises:
-            MissingFileError: no file can be called like one of them.
+        Raises MissingFileError where no file can be called like one of them.
         """
         refuse_no_name(location)
         home = place(os.path.realpath(_absolute(location)) if is_local(location) else location).store
@@ -301,7 +283,7 @@ class Roots:
         """These roots and others, for the same read. Raises as `of`."""
         for root in roots:
             refuse_no_name(root)
-        spelled = [_slashed(plain).rstrip("/") or ("/" if plain else ".") for plain in map(local_path, roots)]
+        spelled = [slashed(plain).rstrip("/") or ("/" if plain else ".") for plain in map(local_path, roots)]
         named = {root: _forms(root) for root in spelled}
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(
@@ -329,14 +311,9 @@ class Roots:
         return known
 
     def check(self, path: str, recorded: str | None = None) -> None:
-        """Returns if a file may be read, by the directory that it is in.
+        """Raises OutsideTableError for a file that may not be read, by the directory that it is in.
 
-        Args:
-            path: physical.
-            recorded: its path in the metadata, if that is known to be another.
-
-        Raises:
-            OutsideTableError: it may not; names the file, the roots and what would allow it.
+        path: physical. recorded: its path in the metadata, if that is known to be another.
         """
         if self._verdicts.get(path.rpartition("/")[0]) is Verdict.INSIDE or path.rstrip("/") in self.exact:
             return
@@ -350,7 +327,14 @@ class Roots:
             raise self._refusal("its path leads out of the table by '..'", path, recorded)
         if self.outside is Outside.REFUSE:
             raise self._refusal("outside='refuse' is set", path, recorded)
-        self._meet(folder)
+        met = self._met
+        # A path of another machine leads nowhere on this one: that is said of the file, which is missing.
+        if folder in met.folders or (is_local(folder) and not os.path.isdir(folder)):
+            return
+        met.folders[folder] = None
+        if met.told:  # a link between the data files shows only when they are opened
+            met.told = False
+            warn(f"Table {self.table}: {self._sentence((folder,))}")
 
     def followed(self, link: str) -> str:
         """The file that a link leads to, local, if that may be read. Raises as `check`."""
@@ -360,23 +344,10 @@ class Roots:
         return path
 
     def told(self) -> str | None:
-        """A sentence that names the outside directories met so far; None: there are none.
-
-        From now on, the first other one gives a warning by itself.
-        """
+        """A sentence on the outside directories met so far, if any; the first one after that gives its own warning."""
         folders = tuple(self._met.folders)
         self._met.told = True
         return self._sentence(folders) if folders else None
-
-    def _meet(self, folder: str) -> None:
-        met = self._met
-        # A path of another machine leads nowhere on this one: that is said of the file, which is missing.
-        if folder in met.folders or (is_local(folder) and not os.path.isdir(folder)):
-            return
-        met.folders[folder] = None
-        if met.told:  # a link between the data files shows only when they are opened
-            met.told = False
-            warn(f"Table {self.table}: {self._sentence((folder,))}")
 
     def _sentence(self, folders: tuple[str, ...]) -> str:
         listed = ", ".join(map(shown, folders[:_SHOWN_FOLDERS]))
@@ -391,15 +362,13 @@ class Roots:
         parent, slash, name = folder.rpartition("/")
         if slash and name not in ("", ".", "..") and os.name != "nt":
             # Of directories side by side, the one above them is resolved once.
-            real, is_inside = self._above.get(parent) or self._look_above(parent)
+            if parent not in self._above:
+                real = os.path.realpath(parent or "/")
+                self._above[parent] = real, self._placed(_local_forms(parent, real)) is Verdict.INSIDE
+            real, is_inside = self._above[parent]
             if is_inside and not os.path.islink(f"{real}/{name}"):
                 return Verdict.INSIDE
         return self._placed(_local_forms(folder, os.path.realpath(folder or "/")))
-
-    def _look_above(self, parent: str) -> tuple[str, bool]:
-        real = os.path.realpath(parent or "/")
-        found = self._above[parent] = (real, self._placed(_local_forms(parent, real)) is Verdict.INSIDE)
-        return found
 
     def _placed(self, found: tuple[Place, ...]) -> Verdict:
         if all(any(form.is_within(root) for root in self.allowed) for form in found):
@@ -415,15 +384,6 @@ class Roots:
             file=shown(path) if same else f"{shown(recorded or '')} ({shown(path)})",
             options=("allowed_roots", "path_map", "outside"),
         )
-
-
-def _slashed(path: str) -> str:
-    """A local path of Windows with the slashes that all paths are cut at; every other path as it is."""
-    return path.replace("\\", "/") if os.name == "nt" and is_local(path) else path
-
-
-def _is_drive(path: str) -> bool:
-    return os.name == "nt" and path.endswith(":")
 
 
 def _forms(root: str) -> tuple[Place, ...]:

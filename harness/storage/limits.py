@@ -2,7 +2,7 @@
 
 A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders ask
 here before they make what the bytes claim. Every default is beyond what tables of writers hold; who has a larger one
-raises the limit (`open_table(limits=Limits(…))`, `--limit NAME=VALUE`).
+raises the limit (`open_table(limits=Limits(…))`, `--set limits.NAME=VALUE`).
 """
 
 from __future__ import annotations
@@ -67,17 +67,13 @@ class Limits:
                 )
 
     def check(self, name: str, found: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
-        """Refuses what is beyond a limit.
+        """Raises LimitError for what is beyond a limit.
 
         Args:
             name: of the limit.
             found: what the file asks for, or the part of it that is known.
             what: names it, such as "bytes of JSON".
-            file: who asks.
             allowed: in place of the limit, where more than it is allowed.
-
-        Raises:
-            LimitError: as said.
         """
         most = getattr(self, name) if allowed is None else allowed
         if found > most:
@@ -91,7 +87,7 @@ DEFAULT = Limits()
 def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
     """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
     return LimitError(
-        f"The file asks for more than harness reads: {asked}. If you trust it, raise {name} by the option limits",
+        f"The file asks for more than harness reads: {asked}. If you trust it, raise the option limits.{name}",
         cause="LimitExceeded",
         file=file,
         options=("limits",),
@@ -151,24 +147,12 @@ def confinement() -> Confinement | None:
 
 @contextmanager
 def contained(*, table: str | None = None, file: str | None = None) -> Iterator[None]:
-    """Turns the end of memory, or of Python's stack, into an error that names what was read.
-
-    Raises:
-        LimitError: as said.
-    """
+    """Turns the end of memory, or of Python's stack, into a LimitError that names what was read."""
     try:
         yield
     except RecursionError as error:
-        raise LimitError(
-            "Cannot read the table: it is nested more deeply than harness reads",
-            cause="NestedTooDeeply",
-            table=table,
-            file=file,
-        ) from error
+        reason = "it is nested more deeply than harness reads"
+        raise LimitError(f"Cannot read the table: {reason}", cause="NestedTooDeeply", table=table, file=file) from error
     except MemoryError as error:
-        raise LimitError(
-            "Cannot read the table: it asks for more memory than there is",
-            cause="OutOfMemory",
-            table=table,
-            file=file,
-        ) from error
+        reason = "it asks for more memory than there is"
+        raise LimitError(f"Cannot read the table: {reason}", cause="OutOfMemory", table=table, file=file) from error

@@ -38,14 +38,10 @@ _NO_NAME = re.compile(r"(?:^|/)(?:\.{1,2})?(?=/|$)")
 
 
 def client(base: str, options: Mapping[str, Any]) -> Client:
-    """The client of a bucket.
+    """The client of a bucket; raises RequestError without obstore, or for an option that is not known or wrong.
 
-    Args:
-        base: scheme and bucket; of Azure, also `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`.
-        options: under any names of `harness.storage.object_options`.
-
-    Raises:
-        RequestError: obstore is not installed, or an option is not known or wrong.
+    base: scheme and bucket; of Azure, also `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`.
+    options: under any names of `harness.storage.object_options`.
     """
     scheme, _, authority = base.partition("://")
     kind = KINDS[scheme.lower()]
@@ -53,11 +49,7 @@ def client(base: str, options: Mapping[str, Any]) -> Client:
 
 
 def options_of(base: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The options of a bucket by their own names, those of configuration files with them. Arguments as for `client`.
-
-    Raises:
-        RequestError: an option is not known or wrong.
-    """
+    """The options of a bucket by their own names, those of configuration files with them. Else as for `client`."""
     return with_configured(KINDS[base.partition("://")[0].lower()], place(base).store, options)
 
 
@@ -102,18 +94,14 @@ class _ObjectClient:
     store: Any
     kind: StoreKind
     identity: Hashable
-
-    @property
-    def reads_ends(self) -> bool:
-        return True
+    reads_ends: bool = True
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        if length is None:
-            span: Any = {"offset": offset} if offset else None
-        else:
-            span = (offset, offset + length)
         if length == 0:
             return b"", None
+        span: Any = {"offset": offset} if offset else None
+        if length is not None:
+            span = (offset, offset + length)
         try:
             found = self._get(path, span)
             return bytes(found.bytes()), _status(found.meta)
@@ -122,7 +110,7 @@ class _ObjectClient:
                 return b"", None
             if _may_be_empty(error):
                 return self._empty(path)
-            raise self._told(error, path) from error
+            raise told(error, path, self.kind) from error
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
         if self.kind is StoreKind.AZURE:  # which gives no bytes from the end
@@ -134,7 +122,7 @@ class _ObjectClient:
         except Exception as error:
             if _may_be_empty(error):
                 return self._empty(path)
-            raise self._told(error, path) from error
+            raise told(error, path, self.kind) from error
 
     def status(self, path: str) -> FileStatus:
         status = self.read(path, 0, 1)[1]
@@ -161,7 +149,7 @@ class _ObjectClient:
         try:
             return any(listed(self.store, f"{_key(path)}/".lstrip("/"), chunk_size=1))
         except Exception as error:
-            raise self._told(error, path, listing=True) from error
+            raise told(error, path, self.kind, listing=True) from error
 
     def entries(self, directory: str) -> list[Entry]:
         return [
@@ -178,7 +166,7 @@ class _ObjectClient:
         try:
             return list_with_delimiter(self.store, _key(directory) or None)
         except Exception as error:
-            raise self._told(error, directory, listing=True) from error
+            raise told(error, directory, self.kind, listing=True) from error
 
     def _get(self, path: str, span: Any) -> Any:
         from obstore import get
@@ -197,10 +185,7 @@ class _ObjectClient:
         try:
             return _status(head(self.store, _key(path)))
         except Exception as error:
-            raise self._told(error, path) from error
-
-    def _told(self, error: Exception, path: str, *, listing: bool = False) -> Exception:
-        return told(error, path, self.kind, listing=listing)
+            raise told(error, path, self.kind) from error
 
 
 def _may_be_empty(error: Exception) -> bool:
@@ -208,11 +193,7 @@ def _may_be_empty(error: Exception) -> bool:
 
 
 def _key(path: str) -> str:
-    """The name of an object in its bucket.
-
-    Raises:
-        RequestError: `object_store` cannot ask for it.
-    """
+    """The name of an object in its bucket; raises RequestError where `object_store` cannot ask for it."""
     match = SCHEME.match(path)
     key = path[match.end() + len("://") :].partition("/")[2].rstrip("/") if match else path
     if key and _NO_NAME.search(key):
@@ -230,8 +211,8 @@ def _status(meta: Mapping[str, Any]) -> FileStatus:
 
 # Failures of a store, out of the text of obstore's error: one line, and what to set.
 #
-# obstore has few classes of errors. Its message holds the server's answer, beside much that may be secret. So nothing
-# of a message is passed on but the server's status, its code and the kind of a broken connection.
+# obstore's message holds the server's answer, beside much that may be secret. So nothing of it is passed on but the
+# server's status, its code and the kind of a broken connection.
 
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -284,7 +265,8 @@ def told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False)
         return error
     text, status = str(error), _status_of(error)
     if _METADATA.search(text):
-        return _no_credentials(path, kind)
+        reason = "there are no credentials in options, environment, profiles or a role of this machine"
+        return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
     found = _CODE.search(text)
     answer = found[1] if found else f"{status or ''}"
     if answer in _BY_CODE:
@@ -306,12 +288,6 @@ def told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False)
     if status is not None:
         return _failure("Storage", "it answers with an error", path, answer)
     return _unanswered(text, path, kind)
-
-
-def _no_credentials(path: str, kind: StoreKind) -> StorageError:
-    """The error for a store that there are no credentials for."""
-    reason = "there are no credentials in options, environment, profiles or a role of this machine"
-    return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
 
 
 def _unanswered(text: str, path: str, kind: StoreKind) -> StorageError:

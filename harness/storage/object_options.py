@@ -23,19 +23,18 @@ from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, StoreK
 
 _STATIC = ("aws_access_key_id", "aws_secret_access_key")
 _BY_OTHERS = (
-    "sso_session",
-    "sso_start_url",
-    "role_arn",
-    "credential_process",
-    "web_identity_token_file",
-    "login_session",
+    *("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session"),
 )
+
+
+def _refused(message: str) -> RequestError:
+    return RequestError(message, options=("storage_options",))
 
 
 def profile_settings(name: str | None) -> dict[str, str]:
     """The settings of a profile by the keys of AWS; empty if there is none and none was asked for.
 
-    name: the profile; None: that of `AWS_PROFILE`, or `default`.
+    name: None: that of `AWS_PROFILE`, or `default`.
 
     Raises:
         RequestError: a profile that was named is in none of the files.
@@ -47,10 +46,7 @@ def profile_settings(name: str | None) -> dict[str, str]:
     secrets = _parsed(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
     found = {**config.get("default" if profile == "default" else f"profile {profile}", {}), **secrets.get(profile, {})}
     if asked and not found:
-        raise RequestError(
-            f"Cannot find the profile {asked} in the files config and credentials of AWS; set profile",
-            options=("storage_options",),
-        )
+        raise _refused(f"Cannot find the profile {asked} in the files config and credentials of AWS; set profile")
     return found
 
 
@@ -68,10 +64,7 @@ def _parsed(path: str | Path) -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class ProfileCredentials:
-    """Gives obstore the keys of a profile. Profiles of single sign-on, roles and processes are botocore's to resolve.
-
-    name: the profile; None: the default one.
-    """
+    """Gives obstore the keys of a profile, or the default one. Single sign-on, roles and processes are botocore's."""
 
     name: str | None
     settings: tuple[tuple[str, str], ...] = field(repr=False)
@@ -93,14 +86,23 @@ class ProfileCredentials:
                 "token": settings.get("aws_session_token"),
                 "expires_at": None,
             }
-        return _resolved(self.name)
+        try:
+            from obstore.auth.boto3 import Boto3CredentialProvider
+        except ImportError as error:
+            raise _refused(
+                "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
+                "pip install boto3, or set access_key_id and secret_access_key"
+            ) from error
+        from boto3 import Session
+
+        resolved: dict[str, Any] = Boto3CredentialProvider(Session(profile_name=self.name))()
+        return resolved
 
 
 def with_profile(options: Mapping[str, str]) -> dict[str, str]:
     """Options of S3 for a client that knows no profiles: with what the profile says that they name.
 
-    Raises:
-        RequestError: it is not there, or only boto3 could tell its credentials.
+    Raises RequestError for one that is not there, or whose credentials only boto3 could tell.
     """
     if "profile" not in options:
         return dict(options)
@@ -117,21 +119,6 @@ def with_profile(options: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in said.items() if value is not None} | dict(options)
 
 
-def _resolved(name: str | None) -> dict[str, Any]:
-    try:
-        from obstore.auth.boto3 import Boto3CredentialProvider
-    except ImportError as error:
-        raise RequestError(
-            "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
-            "pip install boto3, or set access_key_id and secret_access_key",
-            options=("storage_options",),
-        ) from error
-    from boto3 import Session
-
-    found: dict[str, Any] = Boto3CredentialProvider(Session(profile_name=name))()
-    return found
-
-
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _IN_HOSTS = ("region", "account_name")
 """Options that become part of the host that requests go to, which a catalog may say."""
@@ -145,7 +132,6 @@ _ANONYMOUS = "anonymousawscredentialsprovider"
 class StoreOptions:
     """The arguments of a client of obstore: pairs by obstore's names.
 
-    most_retries: how often a request is repeated at most; only what may succeed then is.
     provider: gives credentials when it is asked; None: they are in `config`, or obstore finds them.
     """
 
@@ -155,32 +141,19 @@ class StoreOptions:
     provider: Callable[[], Any] | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
 class ToldCredentials:
     """Gives obstore credentials as they were said, and nothing of the environment with them."""
 
-    __slots__ = ("_given",)
-
-    def __init__(self, *given: tuple[str, str | None]) -> None:
-        self._given = given
+    given: tuple[tuple[str, str | None], ...] = field(repr=False)
 
     def __call__(self) -> dict[str, Any]:
         """The credentials, which are good for ever."""
-        return {**dict(self._given), "expires_at": None}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ToldCredentials) and self._given == other._given
-
-    def __hash__(self) -> int:
-        return hash(self._given)
+        return {**dict(self.given), "expires_at": None}
 
 
 def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> StoreOptions:
-    """The arguments of one client.
-
-    Args:
-        kind: of the store.
-        authority: what stands behind `://` in its locations.
-        found: options as `canonical` gives them.
+    """The arguments of one client. authority: behind `://` in its locations. found: options as of `canonical`.
 
     Raises:
         RequestError: the authority is none of a store, which would make another host of it; or a value is not of its
@@ -198,11 +171,7 @@ def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> Store
 
 
 def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
-    """Options by the one name that each has here, as text, without those that are None.
-
-    Args:
-        kind: of the store.
-        options: by name; nested ones as mappings.
+    """Options by the one name that each has here, as text, without those that are None; nested ones are mappings.
 
     Raises:
         RequestError: a name is not known, two names of one option have different values, or a value is not of its type.
@@ -218,12 +187,13 @@ def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
         if spelled in IGNORED or (value is None and name is not None):
             continue
         if name is None:
-            raise _unknown(key, kind, names)
+            near = difflib.get_close_matches(spelled, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
+            raise _refused(f"Invalid storage_options: {kind.value} has no option {key}; {hint}")
         text = _text(key, name, value)
         if found.setdefault(name, text) != text:
-            raise RequestError(
-                f"Invalid storage_options: {given[name]} and {key} are one option, and have different values; give one",
-                options=("storage_options",),
+            raise _refused(
+                f"Invalid storage_options: {given[name]} and {key} are one option, and have different values; give one"
             )
         given.setdefault(name, key)
         if account:
@@ -239,22 +209,14 @@ def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
             yield f"{above}{key}", value
 
 
-def _unknown(key: str, kind: StoreKind, names: Mapping[str, str]) -> RequestError:
-    near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
-    return RequestError(
-        f"Invalid storage_options: {kind.value} has no option {key}; {hint}", options=("storage_options",)
-    )
-
-
 def _text(key: str, name: str, value: Any) -> str:
     if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
         return _flag(key, name, value)
     if name in _IN_HOSTS and not _HOST_PART.fullmatch(str(value)):
-        raise RequestError(f"Invalid storage_options: {key} has signs that no {name} has", options=("storage_options",))
+        raise _refused(f"Invalid storage_options: {key} has signs that no {name} has")
     if isinstance(value, bool | int | float | str | os.PathLike):
         return str(value)
-    raise RequestError(f"Invalid storage_options: {key} is no text, number or Boolean", options=("storage_options",))
+    raise _refused(f"Invalid storage_options: {key} is no text, number or Boolean")
 
 
 def _flag(key: str, name: str, value: Any) -> str:
@@ -265,7 +227,7 @@ def _flag(key: str, name: str, value: Any) -> str:
     if key.lower().endswith("credentials.provider"):  # Hadoop's class
         return str(text.endswith(_ANONYMOUS)).lower()
     if text not in (*_TRUE, *_FALSE):
-        raise RequestError(f"Invalid storage_options: {key} must be true or false", options=("storage_options",))
+        raise _refused(f"Invalid storage_options: {key} must be true or false")
     return str((text in _TRUE) != (key.lower() in NEGATED.get(name, ()))).lower()
 
 
@@ -285,8 +247,7 @@ def _client(found: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
 
 
 _PATIENT = {"timeout": "1h", "read_timeout": "30s"}
-"""A range of a slow link may take minutes, and a store that says nothing for so long is asked again: obstore's own 30 s
-for a whole answer would end each try of such a range."""
+"""A range over a slow link may take minutes: obstore's own 30 s for a whole answer would end each try."""
 
 
 def _made(
@@ -294,7 +255,7 @@ def _made(
 ) -> StoreOptions:
     retries = found.get("max_retries", "5")
     if not retries.isdecimal():
-        raise RequestError("Invalid storage_options: max_retries is no number", options=("storage_options",))
+        raise _refused("Invalid storage_options: max_retries is no number")
     return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)
 
 
@@ -321,8 +282,8 @@ def _of_s3(found: Mapping[str, str]) -> StoreOptions:
         provider = ProfileCredentials.of(profile, named=found.get("profile"))
     elif {"access_key_id", "secret_access_key"} <= found.keys() and "session_token" not in found:
         # obstore would send the session's token of the environment along.
-        keys = {name: found[name] for name in ("access_key_id", "secret_access_key")}
-        provider = ToldCredentials(*keys.items(), ("token", None))
+        keys = [(name, found[name]) for name in ("access_key_id", "secret_access_key")]
+        provider = ToldCredentials((*keys, ("token", None)))
     client = _client(found, endpoint)
     is_told = bool({"access_key_id", "anonymous", "role_arn"} & found.keys()) or provider is not None
     if not is_told and not os.environ.get("AWS_ACCESS_KEY_ID") and "connect_timeout" not in found:
@@ -365,12 +326,7 @@ class AzureAccount:
 
 
 def azure_account(found: Mapping[str, str], authority: str) -> AzureAccount:
-    """The account of a location.
-
-    Args:
-        found: options as `canonical` gives them.
-        authority: what stands behind `://`; of `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`, it names the account.
-    """
+    """The account of a location; `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net` names it. Arguments: `made_for`'s."""
     parts = dict(part.partition("=")[::2] for part in found.get("connection_string", "").split(";") if part)
     host = authority.partition("@")[2]
     return AzureAccount(
@@ -399,13 +355,12 @@ def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
     told = {"token": found.get("token"), "access_key": account.key, "sas_token": account.sas_token}
     one = next(((name, value) for name, value in told.items() if value is not None), None)
     if one is None and "client_secret" in found and not _SHADOWING.isdisjoint(os.environ):
-        raise RequestError(
-            f"Cannot use client_secret of Azure: the environment has {min(_SHADOWING & os.environ.keys())}, which goes "
-            "before it; unset that",
-            options=("storage_options",),
+        found_there = min(_SHADOWING & os.environ.keys())
+        raise _refused(
+            f"Cannot use client_secret of Azure: the environment has {found_there}, which goes before it; unset that"
         )
     # obstore would take a token or a key of the environment before what is said here.
-    return _made(given, _client(found, given.get("endpoint")), found, None if one is None else ToldCredentials(one))
+    return _made(given, _client(found, given.get("endpoint")), found, None if one is None else ToldCredentials((one,)))
 
 
 _SHADOWING = frozenset(f"AZURE_STORAGE_{name}" for name in ("TOKEN", "ACCOUNT_KEY", "ACCESS_KEY", "MASTER_KEY"))
@@ -413,16 +368,12 @@ _SHADOWING = frozenset(f"AZURE_STORAGE_{name}" for name in ("TOKEN", "ACCOUNT_KE
 
 
 def _of_gcs(found: Mapping[str, str]) -> StoreOptions:
-    config: dict[str, Any] = {}
-    if "service_account_path" in found:
-        config["service_account"] = found["service_account_path"]
-    if "service_account_key" in found:
-        config["service_account_key"] = found["service_account_key"]
-    if "token" in found:
-        config["bearer_token"] = found["token"]
+    own = {"service_account_path": "service_account", "service_account_key": "service_account_key"}
+    own |= {"token": "bearer_token"}
+    config: dict[str, Any] = {theirs: found[name] for name, theirs in own.items() if name in found}
     endpoint = _url(found)
     if endpoint is not None:
-        config |= {"base_url": endpoint}
+        config["base_url"] = endpoint
     if found.get("anonymous") == "true":
         config["skip_signature"] = True
     return _made(config, _client(found, endpoint), found)

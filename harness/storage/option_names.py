@@ -119,14 +119,8 @@ IGNORED = frozenset(
     {
         *("type", "provider", "scope", "s3.signer", "py-io-impl", "io-impl", "use_listings_cache", "asynchronous"),
         *("skip_instance_cache", "default_block_size", "default_cache_type", "default_fill_cache", "cache_regions"),
-        *(
-            "fs.s3a.impl",
-            "aws_s3_allow_unsafe_rename",
-            "aws_s3_locking_provider",
-            "conditional_put",
-            "aws_conditional_put",
-        ),
-        *("fs.gs.impl", "fs.azure.account.auth.type", "gcs.default-location"),
+        *("fs.s3a.impl", "aws_s3_allow_unsafe_rename", "aws_s3_locking_provider", "conditional_put"),
+        *("aws_conditional_put", "fs.gs.impl", "fs.azure.account.auth.type", "gcs.default-location"),
     }
 )
 """Names that say nothing to who only reads."""

@@ -19,14 +19,21 @@ from harness.storage.records import dataclass
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 """The scheme of a URI with an authority, at the start of a path."""
 _LOCAL = re.compile(r"(?:file:(?://(?:localhost)?(?=/))?)?(?:(?:\./+)+(?=.))?", re.IGNORECASE | re.DOTALL)
+_SLASH_BEFORE_DRIVE = re.compile(r"/(?=[A-Za-z]:(?:[/\\]|$))")
 
 
 def local_path(path: str) -> str:
     """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file, and so are `./x` and `x`.
 
-    No percent-decoding.
+    On Windows `file:/C:/x` is `C:/x`. No percent-decoding.
     """
-    return path if path.startswith("/") else _LOCAL.sub("", path, count=1)
+    plain = path if path.startswith("/") else _LOCAL.sub("", path, count=1)
+    return plain[1:] if os.name == "nt" and _SLASH_BEFORE_DRIVE.match(plain) else plain
+
+
+def slashed(path: str) -> str:
+    """A local path of Windows with the slashes that all paths are cut at; every other path as it is."""
+    return path.replace("\\", "/") if os.name == "nt" and is_local(path) else path
 
 
 def is_local(path: str) -> bool:
@@ -72,11 +79,9 @@ def join(directory: str, *names: str) -> str:
 class PathMap:
     """Prefix replacements from recorded to physical paths (iceberg 1.12).
 
-    prefixes: (recorded prefix, physical prefix) pairs, tried in order, the first that matches wins. A prefix matches
-    only at a path-component boundary. Paths that no prefix matches stay as recorded.
+    prefixes: (recorded, physical) pairs, of which the first wins that matches, at the boundary of a path's component.
     said: how many of the first prefixes the caller gave; the others follow from the table's own move.
-    base: where relative paths start, recorded ones and physical prefixes alike: the process's directory when the table
-    was opened. Rows are read later, and partly by processes that are elsewhere (Spark's).
+    base: where relative paths start: the process's directory when the table was opened, as rows are read elsewhere.
     """
 
     prefixes: tuple[tuple[str, str], ...] = ()
@@ -85,9 +90,9 @@ class PathMap:
 
     def physical(self, recorded: str) -> str:
         """The physical path of a recorded one; never a relative path."""
-        plain = local_path(recorded)
+        plain = slashed(local_path(recorded))
         for old, new in self.prefixes:
-            prefix = local_path(old).rstrip("/")
+            prefix = slashed(local_path(old)).rstrip("/")
             if not prefix:  # the root, or nothing, is a prefix of everything: that would be no mapping but a guess
                 continue
             if plain == prefix or plain.startswith(prefix + "/"):
@@ -97,9 +102,8 @@ class PathMap:
 
 # The canonical form of a path, in which it can be compared: which store it is in, and where there.
 #
-# One file has many spellings: `s3a://b/t/x` and `s3://b/./t/x`, `file:/t/x` and `/t//x`, `C:\t` and `file:///c:/T`. A
-# prefix of text is not a directory either: `/lake/orders-evil` begins with `/lake/orders`. Nothing here asks a file
-# system: links are resolved where a `Place` is made of a local path (`harness.storage.gate`).
+# One file has many spellings: `s3a://b/t/x` and `s3://b/./t/x`, `file:/t/x` and `/t//x`, `C:\t` and `file:///c:/T`.
+# Nothing here asks a file system: links are resolved in `harness.storage.gate`.
 
 
 # Names of one store under several clients.
@@ -134,8 +138,7 @@ class Place:
 def place(path: str, *, windows: bool = os.name == "nt") -> Place:
     """The canonical form of an absolute path, as it is spelled: no escape in it is decoded, no link resolved.
 
-    windows: whether local paths are those of Windows: backslashes separate, drives and shares begin them, and case does
-        not matter.
+    windows: whether local paths are those of Windows.
     """
     plain = local_path(path)
     match = SCHEME.match(plain)

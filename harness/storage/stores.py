@@ -6,11 +6,11 @@ import os
 import stat
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage import gate
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from harness.storage.configuration import Renewal
 
 
-# Names, sizes and times of files, out of the listings and look-ups of each file system.
+T = TypeVar("T")
+R = TypeVar("R")
 
 
-# fsspec's names of the last modification, which is a number of seconds, an ISO text or a datetime.
-_MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
+# Names, sizes and times of files.
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -41,9 +43,7 @@ UNREADABLE = -1
 class Entry:
     """A file in a listing.
 
-    name: without its directory.
-    size: in bytes; `UNREADABLE` of what is there and is no regular file.
-    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
+    name: without its directory. size: in bytes; `UNREADABLE` of what is no regular file. modified_ms: see `FileStatus`.
     """
 
     name: str
@@ -73,79 +73,24 @@ class FileVersion:
     token: str
 
 
-_TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
-"""Names of properties that change with each version of an object."""
 _SETTLED_NS = 2_000_000_000
 """A clock of files may stand still for so long: within it, two versions of a file can have one time."""
 
 
-def remote_version(info: Mapping[str, Any]) -> FileVersion | None:
-    """The version of a file by what a file system of fsspec says of it; None: that does not tell."""
-    tags = [f"{name}={info[name]}" for name in _TAGS if isinstance(info.get(name), str | int) and info[name] != ""]
-    size = info.get("size")
-    if not tags or not isinstance(size, int):
-        return None
-    return FileVersion(size, ";".join([*tags, f"modified={_modified_ms(info, *_MODIFIED)}"]))
-
-
-def local_version(status: os.stat_result, *, now_ns: int) -> FileVersion | None:
-    """The version of a local file; None: it was changed just now, so the next change might not show."""
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    if not 0 <= changed <= now_ns - _SETTLED_NS:
-        return None
-    return FileVersion(status.st_size, f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}")
-
-
-def remote_status(info: Mapping[str, Any]) -> FileStatus:
-    """The status in fsspec's answer about one file."""
-    return FileStatus(int(info["size"]), _modified_ms(info, *_MODIFIED))
-
-
-def remote_entry(info: Mapping[str, Any]) -> Entry:
-    """A file by what a file system of fsspec says of it in a listing."""
-    modified_ms = _modified_ms(info, *_MODIFIED, "created")
-    return Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), modified_ms)
-
-
 def local_entries(directory: str) -> Iterator[Entry]:
-    """The entries directly in a local directory; nothing if there is no such directory.
-
-    Things that are no regular files are in it: one in the place of a file must not pass for no file.
-    """
-    if not os.path.isdir(directory):
-        return
-    with os.scandir(directory) as found:
-        for item in found:
-            try:
-                if item.is_file():
-                    status = item.stat()
-                    yield Entry(item.name, status.st_size, status.st_mtime_ns // 1_000_000)
-                else:
-                    status = item.stat(follow_symlinks=False)
-                    yield Entry(item.name, UNREADABLE, status.st_mtime_ns // 1_000_000)
-            except FileNotFoundError:  # removed since the directory was read
-                continue
-
-
-def local_directories(directory: str) -> Iterator[str]:
-    """Names of the directories directly in a local directory; none if there is no such directory."""
-    if not os.path.isdir(directory):
-        return
-    with os.scandir(directory) as found:
-        yield from (item.name for item in found if item.is_dir())
-
-
-def _modified_ms(info: Mapping[str, Any], *keys: str) -> int | None:
-    """The first time that `info` has under one of the keys, milliseconds since 1970-01-01 UTC."""
-    value = next((info[key] for key in keys if info.get(key) is not None), None)
-    if isinstance(value, int | float):
-        return round(value * 1_000_000) // 1000
-    if isinstance(value, str):
+    """The entries directly in a local directory, also those of what is no regular file and could pass for none."""
+    for item in _items(directory):
         try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    return milliseconds(value) if isinstance(value, datetime) else None
+            is_file = item.is_file()
+            status = item.stat(follow_symlinks=is_file)
+        except FileNotFoundError:  # removed since the directory was read
+            continue
+        yield Entry(item.name, status.st_size if is_file else UNREADABLE, status.st_mtime_ns // 1_000_000)
+
+
+def _items(directory: str) -> list[os.DirEntry[str]]:
+    with os.scandir(directory) as found:
+        return list(found)
 
 
 def milliseconds(time: datetime) -> int:
@@ -188,7 +133,15 @@ class FileEnds:
             raise StorageError(
                 f"Cannot read file: its storage gives {len(data)} bytes for the last {length}", file=path
             )
-        self._keep(path, _End(status, data))
+        with self._lock:
+            old = self._known.pop(path, None)
+            self._known[path] = _End(status, data)
+            self._bytes += len(data) - (0 if old is None else len(old.data))
+            if self._bytes > _MOST_BYTES:
+                for other in self._known.values():
+                    self._bytes, other.data = self._bytes - len(other.data), b""
+                    if self._bytes <= _MOST_BYTES // 2:
+                        break
         return data
 
     def status(self, path: str) -> FileStatus | None:
@@ -197,13 +150,7 @@ class FileEnds:
         return None if known is None else known.status
 
     def read(self, client: Client, path: str, offset: int, length: int | None, expected: FileStatus | None) -> bytes:
-        """Bytes of a file, without a request where they are at hand.
-
-        expected: what the file must still be; None: whatever it is, asked for now.
-
-        Raises:
-            StorageError: the file is another one than expected.
-        """
+        """Bytes of a file, without a request where they are at hand. expected: see `Storage.read`."""
         known = self._known.get(path)
         if known is not None and length is not None and known.status == expected:
             data, size = known.data, known.status.size
@@ -215,25 +162,13 @@ class FileEnds:
             raise StorageError("Cannot read file: it was replaced while it was read; read the table again", file=path)
         return data
 
-    def _keep(self, path: str, end: _End) -> None:
-        with self._lock:
-            old = self._known.pop(path, None)
-            self._known[path] = end
-            self._bytes += len(end.data) - (0 if old is None else len(old.data))
-            if self._bytes > _MOST_BYTES:
-                for other in self._known.values():
-                    self._bytes, other.data = self._bytes - len(other.data), b""
-                    if self._bytes <= _MOST_BYTES // 2:
-                        break
-
 
 @dataclass(frozen=True)
 class Storage:
     """Reads local files, object stores, and everything else that fsspec has a file system for.
 
-    options: for locations that are not local: of object stores under any names of `harness.storage.option_names`, of
-        other file systems those of fsspec. Under a key that is a URI, such as `s3://bucket`, are those of that store;
-        the others are of `stores`.
+    options: for locations that are not local: of object stores under any names of `harness.storage.option_names`, else
+        those of fsspec. Under a key that is a URI, such as `s3://bucket`, are those of that store.
     limits: what the decoders of its bytes let a file ask for.
     stores: scheme, host and bucket that the plain options are for, see `harness.storage.paths`; None: all.
     roots: what may be read; None: everything.
@@ -262,11 +197,10 @@ class Storage:
         return self if self.roots is None else replace(self, roots=self.roots.for_read())
 
     def around(self, location: str, metadata_file: str) -> Storage:
-        """The same storage, which may also read the table that a metadata file is the metadata of.
+        """The same storage, which may also read the table that a metadata file, physical, is the metadata of.
 
         location: as the user named it. Where that is the file itself, a link, the table that the link leads to is read
             too; a link in the place of a metadata file in a table's directory is one of the table's own words.
-        metadata_file: physical, where the location leads.
         """
         if self.roots is None:
             return self
@@ -287,8 +221,7 @@ class Storage:
         """The client of the store of `path`, physical and not local.
 
         Raises:
-            RequestError: nothing that is installed serves the scheme, or the options are wrong.
-            OutsideTableError: the table may not read there.
+            RequestError: nothing installed serves the scheme, or the options are wrong. OutsideTableError: see `check`.
         """
         from harness.storage import clients  # local files are read without it
 
@@ -318,11 +251,7 @@ class Storage:
         return self._clients[key]
 
     def store_options(self, path: str) -> dict[str, str]:
-        """The options of the object store of `path`, by the names of `harness.storage.option_names`.
-
-        Raises:
-            RequestError: the options are wrong.
-        """
+        """The options of the object store of `path`, by our names; raises RequestError for wrong ones."""
         from harness.storage import object_client
 
         options = self.options if self.renewal is None else self.renewal.current()
@@ -342,8 +271,7 @@ class Storage:
     ) -> bytes:
         """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).
 
-        Threads may call this at once: each call reads by its own offset. On a store this is one request, or none where
-        `end` read them.
+        Threads may call this at once. On a store this is one request, or none where `end` read them.
 
         expected: what a remote file must still be; None: whatever it is.
 
@@ -388,11 +316,7 @@ class Storage:
         return self.status(path) if known is None else known
 
     def exists(self, path: str) -> bool:
-        """True if `path` is a file.
-
-        Raises:
-            StorageError: that cannot be told: a file that is taken for absent could be the newest metadata.
-        """
+        """True if `path` is a file. Raises StorageError where that cannot be told: it could be the newest metadata."""
         return self._is(path, "file")
 
     def has_file(self, path: str) -> bool:
@@ -424,13 +348,7 @@ class Storage:
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes.
-
-        Raises:
-            MissingFileError: there is no such file.
-            OutsideTableError: the table may not read it.
-            StorageError: the storage fails.
-        """
+        """The size of a file in bytes. Raises as `read`."""
         local = local_path(path)
         refuse_no_name(local)
         if is_local(local):
@@ -440,13 +358,7 @@ class Storage:
         return self.status(local).size
 
     def status(self, path: str) -> FileStatus:
-        """A file's size and its last modification, asked for afresh; one request to an object store.
-
-        Raises:
-            MissingFileError: there is no such file, or it is none but a directory.
-            OutsideTableError: the table may not read it.
-            StorageError: the storage fails, or does not tell its size.
-        """
+        """A file's size and last modification, asked for afresh: one request to an object store. Raises as `read`."""
         local = local_path(path)
         refuse_no_name(local)
         local = self._followed(local) if is_local(local) else local
@@ -457,18 +369,20 @@ class Storage:
     def version(self, path: str) -> FileVersion | None:
         """The version of a file now, asked for afresh; None: its storage does not tell versions apart.
 
-        One request to an object store. To be asked before the file is read: if it is replaced in between, what was
-        read is remembered under a version that never comes back.
-
-        Raises:
-            As `status`.
+        To be asked before the file is read: if it is replaced in between, what was read is remembered under a version
+        that never comes back. One request to an object store. Raises as `read`.
         """
         local = local_path(path)
         refuse_no_name(local)
         if is_local(local):
             self.check(local)
             with _failing(path):
-                return local_version(os.stat(self._followed(local)), now_ns=time.time_ns())
+                status = os.stat(self._followed(local))
+                changed = max(status.st_mtime_ns, status.st_ctime_ns)
+                if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
+                    return None  # changed just now, so the next change might not show
+                token = f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}"
+                return FileVersion(status.st_size, token)
         client = self.client(local)
         with _failing(path):
             return client.version(local)
@@ -476,10 +390,7 @@ class Storage:
     def fault(self, path: str) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
 
-        Of a remote file its name shows, of a local one also whether it is there and regular.
-
-        Raises:
-            OutsideTableError: the table may not read it.
+        Of a remote file its name shows, of a local one also whether it is there and regular. Raises as `check`.
         """
         local = path if path.startswith("/") else local_path(path)
         if self.roots is None:
@@ -490,65 +401,43 @@ class Storage:
     def names(self, directory: str) -> tuple[str, ...]:
         """Names (not paths) of what is directly in `directory`, sorted; empty if there is no such directory.
 
-        On an object store, of files; else also of what is in the place of one.
-
-        Raises:
-            StorageError: the storage fails.
+        On an object store, of files; else also of what is in the place of one. Raises StorageError if that fails.
         """
-        local = local_path(directory)
-        if not is_name(local):
-            return ()
-        if is_local(local):
-            self.check(local)
-            with _failing(directory):
-                if not os.path.isdir(local):
-                    return ()
-                with os.scandir(local) as entries:
-                    return tuple(sorted(entry.name for entry in entries))
-        return tuple(entry.name for entry in self.entries(local))
+        found = self._listed(directory, _items, lambda client, path: client.entries(path))
+        return tuple(sorted(item.name for item in found))
 
     def directories(self, directory: str) -> tuple[str, ...]:
-        """Names (not paths) of the directories directly in `directory`, sorted; empty if there is no such directory.
+        """Names (not paths) of the directories directly in `directory`, sorted. Else as `names`."""
 
-        Raises:
-            StorageError: the storage fails.
-        """
-        local = local_path(directory)
-        if not is_name(local):
-            return ()
-        if is_local(local):
-            self.check(local)
-            with _failing(directory):
-                return tuple(sorted(local_directories(local)))
-        client = self.client(local)
-        with _failing(directory):
-            try:
-                return tuple(sorted(client.directories(local)))
-            except (FileNotFoundError, NotADirectoryError):
-                return ()
+        def below(path: str) -> list[str]:
+            return [item.name for item in _items(path) if item.is_dir()]
+
+        return tuple(sorted(self._listed(directory, below, lambda client, path: client.directories(path))))
 
     def entries(self, directory: str) -> tuple[Entry, ...]:
-        """The files directly in `directory`, listed afresh, sorted by name; empty if there is no such directory.
+        """The files directly in `directory`, listed afresh, sorted by name. Else as `names`.
 
         On a local disk, also what is in the place of one; its size is `UNREADABLE`.
-
-        Raises:
-            StorageError: the storage fails.
         """
-        local = local_path(directory)
-        if not is_name(local):
-            return ()
-        if is_local(local):
-            self.check(local)
+        found = self._listed(directory, local_entries, lambda client, path: client.entries(path))
+        return tuple(sorted(found, key=lambda entry: entry.name))
+
+    def _listed(
+        self, directory: str, local: Callable[[str], Iterable[T]], remote: Callable[[Client, str], Iterable[R]]
+    ) -> list[T] | list[R]:
+        path = local_path(directory)
+        if not is_name(path):
+            return []
+        if is_local(path):
+            self.check(path)
             with _failing(directory):
-                return tuple(sorted(local_entries(local), key=lambda entry: entry.name))
-        client = self.client(local)
+                return list(local(path)) if os.path.isdir(path) else []
+        client = self.client(path)
         with _failing(directory):
             try:
-                found = client.entries(local)
+                return list(remote(client, path))
             except (FileNotFoundError, NotADirectoryError):
-                return ()
-        return tuple(sorted(found, key=lambda entry: entry.name))
+                return []
 
     @property
     def _follow(self) -> gate.Follow | None:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
+from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 Row: TypeAlias = dict[str, Any]
@@ -47,22 +47,21 @@ def build_clicks(location: Path) -> tuple[Row, ...]:
     rows = [_click(i) for i in range(FIRST_CLICKS)]
     handles = table.write_partitioned(rows, row_group_size=100)
     table.append(*handles)
-    model = dict(zip(handles, _by_partition(rows), strict=True))
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["day"], row["country"]), []).append(row)
+    model = dict(zip(handles, groups.values(), strict=True))
     dead = {handle: set(range(0, len(placed), 7)) for handle, placed in model.items()}
     table.delete_rows(dead, prefix="dv")
     for handle in (h for h, placed in model.items() if placed[0]["country"] == "de"):
         table.delete(handle, range(100, 150), storage="i")
         dead[handle] |= set(range(100, 150))
     table.checkpoint("v2-json", sidecars=2, stats_parsed=True)
-    del model[_remove_one(table, model)]
+    (gone,) = (h for h, placed in model.items() if placed[0]["country"] == "fr" and placed[0]["day"].day == DAYS)
+    table.remove(gone)
+    del model[gone]
     alive = [r for handle, placed in model.items() for i, r in enumerate(placed) if i not in dead[handle]]
     return (*map(_delta_demo_evolved, alive), *_later(table))
-
-
-def _remove_one(table: DeltaTable, model: dict[DataFileHandle, list[Row]]) -> DataFileHandle:
-    (handle,) = (h for h, placed in model.items() if placed[0]["country"] == "fr" and placed[0]["day"].day == DAYS)
-    table.remove(handle)
-    return handle
 
 
 def _later(table: DeltaTable) -> list[Row]:
@@ -74,13 +73,6 @@ def _later(table: DeltaTable) -> list[Row]:
     rows = [_later_click(i) for i in range(FIRST_CLICKS, FIRST_CLICKS + LATER_CLICKS)]
     table.append(*table.write_partitioned(rows))
     return rows
-
-
-def _by_partition(rows: list[Row]) -> list[list[Row]]:
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["day"], row["country"]), []).append(row)
-    return list(groups.values())
 
 
 def _click(i: int) -> Row:
@@ -152,14 +144,12 @@ class DemoTables:
 
 def build_demo_tables(directory: Path) -> DemoTables:
     """Write all tables into new directories under `directory`; the same bytes in every run into the same place."""
-    return DemoTables(
-        _build_orders(directory / "orders"), _build_events(directory / "events"), _build_clicks(directory / "clicks")
+    place = directory / "clicks"
+    expected = build_clicks(place)
+    clicks = DemoTable(
+        name="clicks", location=place, metadata_path=place / "_delta_log", expected=expected, shows=SHOWS
     )
-
-
-def expected_rows(table: DemoTable, **equal: Any) -> list[Row]:
-    """The expected rows whose columns have the given values; `None` asks for nulls."""
-    return [row for row in table.expected if all(row[name] == value for name, value in equal.items())]
+    return DemoTables(_build_orders(directory / "orders"), _build_events(directory / "events"), clicks)
 
 
 def _build_orders(location: Path) -> DemoTable:
@@ -241,13 +231,6 @@ def _build_events(location: Path) -> DemoTable:
         metadata_path=table.metadata_path,
         expected=tuple(alive),
         shows="deletion vectors, one of which replaces an older one that is still in storage",
-    )
-
-
-def _build_clicks(location: Path) -> DemoTable:
-    expected = build_clicks(location)
-    return DemoTable(
-        name="clicks", location=location, metadata_path=location / "_delta_log", expected=expected, shows=SHOWS
     )
 
 

@@ -133,7 +133,9 @@ def literal(
     chosen: Kind = kind or ("equality" if by_key else "vector" if format == "delta" else "position")
     if (chosen == "equality") is not by_key and deletes:
         raise RequestError(f"Invalid deletes for {chosen}: expected {'mappings' if chosen == 'equality' else 'places'}")
-    _check_kind(format, chosen if deletes else "none")
+    wanted = chosen if deletes else "none"
+    if wanted not in KINDS.get(format, ()):
+        raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {wanted!r}")
     return TableLiteral(
         rows=tuple(rows), schema=schema or types_of(rows), format=format, kind=chosen, deletes=tuple(deletes)
     )
@@ -159,27 +161,19 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
     return [(name, kind) for name in chosen for kind in KINDS[name] if kind in kinds]
 
 
-def _check_kind(format: str, kind: str) -> None:
-    """Refuses a kind of deletes that a format does not have."""
-    if kind not in KINDS.get(format, ()):
-        raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {kind!r}")
-
-
 def types_of(rows: Sequence[Row]) -> dict[str, str]:
     """Types by column, from values.
 
     Raises:
         RequestError: a column has no value, or values that do not tell.
     """
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: _type_of(name, [row[name] for row in rows if row.get(name) is not None]) for name in names}
-
-
-def _type_of(name: str, values: Sequence[Any]) -> str:
-    kinds = {_kind(value) for value in values}
-    if len(kinds) != 1 or None in kinds:
-        raise RequestError(f"Cannot tell the type of {name!r} from its values: give schema=")
-    return str(kinds.pop())
+    types = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        kinds = {_kind(row[name]) for row in rows if row.get(name) is not None}
+        if len(kinds) != 1 or None in kinds:
+            raise RequestError(f"Cannot tell the type of {name!r} from its values: give schema=")
+        types[name] = str(kinds.pop())
+    return types
 
 
 def _kind(value: object) -> str | None:

@@ -10,7 +10,6 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -18,8 +17,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from harness.differ.compare import FEW, compare
-from harness.differ.opening import SideOpening, is_frame, is_relation
-from harness.differ.relaxations import NOTHING, Tolerance
+from harness.differ.opening import SideOpening, is_frame, is_relation, opened
 from harness.errors import RequestError
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
@@ -53,16 +51,6 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
 )
 """The Python types of values, by kind of Arrow type."""
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-
-
-def _arrow_values(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """The values as an array of exactly this type."""
-    for value in values:
-        _check(type_, value)
-    try:
-        return pa.array(values, type_)
-    except (pa.ArrowException, TypeError, OverflowError) as error:
-        raise ValueError(str(error)) from error
 
 
 def _check(type_: pa.DataType, value: Any) -> None:
@@ -111,7 +99,6 @@ def assert_same_rows(
     right: object,
     *,
     keys: Sequence[str] | None = None,
-    tolerance: Mapping[str, object] | None = None,
     **how: Any,
 ) -> None:
     """Fail unless both sides have the same columns and, in any order, the same rows.
@@ -123,9 +110,8 @@ def assert_same_rows(
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
-        tolerance: how far values may lie apart, by column, in the words of `harness.differ.relaxations.Tolerance`:
-            `{"price": 0.01}`, `{"share": "0.1%"}`; needs `keys`.
-        how: further arguments of `harness.compare`. With `columns`, a list of rows has these columns, in this order.
+        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`, which needs
+            `keys`. With `columns`, a list of rows has these columns, in this order.
 
     Raises:
         AssertionError: they differ; the message is the report of the comparison.
@@ -134,9 +120,6 @@ def assert_same_rows(
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
     how.setdefault("names", ("actual" if both else _name(left), _name(right)))
-    if tolerance:
-        given = {column: Tolerance.parse(str(amount)) for column, amount in tolerance.items()}
-        how["relaxations"] = replace(how.get("relaxations", NOTHING), tolerances=given)
     sides = [_table_of(left) if both else left, right]
     for number in (0, 1):
         if _is_rows(sides[number]):
@@ -168,14 +151,26 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
     Raises:
         AssertionError: a row has other columns, or a value that its column's type has not; so no such rows are there.
     """
-    records = [_record(row, schema.names, number) for number, row in enumerate(rows)]
-    arrays = [_array([record[i] for record in records], field) for i, field in enumerate(schema)]
+    names, records = schema.names, []
+    for number, row in enumerate(rows):
+        given: Sequence[str] | str = list(row) if isinstance(row, Mapping) else f"{len(row)} values"
+        if set(given) != set(names) if isinstance(row, Mapping) else len(row) != len(names):
+            raise AssertionError(f"different columns: expected row {number} has {given}, the other side {names}")
+        records.append([row[name] for name in names] if isinstance(row, Mapping) else list(row))
+    arrays = []
+    for i, field in enumerate(schema):
+        try:
+            for record in records:
+                _check(field.type, record[i])
+            arrays.append(pa.array([record[i] for record in records], field.type))
+        except (ValueError, pa.ArrowException, TypeError, OverflowError) as error:
+            raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error
     return pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
-    data = side[0] if isinstance(side, tuple) else side
+    data = opened(side[0] if isinstance(side, tuple) else side)
     opening = SideOpening(
         data=data,
         label="other",
@@ -198,7 +193,7 @@ def _read_before(side: object, how: dict[str, Any], number: int) -> object:
     """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
     if _is_rows(side):
         raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
-    data, engine = side if isinstance(side, tuple) else (side, how.get("engines", ("duckdb", "duckdb"))[number])
+    data, engine = side if isinstance(side, tuple) else (side, (how.get("engines") or ("duckdb", "duckdb"))[number])
     if isinstance(data, Table | Snapshot | Changes):
         where = how.get("where")
         if where is None or isinstance(data, Changes):
@@ -209,18 +204,3 @@ def _read_before(side: object, how: dict[str, Any], number: int) -> object:
     if is_relation(data) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
         return side
     return pa.table(data)  # what can be read once only
-
-
-def _record(row: Any, names: Sequence[str], number: int) -> list[Any]:
-    given: Sequence[str] | str = list(row) if isinstance(row, Mapping) else f"{len(row)} values"
-    fits = set(given) == set(names) if isinstance(row, Mapping) else len(row) == len(names)
-    if not fits:
-        raise AssertionError(f"different columns: expected row {number} has {given}, the other side {list(names)}")
-    return [row[name] for name in names] if isinstance(row, Mapping) else list(row)
-
-
-def _array(values: list[Any], field: pa.Field) -> pa.Array:
-    try:
-        return _arrow_values(values, field.type)
-    except ValueError as error:
-        raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error

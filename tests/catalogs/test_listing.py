@@ -78,9 +78,9 @@ def test_a_query_takes_names(capfd):
     [
         ("SELECT count(*) AS n FROM sales.orders", [], "n\n2\n"),
         ("SELECT count(*) AS n FROM lake.sales.orders JOIN top USING (id)", [], "n\n1\n"),
-        ("SELECT count(*) AS n FROM sales.orders", ["--snapshot", "1"], "n\n1\n"),
-        ("SELECT count(*) AS n FROM Lake.Sales.Orders AS o", ["--snapshot", "1"], "n\n1\n"),
-        ("WITH top AS (SELECT 7 AS id) SELECT id FROM top", ["--snapshot", "1"], "id\n7\n"),
+        ("SELECT count(*) AS n FROM sales.orders", ["--at", "1"], "n\n1\n"),
+        ("SELECT count(*) AS n FROM Lake.Sales.Orders AS o", ["--at", "1"], "n\n1\n"),
+        ("WITH top AS (SELECT 7 AS id) SELECT id FROM top", ["--at", "1"], "id\n7\n"),
         ("SELECT count(*) AS n FROM o", ["--table", "o=sales.orders"], "n\n2\n"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_query_names_tables_of_the_catalog(capfd, query, more, printed):
     ("query", "more", "said"),
     [
         ("SELECT * FROM sales.orderz", [], "There is no table sales.orderz; the nearest are sales.orders"),
-        ("SELECT * FROM sales.orders", ["--snapshot", "9"], "version 9"),
+        ("SELECT * FROM sales.orders", ["--at", "9"], "version 9"),
         ("CREATE TABLE x AS FROM top", [], "A query only reads"),
         ("SELECT nothing FROM top", [], "nothing"),
         ("SELECT 1", ["--dialect", "spark"], "--table NAME=TABLE"),

@@ -74,7 +74,7 @@ def calls(monkeypatch) -> list:
         made.append(("open", location, options))
         return StandInTable(made)
 
-    def run_query(query, tables, *, dialect, connection):
+    def run_query(query, tables, *, params, dialect, connection):
         made.append(("sql", query, dialect, sorted(tables)))
         return connection.from_arrow(pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])}))
 
@@ -88,26 +88,16 @@ DEFAULT_OPEN = {
     "catalog": None,
     "path_map": None,
     "storage_options": None,
-    "allow_version_guess": False,
-    "lenient_delete_partition": False,
-    "allow_duplicate_files": False,
-    "allow_checkpoint_only": False,
-    "enforce_retention": False,
-    "max_version": None,
-    "ratified": None,
-    "published_only": False,
     "prune": "all",
-    "format_hint": None,
     "allowed_roots": (),
     "outside": "warn",
-    "limits": None,
     "untrusted": False,
     "cache_dir": None,
 }
 
 
 def test_info_as_text(calls, capfd):
-    assert main(["info", "t"]) == 0
+    assert main(["info", "t", "--full"]) == 0
     out, err = capfd.readouterr()
     assert out == (
         "format_version: 2\n"
@@ -169,7 +159,7 @@ def test_plan_as_json(calls, capfd):
 
 def test_opening_options(calls):
     arguments = ["--path-map", "s3://b=/x=y", "--path-map", "/old=/new", "--storage-option", "key=v"]
-    assert main(["plan", "t", *arguments, "--allow-version-guess"]) == 0
+    assert main(["plan", "t", *arguments, "--set", "allow_version_guess=true"]) == 0
     assert calls[0] == (
         "open",
         "t",
@@ -214,14 +204,20 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
     ("arguments", "expected"),
     [
         (["--prune", "off"], {"prune": "off"}),
-        (["--lenient-delete-partition"], {"lenient_delete_partition": True}),
-        (["--allow-duplicate-files"], {"allow_duplicate_files": True}),
-        (["--allow-checkpoint-only"], {"allow_checkpoint_only": True}),
-        (["--enforce-retention"], {"enforce_retention": True}),
-        (["--max-version", "3", "--ratified", "a", "--ratified", "b"], {"max_version": 3, "ratified": ["a", "b"]}),
-        (["--max-version", "1", "--ratified", f"1={__file__}"], {"max_version": 1, "ratified": [(1, OWN_TEXT)]}),
-        (["--published-only"], {"published_only": True}),
-        (["--format-hint", "delta"], {"format_hint": "delta"}),
+        (["--set", "lenient_delete_partition=true"], {"lenient_delete_partition": True}),
+        (["--set", "allow_duplicate_files=true"], {"allow_duplicate_files": True}),
+        (["--set", "allow_checkpoint_only=true"], {"allow_checkpoint_only": True}),
+        (["--set", "enforce_retention=true"], {"enforce_retention": True}),
+        (
+            ["--set", "max_version=3", "--set", "ratified=a", "--set", "ratified=b"],
+            {"max_version": 3, "ratified": ["a", "b"]},
+        ),
+        (
+            ["--set", "max_version=1", "--set", f"ratified=1={__file__}"],
+            {"max_version": 1, "ratified": [(1, OWN_TEXT)]},
+        ),
+        (["--set", "published_only=true"], {"published_only": True}),
+        (["--set", "format_hint=delta"], {"format_hint": "delta"}),
     ],
 )
 def test_each_option_of_reading_reaches_the_table(calls, arguments, expected):
@@ -232,11 +228,11 @@ def test_each_option_of_reading_reaches_the_table(calls, arguments, expected):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--snapshot", "5"], (5, None, None)),
-        (["--ref", "main"], (None, None, "main")),
-        (["--timestamp", "1700000000000"], (None, 1700000000000, None)),
-        (["--timestamp", "-1"], (None, -1, None)),
-        (["--timestamp", "2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None)),
+        (["--at", "5"], (5, None, None)),
+        (["--at", "main"], (None, None, "main")),
+        (["--at", "timestamp=1700000000000"], (None, 1700000000000, None)),
+        (["--at", "timestamp=-1"], (None, -1, None)),
+        (["--at", "2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None)),
     ],
 )
 def test_selectors(calls, arguments, expected):
@@ -265,13 +261,13 @@ def test_a_table_may_be_called_as_an_option_of_sql(tmp_path, capfd):
 
 
 def test_sql_selects_the_snapshot_of_every_table(calls):
-    assert main(["sql", "SELECT 1", "--table", "t=x", "--ref", "b", "--dialect", "spark"]) == 0
+    assert main(["sql", "SELECT 1", "--table", "t=x", "--at", "b", "--dialect", "spark"]) == 0
     assert calls[1:] == [("snapshot", None, None, "b"), ("sql", "SELECT 1", "spark", ["t"])]
 
 
 def test_sql_to_a_file(calls, capfd, tmp_path):
     path = tmp_path / "out.parquet"
-    assert main(["sql", "SELECT 1", "--format", "parquet", "--output-file", str(path)]) == 0
+    assert main(["sql", "SELECT 1", "--format", "parquet", "--output", str(path)]) == 0
     assert capfd.readouterr() == ("", "")
     assert pq.read_table(path).column("n").to_pylist() == [1, None]
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
@@ -281,14 +277,14 @@ def test_a_failed_query_leaves_the_output_file_alone(calls, capfd, tmp_path, mon
     path = tmp_path / "out.jsonl"
     path.write_text("before")
     monkeypatch.undo()
-    assert main(["sql", "SELECT 1 AS a, 2 AS a", "--format", "jsonl", "--output-file", str(path)]) == 2
+    assert main(["sql", "SELECT 1 AS a, 2 AS a", "--format", "jsonl", "--output", str(path)]) == 2
     assert path.read_text() == "before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.jsonl"]
 
 
 def test_an_output_file_that_cannot_be_written(calls, capfd, tmp_path):
     path = tmp_path / "nowhere" / "out.csv"
-    assert main(["sql", "SELECT 1", "--format", "csv", "--output-file", str(path)]) == 2
+    assert main(["sql", "SELECT 1", "--format", "csv", "--output", str(path)]) == 2
     assert capfd.readouterr() == (
         "",
         f"error: Cannot write to the output file: No such file or directory [Request; file {path}]\n",
@@ -300,7 +296,7 @@ def test_binary_is_not_written_to_a_terminal(calls, capfd, monkeypatch):
     assert main(["sql", "SELECT 1", "--format", "arrow"]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    assert "--format arrow is binary: use --output-file, or redirect standard output" in err
+    assert "--format arrow is binary: use --output, or redirect standard output" in err
 
 
 def test_a_harness_error_is_one_line(capfd, monkeypatch):
@@ -336,11 +332,21 @@ def test_a_long_error_is_not_wrapped_or_read_as_markup(capfd, monkeypatch):
         (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
         (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
         (["sql", "SELECT 1", "--table", "t"], "--table number 1 is not of the form NAME=VALUE"),
-        (["sql", "SELECT 1", "--limit", "rows"], "--limit number 1 is not of the form NAME=VALUE"),
-        (["sql", "SELECT 1", "--limit", "rows=many"], "many"),
+        (["sql", "SELECT 1", "--set", "limits.rows=many"], "many"),
+        (["sql", "SELECT 1", "--set", "max_version"], "--set max_version: expected max_version=VALUE"),
+        (["sql", "SELECT 1", "--set", "max_version=3", "--set", "max_version=3"], "--set max_version is given twice"),
+        (["sql", "SELECT 1", "--set", "max_version=-3"], "expected a version, a whole number from 0 on"),
+        (["sql", "SELECT 1", "--set", "allow_version_guess=1"], "expected true or false"),
+        (["sql", "SELECT 1", "--set", "format_hint=hudi"], "expected iceberg or delta"),
+        (["sql", "SELECT 1", "--set", "allow-version-guess=true"], "did you mean allow_version_guess?"),
+        (["sql", "SELECT 1", "--set", "document_bytes=5"], "did you mean limits.document_bytes?"),
+        (["sql", "SELECT 1", "--set", "allowed_roots=/"], "give --allow-root"),
+        (["sql", "SELECT 1", "--set", "speed=5"], "there are allow_version_guess, allow_checkpoint_only"),
+        (["pull", "t", "d", "--untrusted"], "Cannot pull with --untrusted"),
+        (["scenarios", "run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
         (["sql", "SELECT 1", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
         (["sql", "SELECT 1", "--storage-option", "x"], "--storage-option number 1 is not of the form NAME=VALUE"),
-        (["sql", "SELECT 1", "--timestamp", "noon"], "Invalid timestamp: got 'noon'"),
+        (["sql", "SELECT 1", "--at", "timestamp=noon"], "Invalid timestamp: got 'noon'"),
         (["info", "t", "--format", "xml"], "xml"),
         (["nothing"], "nothing"),
     ],

@@ -43,7 +43,7 @@ def test_a_system_that_cannot_hold_a_worker_to_limits(capfd, monkeypatch):
     report = json.loads(capfd.readouterr().out)
     assert report["works"]["Untrusted reads"] is False
     (gap,) = [gap for gap in report["missing"] if gap["needed_for"] == "Untrusted reads"]
-    assert gap["what"] == "Cannot hold it: or accept by the option --waive"
+    assert gap["what"] == "Cannot hold it: or accept by the option --set waived"
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "java"])

@@ -85,7 +85,7 @@ BUSY_S = 0.5
 
 def start_of(query: str, directory: Path) -> Command:
     """The command, when it has been busy with the query for a while."""
-    command = Command(directory, "sql", query, "--output-file", "out.csv")
+    command = Command(directory, "sql", query, "--output", "out.csv")
     stat = Path("/proc", str(command.process.pid), "stat")
     ticks = os.sysconf("SC_CLK_TCK")
 
@@ -169,7 +169,7 @@ def test_a_listener_whose_sockets_are_closed_ends(monkeypatch):
 
 
 def test_rows_that_are_being_written(tmp_path):
-    command = Command(tmp_path / "here", "sql", "FROM range(100000000000)", "--format", "csv", "--output-file", "out")
+    command = Command(tmp_path / "here", "sql", "FROM range(100000000000)", "--format", "csv", "--output", "out")
     command.wait_for(lambda: any(path.stat().st_size for path in command.directory.glob(".harness-*")))
     assert command.interrupt() == "interrupted\n"
     assert command.leaves() == []
@@ -242,7 +242,7 @@ def test_a_running_query_of_spark(tmp_path):
 def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, monkeypatch):
     """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
 
-    def run_query(query, tables, *, dialect, connection):
+    def run_query(query, tables, *, params, dialect, connection):
         heard = signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, lambda *_: None)  # as long as the main thread is in C code, nothing is raised
         signal.raise_signal(signal.SIGINT)

@@ -94,10 +94,10 @@ ERRORS = [
     ("info", "{}", f"--{EVIL}"),
     (EVIL,),
     ("rule", EVIL),
-    ("run", "--scenario", EVIL),
-    ("run", "--engine", EVIL),
-    ("run", "--skips", "{}"),
-    ("build", EVIL, "x"),
+    ("scenarios", "run", EVIL),
+    ("scenarios", "run", "--engines", EVIL),
+    ("scenarios", "run", "--skips", "{}"),
+    ("scenarios", "build", EVIL, "x"),
     ("demo", "--directory", "{}"),
 ]
 
@@ -124,8 +124,8 @@ SCENARIO = {
 def test_a_run_of_a_scenario(capfd, tmp_path, form):
     scenario = tmp_path / f"s{EVIL}.yaml"
     scenario.write_text(json.dumps(SCENARIO))
-    printed(capfd, "run", "--engine", "duckdb", "--scenario", str(scenario), "--format", form)
-    printed(capfd, "build", str(scenario), str(tmp_path / f"built-{form}{EVIL}"))
+    printed(capfd, "scenarios", "run", str(scenario), "--engines", "duckdb", "--format", form)
+    printed(capfd, "scenarios", "build", str(scenario), str(tmp_path / f"built-{form}{EVIL}"))
 
 
 def test_warnings_and_failures_of_any_kind(calls_that_complain, capfd):
@@ -175,7 +175,7 @@ def test_progress_names_its_step_without_obeying_it(monkeypatch):
     parent, child = pty.openpty()
     with open(child, "w", encoding="utf-8") as end:
         monkeypatch.setattr(sys, "stderr", end)
-        with terminal.steps("running") as step:
+        with terminal.progress("running") as step:
             step(f"[bold]{EVIL}")
         shown = os.read(parent, 100_000).decode(errors="replace")
     os.close(parent)

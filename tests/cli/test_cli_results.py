@@ -39,7 +39,7 @@ def refused(capfd, arguments) -> str:
 
 def test_a_new_file_has_the_permissions_of_new_files(tmp_path):
     (tmp_path / "usual").write_text("")
-    assert main([*QUERY, "--output-file", str(tmp_path / "new")]) == 0
+    assert main([*QUERY, "--output", str(tmp_path / "new")]) == 0
     assert (tmp_path / "new").read_text() == '{"x": 42}\n'
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
     assert sorted(os.listdir(tmp_path)) == ["new", "usual"]
@@ -52,7 +52,7 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
     file.write_text("old")
     file.chmod(mode)
     number = file.stat().st_ino
-    assert main([*QUERY, "--output-file", str(file)]) == 0
+    assert main([*QUERY, "--output", str(file)]) == 0
     assert file.read_text() == '{"x": 42}\n'
     assert stat.S_IMODE(file.stat().st_mode) == mode
     assert file.stat().st_ino != number
@@ -92,9 +92,9 @@ def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, co
     os.mkfifo(tmp_path / "pipe")
     before = sorted(os.listdir(tmp_path))
     arguments = {
-        "sql": [*QUERY, "--output-file", kind],
+        "sql": [*QUERY, "--output", kind],
         "diff": ["diff", table, "--engines", "oracle", "--output", kind],
-        "run": ["run", "--engine", "oracle", "--scenario", "delta/paths/odd-root", "--output", kind],
+        "run": ["scenarios", "run", "delta/paths/odd-root", "--engines", "oracle", "--output", kind],
     }
     assert said in refused(capfd, arguments[command])
     assert (tmp_path / "target").read_text() == "old"
@@ -107,7 +107,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path, capfd):
     file = tmp_path / "f"
     file.write_text("old")
     file.chmod(0o444)
-    assert "Permission denied" in refused(capfd, [*QUERY, "--output-file", str(file)])
+    assert "Permission denied" in refused(capfd, [*QUERY, "--output", str(file)])
 
 
 @no_windows
@@ -116,7 +116,7 @@ def test_failures_of_the_disk_are_one_line(tmp_path, capfd, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left on device" in refused(capfd, [*QUERY, "--output-file", str(tmp_path / "f")])
+    assert "No space left on device" in refused(capfd, [*QUERY, "--output", str(tmp_path / "f")])
     assert os.listdir(tmp_path) == []
 
 
@@ -136,7 +136,7 @@ def test_a_full_disk_is_one_line(tmp_path, capfd, monkeypatch, form, rows):
 
     monkeypatch.setattr(os, "fdopen", open_full)
     query = f"SELECT range AS x, md5(range::VARCHAR) AS y FROM range({rows})"
-    assert "No space left on device" in refused(capfd, ["sql", query, "--format", form, "--output-file", str(full)])
+    assert "No space left on device" in refused(capfd, ["sql", query, "--format", form, "--output", str(full)])
     assert os.listdir(tmp_path) == []
 
 
@@ -179,7 +179,10 @@ def test_closed_streams(closed, code):
 
 @needs_full
 def test_a_directory_that_cannot_be_made_is_one_line(capfd):
-    for arguments in (["build", "delta/paths/odd-root", "/dev/null/x"], ["demo", "--directory", "/dev/null/x"]):
+    for arguments in (
+        ["scenarios", "build", "delta/paths/odd-root", "/dev/null/x"],
+        ["demo", "--directory", "/dev/null/x"],
+    ):
         assert "/dev/null/x" in refused(capfd, arguments)
 
 

@@ -9,13 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import interruption, main, untrusted
-from harness.cli.shell.command import Inputs
-from harness.cli.shell.session import ApartSession
+from harness.cli import interruption, main
+from harness.cli.shell.session import Inputs
 from harness.cli.shell.terminal_lines import completions
-from harness.cli.writers import RowFormat
 from harness.testing.writing.delta.builder import DeltaTable
-from harness.tools.contained.launching import Finished
 
 
 @pytest.fixture(scope="module")
@@ -44,20 +41,21 @@ def test_statements_and_commands_run_one_after_the_other(shell):
           SELECT id FROM sales.orders
           WHERE id > 1;
         INSERT INTO mine FROM mine; SELECT count(*) AS n FROM mine;
-        .format csv
-        .max-rows 1
+        .mode csv
+        .maxrows 1
         SELECT note FROM days
     """
     assert shell(text) == (0, "n\n-\n4\nnote\nn7\n", "")
 
 
 def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
-    text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.format arrow\n.schema x\nSELECT 1;SHOW y;\n"
+    text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.mode arrow\n.schema x\nSELECT 1;SHOW y;\n"
     code, out, err = shell(".plan\n" + text)
     assert (code, out) == (2, "1\n-\n1\n")
     lines = [re.split(r" \^* ?\[| \[", line)[0] for line in err.splitlines()]
-    assert re.match(r'error: DuckDB cannot run the query: .*"nope".*"note"', lines.pop(2))
-    assert re.match(r'error: Cannot parse the statement: .*"SELEC"', lines.pop(2))
+    assert re.match(r'error: DuckDB cannot run the query: .*"nope".*note', lines.pop(2))
+    assert re.match(r'error: Cannot parse the query: .*"SELEC"', lines.pop(2))
+    assert [lines.pop(2) for _ in range(2)] == ["LINE 1: SELEC", "        ^^^^^"]
     assert lines == [
         "error: Cannot show a plan: there was no query yet; say one, .plan SELECT …",
         "error: There is no table sales.order; the nearest are sales.orders",
@@ -76,9 +74,9 @@ def test_commands_say_what_there_is(shell):
 
 
 def test_rows_that_are_left_out_are_counted(shell):
-    assert shell(".max-rows 1\nFROM range(3);") == (
+    assert shell(".maxrows 1\nFROM range(3);") == (
         0,
-        "range\n-----\n    0\n(1 of 3 rows; .max-rows all shows all)\n",
+        "range\n-----\n    0\n(1 of 3 rows; .maxrows all shows all)\n",
         "",
     )
 
@@ -115,7 +113,7 @@ def test_inputs_are_put_together_of_lines():
     ("typed", "expected"),
     [
         (".ta", [".tables"]),
-        (".format j", ["json", "jsonl"]),
+        (".mode j", ["json", "jsonl"]),
         (".schema sales.or", ["sales.orders"]),
         ("SELECT * FROM sal", ["sales.orders", "sales.old"]),
         ("SELECT * FROM SALES.OR", ["sales.orders"]),
@@ -178,62 +176,40 @@ def test_the_chosen_namespace_and_locations(shell, lake, monkeypatch):
     text = "USE sales;\n.tables\nFROM orders LIMIT 0;\nSHOW TABLES;\n"
     assert shell(text) == (0, "orders\nid  note\n--  ----\nname\n------\norders\n", "")
     monkeypatch.setattr("harness.metadata.catalogs.resolving.configured", dict)
-    assert shell(f".format csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
+    assert shell(f".mode csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
 
 
-@pytest.fixture
-def inputs(monkeypatch):
-    """What goes to workers, which all give back the same."""
-    started: list[tuple[str, list[str], tuple[str, ...]]] = []
-
-    def run(work, request, *, directories, **how):
-        started.append((request["input"], request["words"], directories))
-        return Finished(2, b"rows\n", "error: of one\n")
-
-    monkeypatch.setattr(untrusted, "run_worker", run)
-    return started
+def test_a_shell_is_never_untrusted(shell, lake):
+    code, out, err = shell("SELECT 1;", lake, "--untrusted")
+    assert (code, out) == (2, "")
+    assert "a shell cannot be --untrusted: run each query with harness sql --untrusted" in err
 
 
-def test_an_untrusted_pipe_is_one_input_of_a_worker(inputs, shell, lake):
-    text = f"FROM sales.orders;\n.tables\nFROM '{lake}/days';"
-    assert shell(text, lake, "--untrusted", "--table", "x=/u/x") == (2, "rows\n", "error: of one\n")
-    ((given, words, directories),) = inputs
-    assert given == text
-    assert words == [
-        "shell",
-        "--table=x=/u/x",
-        "--format=text",
-        "--max-rows=40",
-        "--outside=warn",
-        "--untrusted",
-        "--",
-        lake,
+def test_a_file_is_read_as_if_typed(shell, lake, tmp_path):
+    inner, outer, latin = (tmp_path / name for name in ("inner.sql", "outer.sql", "latin.sql"))
+    inner.write_text(f"SELECT 2 AS b;\n.read {outer}\nSELECT 3 AS c")
+    outer.write_text(f".mode csv\nSELECT 1\n  AS a;\n.read {inner}\n")
+    latin.write_bytes(b"SELECT '\xe9'")
+    code, out, err = shell(f".read {outer}\n.read {latin}\n.read {tmp_path}/none.sql\n.read\nSELECT 4 AS d;")
+    assert (code, out) == (2, "a\n1\nb\n2\nc\n3\nd\n4\n")
+    assert err.replace(" [Request]", "").splitlines() == [
+        f"error: Cannot read statements from {outer}: it is being read, and would be without end",
+        f"error: Cannot read statements from {latin}: it is not UTF-8; say a file",
+        f"error: Cannot read statements from {tmp_path}/none.sql: No such file or directory; say a file",
+        "error: Cannot read statements from nothing: Is a directory; say a file",
     ]
-    assert set(directories) == {lake, "/u/x", f"{lake}/days"}
 
 
-def test_an_untrusted_session_sets_here_and_reads_there(inputs, lake, capsys):
-    def apart(text, shown):
-        inputs.append((text, shown, ()))
-        return "nope" not in text
-
-    session = ApartSession(apart, row_format=RowFormat.TEXT, max_rows=40)
-    for text in (".format csv", ".max-rows all", "SELECT 1;\n", ".plan", ".tables", ".what"):
-        session.run(text)
-    shown = {"format_": RowFormat.CSV, "max_rows": "all"}
-    assert [(text, how) for text, how, _ in inputs] == [
-        (t, shown) for t in ("SELECT 1;\n", ".plan SELECT 1;", ".tables")
-    ]
-    assert session.has_failed  # there is no command .what
-    session.has_failed = False
-    session.run("FROM nope;")
-    assert session.has_failed
-    session.run(".quit")
-    assert session.is_over
+def test_commands_of_the_command_line_run_and_end(shell, lake):
+    inputs = ("-c", ".mode csv\nSELECT count(*) AS n FROM sales.orders; SELECT 1 AS a", "-c", "SELECT 2 AS b")
+    assert shell("SELECT 'never';", lake, *inputs) == (0, "n\n3\na\n1\nb\n2\n", "")
+    assert shell("", lake, "-c", "FROM nope")[0] == 2
+    assert shell("", lake, "-c", ".quit", "-c", "SELECT 1 AS never")[:2] == (0, "")
 
 
-def test_an_untrusted_shell_asks_no_catalog(shell, monkeypatch):
-    monkeypatch.setattr("harness.cli.shell.session.open_catalog", lambda name: object())
-    code, _, err = shell("SELECT 1;", "prod", "--untrusted")
-    assert code == 2
-    assert err.startswith("error: Cannot ask catalog prod with --untrusted: there is no network where it reads; give a")
+def test_the_timer_is_told_beside_the_rows(shell):
+    code, out, err = shell(".timer on\n.mode csv\nSELECT 1 AS a;\n.timer off\nSELECT 2 AS b;\n.timer\n")
+    assert (code, out) == (2, "a\n1\nb\n2\n")
+    assert re.fullmatch(
+        r"run time \d+\.\d{3} s\nerror: Cannot set the timer to nothing: say on or off \[Request\]\n", err
+    )

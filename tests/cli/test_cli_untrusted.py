@@ -54,28 +54,29 @@ def test_a_query_in_a_worker(table, capfd):
 @pytest.mark.parametrize(
     ("command", "words", "directories"),
     [
-        ("info {t} --untrusted", "info --format=text --outside=warn --untrusted -- {t}", ("{t}",)),
+        ("info {t} --untrusted", "info --format=text --outside=warn --prune=all --untrusted -- {t}", ("{t}",)),
         (
             "plan {t} --untrusted --where=id>1 --columns id --path-map /x={t}/y",
-            "plan --where=id>1 --columns=id --format=text --path-map=/x={t}/y --outside=warn --untrusted -- {t}",
+            "plan --where=id>1 --columns=id --format=text --path-map=/x={t}/y --outside=warn --prune=all "
+            "--untrusted -- {t}",
             ("{t}", "{t}/y"),
         ),
         (
             "diff --untrusted {t} {t}/o --engines duckdb --at 1 --at 2 --max-rows 0",
-            "diff --engines=duckdb --at=1 --at=2 --format=text --max-rows=0 --dialect=duckdb --outside=warn "
-            "--untrusted -- {t} {t}/o",
+            "diff --at=1 --at=2 --engines=duckdb --format=text --max-rows=0 --dialect=duckdb --outside=warn "
+            "--prune=all --untrusted -- {t} {t}/o",
             ("{t}", "{t}/o"),
         ),
         (
             "sql --untrusted --table a={t} --allow-root {t}/r -- --x",
             "sql --table=a={t} --format=text --max-rows=40 --dialect=duckdb --engine=duckdb --allow-root={t}/r "
-            "--outside=warn --untrusted -- --x",
+            "--outside=warn --prune=all --untrusted -- --x",
             ("{t}", "{t}/r"),
         ),
         (
-            "run --untrusted --scenario {t}/s.yaml --skips {t}/skips --strict",
-            "run --engine=duckdb --engine=oracle --scenario={t}/s.yaml --skips={t}/skips "
-            "--time-limit=60.0 --strict --untrusted --",
+            "scenarios run --untrusted {t}/s.yaml --skips {t}/skips --strict",
+            "scenarios run --engines=duckdb,oracle --skips={t}/skips "
+            "--format=text --time-limit=60.0 --strict --untrusted -- {t}/s.yaml",
             ("{t}/skips", "{t}/s.yaml"),
         ),
     ],
@@ -93,10 +94,10 @@ def test_a_query_from_standard_input_and_an_output_file(worker, monkeypatch, tmp
     monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 1 -- one\n"))
     worker.answer = Finished(0, b"\xff\x00PAR1", "warning: w\x1b\n")
     output = tmp_path / "rows.parquet"
-    assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output-file", str(output)]) == 0
+    assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output", str(output)]) == 0
     ((_, request, _),) = worker.started
     assert request[-2:] == ["--", "SELECT 1 -- one\n"]
-    assert not any(word.startswith("--output-file") for word in request)
+    assert not any(word.startswith("--output") for word in request)
     assert output.read_bytes() == b"\xff\x00PAR1"
     assert capfd.readouterr() == ("", "warning: w\\x1b\n")
 
@@ -130,7 +131,8 @@ def test_an_interrupted_command(worker, monkeypatch, capfd):
 
 
 def test_bounds(worker):
-    given = "--untrusted --bound memory_bytes=1_000 --bound wall_seconds=5 --waive network --waive processes"
+    given = "--untrusted --set bounds.memory_bytes=1_000 --set bounds.wall_seconds=5 "
+    given += "--set waived=network --set waived=processes"
     assert main(["sql", "SELECT 1", *given.split()]) == 0
     ((_, _, how),) = worker.started
     assert how["bounds"] == Bounds(memory_bytes=1000, wall_seconds=5)
@@ -143,12 +145,19 @@ def test_bounds(worker):
         ("info s3://b/t --untrusted", "error: Cannot read an untrusted table that is not on a local disk"),
         ("info {t} --untrusted --storage-option key=secret", "error: Cannot take --storage-option with --untrusted"),
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
-        ("run --engine spark --untrusted", "error: Cannot run spark with --untrusted: .* by --engine "),
-        ("run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
-        ("run --format text --format json --output x --untrusted", "error: Cannot write more than one report"),
-        ("info {t} --bound memory_bytes=5", "--bound and --waive are for --untrusted"),
-        ("info {t} --untrusted --bound speed=5", "error: Unknown bound 'speed'"),
-        ("info {t} --untrusted --waive speed", "error: Cannot waive 'speed'"),
+        ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
+        ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
+        ("scenarios run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
+        (
+            "scenarios run --format text --format json --output x --untrusted",
+            "error: Cannot write more than one report",
+        ),
+        ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
+        (
+            "info {t} --untrusted --set bounds.speed=5",
+            "--set bounds.speed: there is no such name; there are bounds.memory_bytes, bounds.cpu_seconds",
+        ),
+        ("info {t} --untrusted --set waived=speed", "error: Cannot waive 'speed'"),
     ],
 )
 def test_what_is_refused_starts_no_worker(table, worker, capfd, command, said):
@@ -164,5 +173,5 @@ def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
         raise _beyond("output_bytes", bounds, "gave back too many bytes")
 
     monkeypatch.setattr(untrusted, "run_worker", beyond)
-    assert main(["sql", "SELECT 1", "--untrusted", "--bound", "output_bytes=7"]) == 2
-    assert "7 are allowed; if you expect that, raise output_bytes by the option --bound [" in capfd.readouterr().err
+    assert main(["sql", "SELECT 1", "--untrusted", "--set", "bounds.output_bytes=7"]) == 2
+    assert "7 are allowed; if you expect that, raise the option --set bounds.output_bytes [" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""`harness run` from the command line, on engines with faults: outcomes, lists, reports and exit codes."""
+"""`harness scenarios run` from the command line, on engines with faults: outcomes, lists, reports and exit codes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def suite(tmp_path):
         for name, text in scenarios.items():
             path = tmp_path / f"{name}.yaml"
             path.write_text(text, "utf-8")
-            options += ["--scenario", str(path)]
+            options.append(str(path))
         return options
 
     return written
@@ -74,7 +74,7 @@ def outcomes(capsys):
     """The exit code, and the outcome of each case by its id."""
 
     def ran(*arguments):
-        code = main(["run", *arguments, "--format", "json"])
+        code = main(["scenarios", "run", *arguments, "--format", "json"])
         document = json.loads(capsys.readouterr().out)
         return code, {f"{case['engine']}::{case['scenario']}": case["outcome"] for case in document["cases"]}
 
@@ -82,11 +82,11 @@ def outcomes(capsys):
 
 
 def fake(*names):
-    return [word for name in names for word in ("--engine", f"fake_engines:{name}")]
+    return ["--engines", ",".join(name if name in ("duckdb", "oracle") else f"fake_engines:{name}" for name in names)]
 
 
 def test_wrong_rows_fail_and_only_they_do(suite, outcomes):
-    engines = ["--engine", "duckdb", "--engine", "oracle", *fake("Fake", "Declining", "Refusing")]
+    engines = fake("duckdb", "oracle", "Fake", "Declining", "Refusing")
     code, found = outcomes(*suite(removed=REMOVED, plain=PLAIN), *engines)
     assert code == 1
     assert found == {
@@ -125,7 +125,7 @@ def test_exit_zero_is_for_runs_whose_failures_are_the_news(suite, outcomes):
 
 
 def test_a_hang_ends_at_the_time_limit_and_the_next_read_is_made(suite, capsys):
-    assert main(["run", *suite(removed=REMOVED), *fake("Hanging"), "--time-limit", "3"]) == 1
+    assert main(["scenarios", "run", *suite(removed=REMOVED), *fake("Hanging"), "--time-limit", "3"]) == 1
     text = capsys.readouterr().out
     assert "read 1, all columns: ERROR: TimeLimit: time limit: no answer within 3 s" in text
     assert "read 2, all columns where id > 2: FAIL: 2 rows read and not expected" in text
@@ -149,7 +149,7 @@ def test_lists(suite, outcomes, tmp_path, option, line, engine, outcome, code):
 
 def test_an_unexpected_pass_is_told_and_fails_only_a_strict_run(suite, tmp_path, capsys):
     (tmp_path / "list.txt").write_text("fake::plain # bug 7\n", "utf-8")
-    arguments = ["run", *suite(plain=PLAIN), *fake("Fake"), "--xfails", str(tmp_path / "list.txt")]
+    arguments = ["scenarios", "run", *suite(plain=PLAIN), *fake("Fake"), "--xfails", str(tmp_path / "list.txt")]
     assert main(arguments) == 0
     assert "XPASS  fake::plain  Two rows" in capsys.readouterr().out
     assert main([*arguments, "--strict"]) == 1
@@ -158,21 +158,21 @@ def test_an_unexpected_pass_is_told_and_fails_only_a_strict_run(suite, tmp_path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["--engine", "duckbd"], "did you mean duckdb?", id="misspelt-engine"),
-        pytest.param(["--engine", "no_such:Engine"], "No module named 'no_such'", id="engine-not-there"),
-        pytest.param(["--scenario", "no/such/*"], "No scenario matches", id="scenario"),
+        pytest.param(["--engines", "duckbd"], "did you mean duckdb?", id="misspelt-engine"),
+        pytest.param(["--engines", "no_such:Engine"], "No module named 'no_such'", id="engine-not-there"),
+        pytest.param(["no/such/*"], "No scenario matches", id="scenario"),
         pytest.param(["--feature", "deletion-vektor"], "Unknown feature 'deletion-vektor'", id="feature"),
         pytest.param(["--python", "pyicebreg=/x"], "did you mean pyiceberg?", id="python-of-no-engine"),
         pytest.param(["--python", "x"], "not of the form NAME=VALUE", id="python-without-path"),
         pytest.param(["--skips", "no-such-file"], "Cannot read the list", id="list"),
         pytest.param(["--format", "json", "--format", "text"], "standard output takes one report", id="two-reports"),
-        pytest.param(["--output", "a", "--output", "b"], "--output is given 2 times", id="two-outputs"),
+        pytest.param(["--output", "a", "--output", "a"], "--output names a file twice", id="two-outputs"),
     ],
 )
 def test_what_cannot_run_ends_with_2(suite, capsys, arguments, message):
-    given = [] if "--scenario" in arguments else suite(plain=PLAIN)
-    engine = [] if "--engine" in arguments else ["--engine", "duckdb"]
-    assert main(["run", *given, *engine, *arguments]) == 2
+    given = [] if arguments[0].startswith("no/") else suite(plain=PLAIN)
+    engine = [] if "--engines" in arguments else ["--engines", "duckdb"]
+    assert main(["scenarios", "run", *given, *engine, *arguments]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
 
@@ -186,18 +186,18 @@ def test_what_cannot_run_ends_with_2(suite, capsys, arguments, message):
 )
 def test_a_line_of_a_list_says_why(suite, capsys, tmp_path, line, message):
     (tmp_path / "list.txt").write_text(f"{line}\n", "utf-8")
-    assert main(["run", *suite(plain=PLAIN), *fake("Fake"), "--skips", str(tmp_path / "list.txt")]) == 2
+    assert main(["scenarios", "run", *suite(plain=PLAIN), *fake("Fake"), "--skips", str(tmp_path / "list.txt")]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_two_engines_of_one_name_are_refused(suite, capsys):
-    assert main(["run", *suite(plain=PLAIN), *fake("Fake", "an_instance")]) == 2
+    assert main(["scenarios", "run", *suite(plain=PLAIN), *fake("Fake", "an_instance")]) == 2
     assert "two engines are called 'fake'" in capsys.readouterr().err
 
 
 def test_the_command_of_a_failure_shows_it_again_and_keeps_the_table(suite, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["run", *suite(removed=REMOVED), *fake("Fake")]) == 1
+    assert main(["scenarios", "run", *suite(removed=REMOVED), *fake("Fake")]) == 1
     text = capsys.readouterr().out
     again = shlex.split(text[text.index("again: ") :].splitlines()[0])[2:]
     assert main(again) == 1
@@ -210,14 +210,16 @@ def test_the_command_of_a_failure_shows_it_again_and_keeps_the_table(suite, caps
 def test_no_table_stays_without_keep(suite, tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    assert main(["run", *suite(plain=PLAIN), "--engine", "duckdb", "--output", str(tmp_path / "r.txt")]) == 0
+    assert (
+        main(["scenarios", "run", *suite(plain=PLAIN), "--engines", "duckdb", "--output", str(tmp_path / "r.txt")]) == 0
+    )
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_several_reports_of_one_run(suite, tmp_path, capsys):
     files = {name: tmp_path / f"report.{name}" for name in ("html", "junit", "markdown", "text")}
     options = [word for name, path in files.items() for word in ("--format", name, "--output", str(path))]
-    assert main(["run", *suite(plain=PLAIN), "--engine", "duckdb", *options, "--format", "github"]) == 0
+    assert main(["scenarios", "run", *suite(plain=PLAIN), "--engines", "duckdb", *options, "--format", "github"]) == 0
     assert capsys.readouterr().out == "1 scenario on 1 engine: 1 PASS\n"
     assert files["html"].read_text("utf-8").startswith("<!DOCTYPE html>")
     assert ElementTree.parse(files["junit"]).getroot().get("tests") == "1"
@@ -226,7 +228,7 @@ def test_several_reports_of_one_run(suite, tmp_path, capsys):
 
 
 def test_only_scenarios_with_a_feature(suite, outcomes):
-    _, found = outcomes(*suite(plain=PLAIN, removed=REMOVED), "--engine", "duckdb", "--feature", "removed-file")
+    _, found = outcomes(*suite(plain=PLAIN, removed=REMOVED), "--engines", "duckdb", "--feature", "removed-file")
     assert found == {"duckdb::removed": "PASS"}
 
 
@@ -235,13 +237,13 @@ def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
 
     points = [EntryPoint("mine", "fake_engines:Fake", "harness.readers")]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "harness.readers" else [])
-    assert outcomes(*suite(plain=PLAIN), "--engine", "mine") == (0, {"fake::plain": "PASS"})
+    assert outcomes(*suite(plain=PLAIN), "--engines", "mine") == (0, {"fake::plain": "PASS"})
 
 
 def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
     monkeypatch.setattr("harness.testing.conformance.finding.engine_names", lambda: ("duckdb",))
     monkeypatch.setattr("harness.testing.conformance.finding.READERS", {"absent": ABSENT})
-    assert main(["run", *suite(plain=PLAIN), "--engine", "all"]) == 0
+    assert main(["scenarios", "run", *suite(plain=PLAIN), "--engines", "all"]) == 0
     text = capsys.readouterr().out
     assert "not run: absent: Cannot use the engine absent: no_such_module is not installed" in text
     assert text.endswith("1 scenario on 1 engine: 1 PASS\n")

@@ -14,7 +14,7 @@ from harness.testing.conformance.reports.html import to_html
 from harness.testing.conformance.reports.json_report import to_json, to_junit
 from harness.testing.conformance.reports.text import to_github, to_markdown, to_text
 
-AGAIN = "harness run --engine 'my engines:Bad' --python 'bad=/p y' --scenario iceberg/deletes/own-commit --keep repro"
+AGAIN = "harness scenarios run iceberg/deletes/own-commit --engines 'my engines:Bad' --python 'bad=/p y' --keep repro"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,10 @@ class TestHtml:
         assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
 
     def test_the_command_is_there(self):
-        assert "again: <code>harness run --engine &#x27;my engines:Bad&#x27;" in to_html(SAMPLE)
+        assert (
+            "again: <code>harness scenarios run iceberg/deletes/own-commit --engines &#x27;my engines:Bad&#x27;"
+            in to_html(SAMPLE)
+        )
 
     def test_a_run_without_faults_says_so(self):
         text = to_html(FINE)

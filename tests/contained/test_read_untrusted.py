@@ -85,7 +85,7 @@ def test_rows(table, here, asked, rows):
         ({"where": "x = 1"}, UnknownColumnError, 'Unknown column "x"'),
         ({"query": "SELECT nowhere() FROM t"}, EngineError, "DuckDB cannot run the query: "),
         ({"query": "COPY t TO 'x.csv'"}, RequestError, "A query only reads, got COPY"),
-        ({"limits": harness.Limits(actions=0)}, LimitError, "raise actions by the option limits"),
+        ({"limits": harness.Limits(actions=0)}, LimitError, "raise the option limits.actions"),
     ],
 )
 def test_an_error_keeps_its_class_and_place(table, here, asked, kind, said):

@@ -158,7 +158,7 @@ def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said
     (name,) = bounds
     assert list(tmp_path.iterdir()) == []
     assert said in told.value.message
-    assert told.value.message.endswith(f"raise {name} by the option bounds")
+    assert told.value.message.endswith(f"raise the option bounds.{name}")
 
 
 @pytest.mark.parametrize(

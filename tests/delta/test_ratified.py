@@ -324,14 +324,17 @@ def test_the_answer_on_the_command_line(tmp_path, capfd):
     held = tmp_path / "four.json"
     held.write_bytes(content)
     command = ["sql", "SELECT max(id) AS n FROM t", "--table", f"t={table.directory}", "--format", "csv"]
-    answer = ["--max-version", "4", "--ratified", name, "--ratified", f"4={held}"]
+    answer = ["--set", "max_version=4", "--set", f"ratified={name}", "--set", f"ratified=4={held}"]
     assert (main([*command, *answer]), capfd.readouterr()) == (0, ("n\n4\n", ""))
-    assert main([*command, "--published-only"]) == 0
+    assert main([*command, "--set", "published_only=true"]) == 0
     out, err = capfd.readouterr()
     assert (out, "up to version 2" in err) == ("n\n2\n", True)
     assert main(command) == 2
-    assert "give the catalog's answer, --max-version and --ratified; --published-only reads" in capfd.readouterr().err
-    assert main([*command, "--max-version", "4", "--ratified", f"4={tmp_path}/none"]) == 2
+    assert (
+        "give the catalog's answer, --set max_version and --set ratified; --set published_only=true reads"
+        in capfd.readouterr().err
+    )
+    assert main([*command, "--set", "max_version=4", "--set", f"ratified=4={tmp_path}/none"]) == 2
     assert "No such file" in capfd.readouterr().err
 
 

@@ -8,12 +8,15 @@ import re
 import runpy
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pages
 import typer
 
 from harness.cli.app import application
+from harness.cli.help import FEW, OPENING
+from harness.cli.settings import MEANINGS
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions.registry import Function, FunctionKind
 
@@ -21,23 +24,42 @@ SUPPORTED: tuple[Function, ...] = runpy.run_path(str(pages.ROOT / "tests/drawn/f
 
 
 def commands() -> dict[str, Any]:
-    """The commands of `harness` by name."""
-    return dict(typer.main.get_command(application([])).commands)
+    """The commands of `harness` by name, those of a group behind its name."""
+    found = {}
+    for name, command in typer.main.get_command(application([])).commands.items():
+        inner = getattr(command, "commands", None)
+        found |= {name: command} if inner is None else {f"{name} {own}": each for own, each in inner.items()}
+    return found
 
 
 def options_table(command: Any) -> str:
     """Arguments and options of a command as a Markdown table."""
-    rows = [_row(parameter) for parameter in command.params]
+    opening = [each for each in command.params if each.opts[0].startswith("-") and each.rich_help_panel == OPENING]
+    folded = opening if len(opening) > FEW else []
+    rows = [_row(parameter) for parameter in command.params if parameter not in folded]
+    if folded:
+        rows.append("| … | The [options for opening tables](#opening-tables). |")
     return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
 
 
 def with_tables(page: str) -> str:
     """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
+    opening = [each for each in commands()["plan"].params if getattr(each, "rich_help_panel", None) == OPENING]
+    page = _written(page, "options for opening tables", "Option", map(_row, opening))
+    settings = (f"| `{name}` | {_plain(meaning)} |" for name, meaning in MEANINGS.items())
+    page = _written(page, "names for --set", "Name", settings)
     return re.sub(
-        r"(<!-- options of (\w+) -->\n).*?(<!-- end -->)",
+        r"(<!-- options of ([a-z ]+) -->\n).*?(<!-- end -->)",
         lambda found: f"{found[1]}\n{options_table(commands()[found[2]])}\n{found[3]}",
         page,
         flags=re.DOTALL,
+    )
+
+
+def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
+    text = "\n".join([f"| {head} | What it says |", "|---|---|", *rows])
+    return re.sub(
+        rf"(<!-- {mark} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL
     )
 
 

@@ -4,7 +4,7 @@
         assert_agrees(history, drawn, shape, "duckdb")
 
 leaves in a folder of `directory`: `table/`, the minimal table; `scenario.yaml`, which makes it and expects of its rows
-what the model has, for `harness run --scenario`; `query.sql` and `expected.txt`, where what differs is the result of a
+what the model has, for `harness scenarios run`; `query.sql` and `expected.txt`, where what differs is the result of a
 query; `README.md` with the command, the versions and the difference. Values are replaced by others of the same order
 and equality (see `anonymous`), unless the real ones are asked for.
 """
@@ -20,13 +20,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from scenario_text import dump
+
 from drawn.agreement import Disagreement, assert_agrees, described, made, scenario_of
 from drawn.anonymous import anonymised
 from drawn.models.model import scenario_rows
 from drawn.reads import Read, Shape, answer, reads_of
 from drawn.strategies.histories import DrawnHistory
 from harness.errors import HarnessError
-from harness.testing.scenarios.loading import dump
 from harness.testing.scenarios.model import History
 
 _PACKAGES: Final = ("lakeharness", "duckdb", "pyarrow", "pyspark", "hypothesis")
@@ -108,7 +109,7 @@ def _readme(found: Disagreement, shown: Disagreement | None, *, values: bool) ->
     kept = "as they were drawn" if values else "others of the same types, order and equality"
     if isinstance(shown.shape, Read):
         made_by = "`scenario.yaml` makes it and holds the rows expected"
-        command = f"harness run --engine {found.engine} --scenario scenario.yaml"
+        command = f"harness scenarios run scenario.yaml --engines {found.engine}"
     else:
         made_by = "`scenario.yaml` makes it, and `query.sql` gives the rows of `expected.txt`"
         command = f'harness sql --engine {found.engine} --table t=table "$(cat query.sql)"'

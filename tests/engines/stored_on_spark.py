@@ -18,7 +18,7 @@ from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.engine import conform
-from harness.engines.spark.gateway import DiskFile, Gateway
+from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
 from harness.engines.spark.types import natural
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, arrow_field
@@ -47,11 +47,13 @@ def stored_frame(spark: Any, path: str, *, vectorised: bool = True) -> DataFrame
     gateway = Gateway.of(spark)
     gateway.session.conf.set("spark.sql.parquet.enableVectorizedReader", str(vectorised).lower())
     return gateway.planned_frame(
-        file_format="parquet",
-        read_schema=StructType([natural(f) for f in physical_schema(path)]),
-        files=disk_files([path]),
-        constants=pa.table({"file": [0]}),
-        positions=False,
+        PlannedRead(
+            file_format="parquet",
+            read_schema=StructType([natural(f) for f in physical_schema(path)]),
+            files=disk_files([path]),
+            constants=pa.table({"file": [0]}),
+            positions=False,
+        )
     )
 
 

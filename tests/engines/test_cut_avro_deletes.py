@@ -39,5 +39,5 @@ def test_a_delete_file_that_lost_rows_is_refused(tmp_path, kind, engine):
 def test_the_oracles_planner_refuses_one_too(tmp_path):
     location, _ = cut_deletes(tmp_path / "t", "position")
     plan = plan_unpruned(location)
-    with pytest.raises(harness.CorruptDeleteError, match="has 1 rows, its entry says 2"):
+    with pytest.raises(harness.CorruptFileError, match="has 1 rows, the metadata says 2"):
         find_engine("duckdb").to_arrow(plan)

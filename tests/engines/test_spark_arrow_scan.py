@@ -23,8 +23,8 @@ from test_duckdb_formats import COLUMNS, EMPTY, FULL
 
 from harness import errors
 from harness.engines.data_files import FileName, load
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
-from harness.engines.spark.arrow_worker import read_head, reshaped, told
+from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
+from harness.engines.spark.arrow_worker import ArrowFile, packed, read_head, reshaped, told
 from harness.engines.spark.executor_python import unwrap
 from harness.engines.spark.types import natural
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError

@@ -185,7 +185,7 @@ def test_a_row_of_an_unknown_file_is_an_error(
     """Should Spark ever spell a path otherwise than known, rows must not go missing in the join."""
     paths = data_files(tmp_path)
     monkeypatch.setattr(
-        "harness.engines.spark.connect._spellings", lambda at: _spellings(at) if "0.parquet" in at else ["other:" + at]
+        "harness.engines.spark.connect._spellings", lambda at: _spellings(at) if "0.parquet" in at else {"other:" + at}
     )
     with pytest.raises(Exception, match="a row of a file that it was not told to read"):
         read(frame_of(PlainPaths(spark), paths))

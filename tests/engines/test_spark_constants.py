@@ -9,13 +9,15 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions
 from pyspark.sql import types as s
 from stored_on_spark import disk_files, plain, write
 
 import harness
-from harness.engines.spark.columns import literal, storable
+from harness.engines.column_values import PerFile
+from harness.engines.spark.columns import ColumnTranslation, FileConstants, literal
 from harness.engines.spark.engine import conform
-from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.gateway import Gateway, PlannedRead
 from harness.engines.spark.types import storage_type
 from harness.metadata.model.schema import (
     BinaryType,
@@ -132,17 +134,20 @@ def test_per_file_constants_come_back(spark: Any, tmp_path: Any) -> None:
     types = list(dict.fromkeys(t for t, _, _ in SINGLE))
     values = [[next(v for t, v, _ in SINGLE if t == type_), None] for type_ in types]
     expected = [[next(e for t, _, e in SINGLE if t == type_), None] for type_ in types]
-    stored = [storable(v, t) for v, t in zip(values, types, strict=True)]
+    constants = FileConstants(2)
+    translation = ColumnTranslation(lambda place: functions.col(f"p{place}"), constants)
+    columns = [translation.expression(PerFile(tuple(v), t)) for v, t in zip(values, types, strict=True)]
     paths = [write(tmp_path / f"{i}.parquet", pa.table({"i": [i]})) for i in range(2)]
     gateway = Gateway.of(spark)
     frame = gateway.planned_frame(
-        file_format="parquet",
-        read_schema=s.StructType([s.StructField("i", s.LongType())]),
-        files=disk_files(paths),
-        constants=pa.table({f"v{i}": array for i, (array, _) in enumerate(stored)}),
-        positions=False,
+        PlannedRead(
+            file_format="parquet",
+            read_schema=s.StructType([s.StructField("i", s.LongType())]),
+            files=disk_files(paths),
+            constants=constants.table(),
+        )
     )
-    shown = frame.orderBy("p0").select(*[back(frame[f"v{i}"]).alias(f"c{i}") for i, (_, back) in enumerate(stored)])
+    shown = frame.orderBy("p0").select(*[column.alias(f"c{i}") for i, column in enumerate(columns)])
     assert [f.dataType for f in shown.schema] == [storage_type(t) for t in types]
     schema = pa.schema([arrow_field(Field(id=1, name="v", type=t)) for t in types])
     got = [plain(c) for c in conform(gateway.expose(shown).toArrow(), schema).columns]
@@ -152,4 +157,4 @@ def test_per_file_constants_come_back(spark: Any, tmp_path: Any) -> None:
 @pytest.mark.parametrize("type_", [integers(2), VariantType(), UnknownType(), StructType(())], ids=str)
 def test_types_that_no_partition_has(type_: Type) -> None:
     with pytest.raises(harness.UnsupportedError, match="per-file constant"):
-        storable([None], type_)
+        ColumnTranslation(functions.col, FileConstants(1)).expression(PerFile((None,), type_))

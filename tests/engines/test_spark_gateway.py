@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 import harness
 from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
-from harness.engines.spark.gateway import DiskFile, Gateway
+from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
 from harness.engines.spark.looks import Seen, decode
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -44,7 +44,7 @@ def written(folder: Path, count: int) -> list[DiskFile]:
 
 def planned(gateway: Gateway, files: list[DiskFile], constants: pa.Table) -> DataFrame:
     return gateway.planned_frame(
-        file_format="parquet", read_schema=SCHEMA, files=files, constants=constants, positions=False
+        PlannedRead(file_format="parquet", read_schema=SCHEMA, files=files, constants=constants)
     )
 
 

@@ -19,9 +19,9 @@ from pyspark.sql.types import StructType as SparkStruct
 from stored_on_spark import disk_files
 
 from harness.engines.data_files import FileName
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, reads_natively
-from harness.engines.spark.arrow_worker import read_head, read_orc_traits
-from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
+from harness.engines.spark.arrow_worker import ArrowFile, read_head, read_orc_traits
+from harness.engines.spark.gateway import Gateway, PlannedRead
 from harness.engines.spark.looks import ClientTraits
 from harness.engines.spark.types import natural
 from harness.metadata.model.schema import Field, UnknownType
@@ -98,11 +98,13 @@ def through_arrow(session: SparkSession, file: FileName) -> DataFrame:
 def natively(gateway: Gateway, file: FileName) -> DataFrame:
     schema = question(file)["schema"]
     return gateway.planned_frame(
-        file_format="orc",
-        read_schema=SparkStruct([natural(stored) for stored in schema]),
-        files=disk_files([file.physical]),
-        constants=pa.table({"none": pa.nulls(1, pa.int32())}),
-        positions=False,
+        PlannedRead(
+            file_format="orc",
+            read_schema=SparkStruct([natural(stored) for stored in schema]),
+            files=disk_files([file.physical]),
+            constants=pa.table({"none": pa.nulls(1, pa.int32())}),
+            positions=False,
+        )
     ).drop("none")
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from stored_on_spark import disk_files
 
 from harness.engines.spark.deletes import encode, is_marked, unmarked, with_flags
-from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.gateway import Gateway, PlannedRead
 
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 VECTORISED = "spark.sql.parquet.enableVectorizedReader"
@@ -136,12 +136,14 @@ def scan(gateway: Gateway, paths: list[str], bitmaps: list[BitMap64]) -> DataFra
     )
     schema = StructType([StructField("n", LongType()), StructField("m", LongType())])
     return gateway.planned_frame(
-        file_format="parquet",
-        read_schema=schema,
-        files=disk_files(paths),
-        constants=constants,
-        positions=True,
-        deleted="bits",
+        PlannedRead(
+            file_format="parquet",
+            read_schema=schema,
+            files=disk_files(paths),
+            constants=constants,
+            positions=True,
+            deleted="bits",
+        )
     )
 
 

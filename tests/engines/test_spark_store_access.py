@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from harness import RequestError
 from harness.engines.spark import java_runtime
 from harness.engines.spark.compiled import load_classes
-from harness.engines.spark.gateway import DiskFile, Gateway
+from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
 from harness.engines.spark.hadoop_options import check_access, hadoop_location, hadoop_options
 from harness.engines.spark.java_runtime import coordinates, hadoop_aws
 from harness.storage.stores import Storage
@@ -213,12 +213,14 @@ def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harne
     def read(**further: str) -> str:
         store.reset()
         frame = gateway.planned_frame(
-            file_format="parquet",
-            read_schema=StructType([StructField("a", LongType())]),
-            files=files,
-            constants=pa.table({"k": range(count)}),
-            positions=False,
-            options=options | further,
+            PlannedRead(
+                file_format="parquet",
+                read_schema=StructType([StructField("a", LongType())]),
+                files=files,
+                constants=pa.table({"k": range(count)}),
+                positions=False,
+                options=options | further,
+            )
         )
         assert frame.agg({"p0": "sum"}).collect()[0][0] == sum(range(count))
         return str(store.counts())

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from model import empty
 from reading import Failure, Read, Reading
+from scenario_text import dump
 from tables import Built, begun, grown
 from words import ALPHABET, longer
 
-from harness.testing.scenarios.loading import dump
 from harness.testing.scenarios.model import Expectation, Selector
 
 ROOT = Path(__file__).parents[2]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pairs import COLUMNS, Files, scenario, written
 from reading import Rows, difference, rows_of
+from scenario_text import dump
 from states import KINDS, State, all_states, is_overlooked, is_refused, left
 
 from harness.engines.registry import find_engine
@@ -22,7 +23,6 @@ from harness.errors import CorruptDeleteError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.testing.oracle.planner.plan import plan_unpruned
-from harness.testing.scenarios.loading import dump
 from harness.testing.scenarios.model import Expectation
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.avro_decoding import Wanted
 from harness.testing.oracle.engine.avro_file import open_avro
-from harness.testing.oracle.planner import avro as planner
+from harness.testing.oracle.planner import iceberg_manifests as planner
 
 SYNC = bytes(range(16))
 

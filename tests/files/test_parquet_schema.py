@@ -11,7 +11,6 @@ from harness.errors import CorruptFileError
 from harness.metadata.files.parquet import (
     ELEMENT_COLUMNS,
     ParquetElement,
-    parse_element,
     physical_schema,
     physical_schemas,
 )
@@ -48,16 +47,16 @@ OPTIONAL, REQUIRED, REPEATED = "OPTIONAL", "REQUIRED", "REPEATED"
 
 
 def leaf(name, type_="INT32", repetition=OPTIONAL, **more):
-    return [ParquetElement(name, type_, repetition=repetition, **more)]
+    return [ParquetElement(name, type_, repetition_type=repetition, **more)]
 
 
 def group(name, *children, repetition=OPTIONAL, **more):
     flat = [element for child in children for element in child]
-    return [ParquetElement(name, repetition=repetition, num_children=len(children), **more), *flat]
+    return [ParquetElement(name, repetition_type=repetition, num_children=len(children), **more), *flat]
 
 
 def fold(*columns):
-    return physical_schema(group("schema", *columns, repetition=REQUIRED))
+    return physical_schema(tuple(group("schema", *columns, repetition=REQUIRED)))
 
 
 def field(name, type_, *children, id_=None):
@@ -146,7 +145,7 @@ def unit(name, *, utc=0, kind="Timestamp"):
     ids=str,
 )
 def test_leaf_types(element, expected):
-    (stored,) = fold([ParquetElement("c", repetition=OPTIONAL, field_id=7, **element)])
+    (stored,) = fold([ParquetElement("c", repetition_type=OPTIONAL, field_id=7, **element)])
     assert stored == field("c", expected, id_=7)
 
 
@@ -266,7 +265,7 @@ def test_equal_lists_give_one_schema():
 )
 def test_trees_that_do_not_add_up_are_refused(elements):
     with pytest.raises(CorruptFileError):
-        physical_schema(elements)
+        physical_schema(tuple(elements))
 
 
 def test_the_broken_file_is_named():
@@ -288,7 +287,9 @@ def read_schemas(*paths):
 
 
 def test_type_length_comes_as_text():
-    assert parse_element(("u", "FIXED_LEN_BYTE_ARRAY", "16", OPTIONAL, *[None] * 6)).type_length == 16
+    root, leaf_ = ("schema", *[None] * 3, 1, *[None] * 5), ("u", "FIXED_LEN_BYTE_ARRAY", "16", OPTIONAL, *[None] * 6)
+    schemas = physical_schemas([("f", *root), ("f", *leaf_)])
+    assert schemas["f"][0].type == FixedType(16)
 
 
 def test_files_as_duckdb_lists_them(tmp_path):

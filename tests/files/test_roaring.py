@@ -12,6 +12,7 @@ from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
 from harness.metadata.files import roaring
+from harness.testing.oracle.engine import bitmaps as oracle
 
 
 def u16(*values):
@@ -146,6 +147,21 @@ def test_decode_portable_refuses_descending_keys_where_the_format_does():
     with pytest.raises(CorruptDeleteError, match="the keys of its bitmaps do not ascend"):
         roaring.decode_portable(portable((5, ARRAY), (0, RUNS)), key_order="ascending")
     assert len(roaring.decode_portable(portable((0, RUNS), (5, ARRAY)), key_order="ascending")) == 7
+
+
+@pytest.mark.parametrize(
+    ("order", "key"),
+    [pytest.param("any", 2**31 - 2, id="iceberg 4.18"), pytest.param("ascending", 2**31 - 1, id="delta D7")],
+)
+def test_each_format_has_a_greatest_key_and_the_oracle_has_the_same(order, key):
+    """Iceberg's keys are below 2^31 - 1, Delta's are int32 of 0 and above."""
+    positions = [(key << 32) + n for n in (3, 5, 9)]
+    assert list(roaring.decode_portable(portable((key, ARRAY)), key_order=order)) == positions
+    assert list(oracle.decode_portable(portable((key, ARRAY)), order=order)) == positions
+    with pytest.raises(CorruptDeleteError, match="too large"):
+        roaring.decode_portable(portable((key + 1, ARRAY)), key_order=order)
+    with pytest.raises(oracle.BitmapError, match="too large"):
+        oracle.decode_portable(portable((key + 1, ARRAY)), order=order)
 
 
 @pytest.mark.parametrize("cut", range(0, len(portable((0, FOUR), (9, RUNS)))), ids=str)

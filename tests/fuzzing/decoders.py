@@ -15,13 +15,13 @@ from harness.metadata.delta.deletion_vectors import decode_inline, decode_stored
 from harness.metadata.delta.log_files import parse_hint
 from harness.metadata.files import roaring
 from harness.metadata.files.avro import read_avro, schema_of_avro
-from harness.metadata.files.avro_container import blocks, read_header
+from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.variant import object_fields, value_text
 from harness.metadata.iceberg.manifests import parse_manifest_list
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.position_deletes import decode_deletion_vector, open_puffin
 from harness.storage.stores import Storage
-from harness.testing.oracle.planner import vectors as other_roaring
+from harness.testing.oracle.engine import bitmaps as other_roaring
 
 CORPUS = Path(__file__).parent / "corpus"
 """Small inputs, by name of decoder: some right, some wrong, among them every one that was a finding once."""
@@ -31,8 +31,7 @@ Decoder: TypeAlias = Callable[[bytes], object]
 
 def ocf(data: bytes) -> object:
     """The frame of an Avro file."""
-    header = read_header(data, file="f", cause="CorruptManifest")
-    return list(blocks(data, header, file="f", cause="CorruptManifest"))
+    return list(open_container(data, file="f").blocks())
 
 
 def manifest_list(data: bytes) -> object:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +22,12 @@ from fuzz_judging import Verdict
 from fuzz_protocol import packed, plain, read_of, unpacked
 from fuzz_subjects import Changes, Image, Read, placed
 
-from harness.testing.scenarios.loading import dump, fixtures_directory, load
+from harness.testing.scenarios.loading import fixtures_directory, load
 from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from scenario_text import dump
 
 _PACKAGES = ("duckdb", "pyarrow", "fastavro", "pyroaring")
 

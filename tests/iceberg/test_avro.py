@@ -69,7 +69,7 @@ def test_illegal_names_do_not_matter():
     data = container(schema, [{"x1": 1, "x2": 2}])
     for old, new in ((b'"x1"', '"ä"'.encode()), (b'"x2"', b'"1."')):
         data = data.replace(old, new)
-    header = json.loads(open_container(data.replace('"ä"'.encode(), b'"-1"'), file="f").header.metadata["avro.schema"])
+    header = json.loads(open_container(data.replace('"ä"'.encode(), b'"-1"'), file="f").metadata["avro.schema"])
     assert [f["name"] for f in header["fields"]] == ["-1", "1."]
     assert read(data.replace('"ä"'.encode(), b'"-1"'), Wanted(2), Wanted(1)) == [[2, 1]]
 
@@ -133,7 +133,7 @@ def _unlogical(type_):
 
 def test_logical_types_have_no_say():
     plain = container(record(field("a", "int", 1)), [{"a": 2**30}])
-    header = open_container(plain, file="f").header.metadata["avro.schema"]
+    header = open_container(plain, file="f").metadata["avro.schema"]
     logical = header.replace(b'"int"', b'{"type":"int","logicalType":"date"}')
     data = plain.replace(_zigzag(len(header)) + header, _zigzag(len(logical)) + logical)
     assert read(data, Wanted(1)) == [[2**30]]

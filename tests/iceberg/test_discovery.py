@@ -139,7 +139,7 @@ def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:
         find(tmp_path)
     assert str(caught.value) == (
         f"Cannot tell the current metadata file: there is no version hint, and '{OLD}' is only the highest number; "
-        "name the metadata file itself, or set allow_version_guess "
+        "name the metadata file itself, or give allow_version_guess "
         f"[AmbiguousMetadata; table {tmp_path}, file {tmp_path}/metadata, rule iceberg 1.5]"
     )
     guessed = find(tmp_path, allow_version_guess=True)

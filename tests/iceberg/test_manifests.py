@@ -20,7 +20,7 @@ from harness.metadata.iceberg.manifests import (
     FieldSummary,
     ManifestFile,
     Status,
-    parse_manifest,
+    open_manifest,
     parse_manifest_list,
 )
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
@@ -129,7 +129,8 @@ UNPARTITIONED = PartitionSpec(0, ())
 
 def parse(data, *, manifest=None, spec=UNPARTITIONED, schemas=(), **options):
     manifest = manifest or ManifestFile(path=PATH, spec_id=spec.id, sequence_number=7, added_snapshot_id=70)
-    return list(parse_manifest(data, manifest, specs={spec.id: spec}, schemas=schemas, **options))
+    reader = open_manifest(data, manifest, specs={spec.id: spec}, schemas=schemas)
+    return list(reader.entries(options.pop("statistics", None), **options))
 
 
 def refused(data, **options):
@@ -458,7 +459,7 @@ def test_an_inline_manifest_takes_its_spec_from_the_header(header, expected):
     data = write(entry_schema(), [row(status=0)], **header)
     specs = {0: UNPARTITIONED, 3: spec_of(Identity())}
     manifest = ManifestFile(path=PATH, added_snapshot_id=1)
-    (entry,) = parse_manifest(data, manifest, specs=specs, schemas=())
+    (entry,) = open_manifest(data, manifest, specs=specs, schemas=()).entries()
     assert (entry.file.spec_id, entry.sequence_number) == (expected, 0)
 
 

@@ -21,7 +21,6 @@ from harness.metadata.iceberg.metadata import parse_metadata, parse_metadata_doc
 from harness.metadata.iceberg.model import (
     BlobMetadata,
     Direction,
-    EncryptionKey,
     LogEntry,
     MetadataLogEntry,
     NullOrder,
@@ -197,13 +196,11 @@ def test_parse_metadata_reads_every_field_of_v3() -> None:
         uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
         location="s3://bucket/db/t",
         last_updated_ms=1602638573590,
-        last_column_id=2,
         last_sequence_number=34,
         schemas=metadata.schemas,
         current_schema_id=1,
         specs={0: PartitionSpec(0, ()), 1: spec},
         default_spec_id=1,
-        last_partition_id=1000,
         sort_orders={0: SortOrder(0, ()), 3: SortOrder(3, (sort_field,))},
         default_sort_order_id=3,
         snapshots={first.id: first, second.id: second},
@@ -226,9 +223,7 @@ def test_parse_metadata_reads_every_field_of_v3() -> None:
         partition_statistics=(PartitionStatisticsFile(snapshot_id=second.id, path="s3://bucket/p.parquet", size=43),),
         properties={"write.format.default": "parquet"},
         next_row_id=110,
-        encryption_keys=(
-            EncryptionKey(key_id="k1", encrypted_key_metadata="c2VjcmV0", encrypted_by_id="kms", properties={"a": "b"}),
-        ),
+        encryption_keys=("k1",),
         warnings=(),
     )
 
@@ -243,7 +238,7 @@ def test_v1_fallbacks_1_18() -> None:
     assert metadata.schemas == {0: Schema(id=0, fields=(Field(id=1, name="id", type=IntegerType(64), required=True),))}
     assert [field.field_id for field in metadata.specs[0].fields] == [1001]
     assert metadata.sort_orders == {0: SortOrder(0, ())}
-    assert (metadata.last_partition_id, metadata.last_sequence_number) == (1001, 0)
+    assert metadata.last_sequence_number == 0
     assert (metadata.current_snapshot, metadata.refs, metadata.snapshots, metadata.warnings) == (None, {}, {}, ())
 
 
@@ -251,10 +246,6 @@ def test_v1_ignores_schema_where_schemas_is_there_1_18() -> None:
     wrong = {"type": "struct", "fields": "broken"}
     metadata = parsed(edited(V1, schema=wrong, schemas=[SCHEMA_0, SCHEMA_1], current_schema_id=1))
     assert metadata.current_schema.names() == ("id", "day")
-
-
-def test_v1_last_partition_id_without_fields_is_999_1_18() -> None:
-    assert parsed(edited(V1, partition_spec=[])).last_partition_id == 999
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from harness.errors import InvalidTableError
-from harness.metadata.iceberg.scan import parse_name_mapping, table_name_mapping
-from harness.metadata.plan.projection import MappedName, NameMapping
+from harness.metadata.iceberg.name_mapping import PROPERTY, table_name_mapping
+from harness.metadata.model.file_schema import MappedName, NameMapping
 
 
-def test_parse_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> None:
+def test_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> None:
     text = json.dumps(
         [
             {"field-id": 0, "names": ["id", "record.id"]},
@@ -24,7 +24,7 @@ def test_parse_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> Non
             },
         ]
     )
-    assert parse_name_mapping(text) == NameMapping(
+    assert table_name_mapping({PROPERTY: text}) == NameMapping(
         (
             MappedName(names=("id", "record.id"), field_id=0),
             MappedName(names=("hidden",), field_id=None),
@@ -57,14 +57,14 @@ def test_parse_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> Non
         pytest.param([{"field-id": 1, "names": "a"}], "expected a list of strings", id="names text"),
     ],
 )
-def test_parse_name_mapping_refuses_what_is_ambiguous_5_7(mapping: Any, message: str) -> None:
+def test_name_mapping_refuses_what_is_ambiguous_5_7(mapping: Any, message: str) -> None:
     with pytest.raises(InvalidTableError, match=message):
-        parse_name_mapping(json.dumps(mapping))
+        table_name_mapping({PROPERTY: json.dumps(mapping)})
 
 
-def test_parse_name_mapping_refuses_text_that_is_no_json() -> None:
+def test_name_mapping_refuses_text_that_is_no_json() -> None:
     with pytest.raises(InvalidTableError) as caught:
-        parse_name_mapping("[{", file="v1.metadata.json")
+        table_name_mapping({PROPERTY: "[{"}, file="v1.metadata.json")
     assert str(caught.value) == (
         "Cannot parse name mapping: got '[{', expected a JSON list "
         "[InvalidTable; file v1.metadata.json, field schema.name-mapping.default, rule iceberg 5.7]"

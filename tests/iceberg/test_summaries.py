@@ -9,6 +9,7 @@ import pytest
 from harness.metadata.filters.predicate import Comparison, IsNan, IsNull, Op, StartsWith
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
+from harness.metadata.iceberg.skipping import projected
 from harness.metadata.iceberg.summaries import ManifestFilter, Statement, is_trusted_writer
 from harness.metadata.iceberg.transforms import Day, Identity
 from harness.metadata.model.schema import (
@@ -40,7 +41,8 @@ def eq(field, value):
 
 def of(predicate, transform, field, writer=None):
     part = PartitionField(field_id=1000, source_id=field.id, source_ids=(field.id,), name="part", transform=transform)
-    return ManifestFilter.of(predicate, PartitionSpec(1, (part,)), SCHEMA, lambda manifest: writer)
+    spec = PartitionSpec(1, (part,))
+    return ManifestFilter(spec, projected(predicate, spec, SCHEMA), SCHEMA, lambda manifest: writer)
 
 
 def manifest(*summaries):

@@ -24,7 +24,6 @@ from harness.metadata.iceberg.transforms import (
     Void,
     Year,
     apply,
-    from_unscaled,
     murmur3,
     parse_transform,
     result_type,
@@ -43,6 +42,7 @@ from harness.metadata.model.schema import (
     TimestampType,
     TimeType,
     UuidType,
+    from_unscaled,
 )
 
 INT, LONG, STRING, DATE = IntegerType(32), IntegerType(64), StringType(), DateType()

@@ -401,7 +401,7 @@ def test_a_manifest_that_is_gone_is_an_error(tmp_path):
 
 
 def test_the_command(iceberg, delta, capfd):
-    arguments = [iceberg.location, "files", "--columns", "content,record_count", "--format", "csv", "--ref", "before"]
+    arguments = [iceberg.location, "files", "--columns", "content,record_count", "--format", "csv", "--at", "before"]
     assert main(["metadata", *arguments]) == 0
     assert capfd.readouterr().out == "content,record_count\n0,2\n0,2\n0,1\n"
     assert main(["metadata", delta.location, "versions", "--columns", "version", "--max-rows", "2"]) == 0

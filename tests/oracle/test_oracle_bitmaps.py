@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 from pyroaring import BitMap, BitMap64
 
-from harness.testing.oracle.engine.deletes import decode_delta_vector, decode_puffin_vector
+from harness.testing.oracle.engine.bitmaps import delta_vector, puffin_vector
 
 MAGIC = b"\xd1\xd3\x39\x64"
 
@@ -53,18 +53,18 @@ SETS = {
 
 @pytest.mark.parametrize("positions", SETS.values(), ids=SETS)
 def test_vectors_of_both_formats(positions: set[int]) -> None:
-    assert decode_puffin_vector(puffin(positions)) == positions
-    assert decode_delta_vector(delta(positions)) == positions
+    assert set(puffin_vector(puffin(positions))) == positions
+    assert set(delta_vector(delta(positions))) == positions
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 9])  # from four containers on there are offsets beside runs
 def test_runs(count: int) -> None:
     positions = {65536 * container + value for container in range(count) for value in range(10, 5000)}
-    assert decode_puffin_vector(runs(positions)) == positions
+    assert set(puffin_vector(runs(positions))) == positions
 
 
 def test_the_older_layout_counts_buckets() -> None:
-    assert decode_delta_vector(native({1, 2}, (), {3})) == {1, 2, 2 * 2**32 + 3}
+    assert set(delta_vector(native({1, 2}, (), {3}))) == {1, 2, 2 * 2**32 + 3}
 
 
 GOOD = puffin({1, 5, 9})
@@ -83,6 +83,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("blob", BROKEN.values(), ids=BROKEN)
 def test_damage_is_refused(blob: bytes) -> None:
-    assert decode_puffin_vector(GOOD) == {1, 5, 9}
+    assert set(puffin_vector(GOOD)) == {1, 5, 9}
     with pytest.raises(ValueError, match=r"\w"):
-        decode_puffin_vector(blob)
+        puffin_vector(blob)

@@ -20,7 +20,7 @@ from harness.engines.duckdb.instance import connect
 from harness.engines.registry import find_engine
 from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.model import Selector
-from harness.tools.slices.pseudonyms import Mask, Pseudonyms
+from harness.tools.anonymising.pseudonyms import Mask, Pseudonyms
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning"),

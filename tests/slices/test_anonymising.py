@@ -16,7 +16,7 @@ from harness.cli import main
 from harness.errors import RequestError, UnsupportedError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.slices.pseudonyms import Pseudonyms
+from harness.tools.anonymising.pseudonyms import Pseudonyms
 from harness.tools.slices.request import SliceRequest
 
 pytestmark = pytest.mark.filterwarnings("ignore:Slice :harness.errors.HarnessWarning")

@@ -63,7 +63,7 @@ def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(tmp_path, monkeyp
     for directory, name in ((anonymous, "without"), (as_drawn, "without, values")):
         assert verdicts(directory, tmp_path / name) == [Matched]
         assert (directory / "table" / "metadata").is_dir()
-        assert "harness run --engine duckdb --scenario scenario.yaml" in (directory / "README.md").read_text()
+        assert "harness scenarios run scenario.yaml --engines duckdb" in (directory / "README.md").read_text()
         assert str(directory) in "".join(caught.value.__notes__)
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from scenario_text import dump
 
 from harness.engines import union_arms
 from harness.engines.registry import find_engine
@@ -20,7 +21,7 @@ from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import dump, find, parse
+from harness.testing.scenarios.loading import find, parse
 from harness.testing.scenarios.model import ExpectedError
 from harness.testing.scenarios.verifying import Matched, describe, verify
 

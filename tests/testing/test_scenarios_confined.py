@@ -128,7 +128,10 @@ def test_bad_yaml_is_one_line(tmp_path, capfd, text, said):
         loading.parse_yaml(text, "place")
     file = tmp_path / "s.yaml"
     file.write_text(text)
-    for command in (["run", "--engine", "oracle", "--scenario", str(file)], ["build", str(file), str(tmp_path / "b")]):
+    for command in (
+        ["scenarios", "run", str(file), "--engines", "oracle"],
+        ["scenarios", "build", str(file), str(tmp_path / "b")],
+    ):
         assert main(command) == 2
         out, err = capfd.readouterr()
         assert out == ""

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scenario_text import dump, write
 
 from harness.errors import CorruptDeleteError, InvalidTableError, RequestError
 from harness.metadata.model.schema import (
@@ -33,7 +34,7 @@ from harness.testing.scenarios.answers import json_value, write_expected
 from harness.testing.scenarios.building import build, expected_table
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import dump, find, load, parse
+from harness.testing.scenarios.loading import find, load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
 from harness.testing.scenarios.values import expanded, scenario_value, stored_value
 from harness.testing.scenarios.verifying import Accepted, Differs, LeftOpen, Matched, Raised, read_with, verify
@@ -121,18 +122,18 @@ _VALUES = st.recursive(
 @example(value={"a": -0.0, "b": "null", "c": "1e5", "d": " x", "e": "a: b", "f": "😀\x85﻿", "": [[]], "no": "0x1"})
 @given(value=st.dictionaries(st.text("abc", min_size=1), _VALUES, min_size=1))
 def test_written_yaml_reads_back_equal(value):
-    assert repr(loading.parse_yaml(loading.write(value), "here")) == repr(value)
+    assert repr(loading.parse_yaml(write(value), "here")) == repr(value)
 
 
 def test_nan_is_written_so_that_it_reads_back():
-    assert math.isnan(loading.parse_yaml(loading.write({"a": math.nan}), "here")["a"])
+    assert math.isnan(loading.parse_yaml(write({"a": math.nan}), "here")["a"])
 
 
 def test_dump_writes_rows_one_below_the_other():
     lines = dump(load_text()).splitlines()
-    assert "  - append:" in lines
-    assert "        rows:" in lines
-    assert "          - [1, x]" in lines
+    assert "- append:" in lines
+    assert "    rows:" in lines
+    assert "    - [1, x]" in lines
 
 
 def load_text():

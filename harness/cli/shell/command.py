@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Annotated
 
 import typer
 
 import harness
-from harness.cli import FAILED, interruption, options, terminal, untrusted
-from harness.cli.shell.session import ApartSession, Session, warehouse
+from harness.cli import FAILED, interruption, options, terminal
+from harness.cli.shell.session import Inputs, Session
 from harness.cli.shell.terminal_lines import TerminalLines
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, number_of_rows
-from harness.tools.connections.texts import finished, locations_in
-
-
-class Inputs:
-    """Puts lines together to inputs: a command is a line, statements end with a semicolon. unfinished: such lines."""
-
-    def __init__(self) -> None:
-        self.unfinished = ""
-
-    def add(self, line: str) -> str | None:
-        """The command or the statements that the line completes; None: more lines must come."""
-        if not self.unfinished.strip() and line.lstrip().startswith("."):
-            self.unfinished = ""
-            return line.strip()
-        self.unfinished += line.rstrip("\n") + "\n"
-        return self.give_up() if finished(self.unfinished) else None
-
-    def give_up(self) -> str:
-        """The unfinished lines, which are forgotten."""
-        text, self.unfinished = self.unfinished, ""
-        return text
 
 
 @options.grouped
@@ -57,73 +34,48 @@ def shell(
         str,
         typer.Option(metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."),
     ] = str(MAX_ROWS),
+    command: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--command", "-c", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."
+        ),
+    ] = None,
     *,
-    context: typer.Context,
     opening: options.OpeningOptions,
-    reading: options.ReadingOptions,
-    trust: options.TrustOptions,
 ) -> None:
-    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all."""
+    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all.
+
+    Examples:
+        harness shell warehouse
+        harness shell prod --format csv < report.sql
+    """
+    if opening.untrusted:
+        raise typer.BadParameter("a shell cannot be --untrusted: run each query with harness sql --untrusted")
     if source is not None and opening.catalog is not None:
         raise typer.BadParameter("say the catalog once: as the argument, or with --catalog")
     if format_.is_binary():
         raise typer.BadParameter(f"--format {format_.value} is binary: harness sql writes it, one result a file")
     rows = number_of_rows(max_rows)
     locations = options.pairs(table, "--table")
-    source = source or opening.catalog
-    if untrusted.is_for_worker(trust):
-        place = warehouse(source)
-        run_apart = partial(_run_apart, context, trust, opening, [*filter(None, (place,)), *locations.values()], place)
-        _run(ApartSession(run_apart, row_format=format_, max_rows=rows))
-        return
     with terminal.progress("opening the catalog"):
-        # Catalogs are configured where no worker can look.
-        connection = harness.connect(
-            {} if source is None and trust.untrusted else source, **opening.arguments(trust, reading)
-        )
+        connection = harness.connect(source or opening.catalog, **opening.arguments())
     for name, location in locations.items():
         connection.register(name, location)
     with connection:
-        _run(Session(connection, row_format=format_, max_rows=rows))
+        session = Session(connection, row_format=format_, max_rows=rows)
+        if command is not None:
+            for text in command:
+                if not session.is_over:
+                    session.run_all(text.splitlines(keepends=True))
+        elif sys.stdin is not None and sys.stdin.isatty():
+            _converse(session)
+        else:
+            session.run_all(sys.stdin or ())
+        if session.has_failed:
+            raise typer.Exit(FAILED)
 
 
-def _run_apart(
-    context: typer.Context,
-    trust: options.TrustOptions,
-    opening: options.OpeningOptions,
-    locations: Sequence[str],
-    source: str | None,
-    text: str,
-    shown: Mapping[str, object],
-) -> bool:
-    """Runs one input in a worker; tells whether all of it could be done."""
-    instead = {**shown, "source": source, "catalog": None}
-    return untrusted.run_input(
-        context, trust, text, [*locations, *_locations_in(text)], opening.roots(), instead=instead
-    )
-
-
-def _locations_in(text: str) -> Iterable[str]:
-    """The locations of tables that statements name, also one behind `.plan`."""
-    inputs = Inputs()
-    found = [inputs.add(line) or "" for line in text.splitlines(keepends=True)]
-    for statement in (*found, inputs.give_up()):
-        yield from locations_in(statement.removeprefix(".plan "))
-
-
-def _run(session: Session | ApartSession) -> None:
-    if sys.stdin is not None and sys.stdin.isatty():
-        _converse(session)
-        return
-    if isinstance(session, ApartSession):
-        session.run_all("".join(sys.stdin or ()))
-    else:
-        _run_all(session, sys.stdin or ())
-    if session.has_failed:
-        raise typer.Exit(FAILED)
-
-
-def _converse(session: Session | ApartSession) -> None:
+def _converse(session: Session) -> None:
     """Runs inputs until the person ends. Ctrl-C ends the running input, or gives up the typed one."""
     terminal.message(f"harness {harness.__version__}: .help says what there is, .quit or Ctrl-D ends")
     inputs = Inputs()
@@ -140,14 +92,3 @@ def _converse(session: Session | ApartSession) -> None:
             except KeyboardInterrupt:
                 inputs.give_up()
                 terminal.message("interrupted")
-
-
-def _run_all(session: Session, lines: Iterable[str]) -> None:
-    """All that standard input holds; what no semicolon ends too."""
-    inputs = Inputs()
-    for line in lines:
-        if (text := inputs.add(line)) is not None:
-            session.run(text)
-        if session.is_over:
-            return
-    session.run(inputs.give_up())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
+from pathlib import Path
 
 import duckdb
 import typer
@@ -16,45 +17,39 @@ from harness.cli.rows import QueryRows, engine_error
 from harness.cli.writers import RowFormat, number_of_rows, write_rows
 from harness.errors import HarnessError, RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
-from harness.metadata.catalogs.resolving import open_catalog
-from harness.metadata.catalogs.warehouse import Warehouse
 from harness.tools.connections.connection import Connection
-from harness.tools.connections.texts import in_sql, statements
+from harness.tools.connections.texts import finished, in_sql, statements
 
 
-class Settings(Protocol):
-    """Settings: how rows are shown, and whether the person wants to end."""
+class Inputs:
+    """Puts lines together to inputs: a command is a line, statements end with a semicolon. unfinished: such lines."""
 
-    row_format: RowFormat
-    max_rows: int | None
-    is_over: bool
+    def __init__(self) -> None:
+        self.unfinished = ""
+
+    def add(self, line: str) -> str | None:
+        """The command or the statements that the line completes; None: more lines must come."""
+        if not self.unfinished.strip() and line.lstrip().startswith("."):
+            self.unfinished = ""
+            return line.strip()
+        self.unfinished += line.rstrip("\n") + "\n"
+        return self.give_up() if finished(self.unfinished) else None
+
+    def give_up(self) -> str:
+        """The unfinished lines, which are forgotten."""
+        text, self.unfinished = self.unfinished, ""
+        return text
 
 
 def _run_command(session: Session, line: str) -> None:
-    """Run a command."""
-    name, argument = _parts(line)
-    COMMANDS[name][0](session, argument)
-
-
-def _set_only(settings: Settings, line: str) -> bool:
-    """Runs a command that reads no table; tells whether it is one. Raises as `_run_command`."""
-    name, argument = _parts(line)
-    if name not in _SETTING:
-        return False
-    _SETTING[name][0](settings, argument)
-    return True
-
-
-def _parts(line: str) -> tuple[str, str]:
-    """The command's name and its argument."""
     name, _, argument = line.strip().rstrip(";").partition(" ")
     if name not in COMMANDS:
-        near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or ((".help"[1:],),)
+        near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
         raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
-    return name, argument.strip()
+    COMMANDS[name][0](session, argument.strip())
 
 
-def _help(settings: Settings, argument: str) -> None:
+def _help(session: Session, argument: str) -> None:
     lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
     results.print_result("Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n")
     results.print_result(*lines)
@@ -81,33 +76,52 @@ def _plan(session: Session, argument: str) -> None:
     results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
 
 
-def _format(settings: Settings, argument: str) -> None:
+def _mode(session: Session, argument: str) -> None:
     known = [each.value for each in RowFormat if not each.is_binary()]
     if argument not in known:
         raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
-    settings.row_format = RowFormat(argument)
+    session.row_format = RowFormat(argument)
 
 
-def _max_rows(settings: Settings, argument: str) -> None:
-    settings.max_rows = number_of_rows(argument)
+def _max_rows(session: Session, argument: str) -> None:
+    session.max_rows = number_of_rows(argument)
 
 
-def _quit(settings: Settings, argument: str) -> None:
-    settings.is_over = True
+def _timer(session: Session, argument: str) -> None:
+    if argument not in ("on", "off"):
+        raise RequestError(f"Cannot set the timer to {argument or 'nothing'}: say on or off")
+    session.is_timed = argument == "on"
 
 
-_SETTING: dict[str, tuple[Callable[[Settings, str], None], str, str]] = {
-    ".format": (_format, "NAME", "how rows are written: text, csv, json or jsonl"),
-    ".max-rows": (_max_rows, "N", "how many rows are shown as text, or all"),
-    ".help": (_help, "", "what there is"),
+def _read(session: Session, argument: str) -> None:
+    file = Path(argument).expanduser()
+    try:
+        lines, own = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; say a file") from error
+    if own in session.files:
+        raise RequestError(f"Cannot read statements from {argument}: it is being read, and would be without end")
+    session.files.append(own)
+    session.run_all(lines)
+    session.files.remove(own)
+
+
+def _quit(session: Session, argument: str) -> None:
+    session.is_over = True
+
+
+COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
+    ".tables": (_tables, "[TEXT]", "the tables whose names hold the text; after USE, those in its namespace"),
+    ".schema": (_schema, "TABLE", "the columns of a table, and their types"),
+    ".plan": (_plan, "[QUERY]", "the files that a query reads and skips, and why; of the last one, if none is said"),
+    ".mode": (_mode, "NAME", "how rows are written: text, csv, json or jsonl"),
+    ".maxrows": (_max_rows, "N", "how many rows are shown as text, or all"),
+    ".timer": (_timer, "on|off", "the seconds that a statement took, on standard error"),
+    ".read": (_read, "FILE", "run the statements and commands of a file"),
+    ".help": (_help, "", "this list"),
     ".quit": (_quit, "", "end; Ctrl-D does too"),
     ".exit": (_quit, "", ""),
-}
-COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
-    ".tables": (_tables, "[TEXT]", "the tables whose names hold the text; after USE, those in what it chose"),
-    ".schema": (_schema, "TABLE", "the columns of a table, and their types"),
-    ".plan": (_plan, "[QUERY]", "which files a query reads and skips, and why; of the last one, if none is said"),
-    **_SETTING,
 }
 """By name: the function, the argument, and the help text, which is empty for a second name."""
 
@@ -121,15 +135,26 @@ class Session:
 
     connection: whose tables the statements have.
     row_format: how rows are shown. max_rows: how many; None: all.
-    last_statement: what `.plan` without a query is about.
-    has_failed: whether anything did.
-    is_over: whether the person wants to end.
+    last_statement: that of `.plan` without a query.
+    files: those that `.read` is at.
+    is_timed: tells how long a statement took. has_failed: anything did. is_over: the person wants to end.
     """
 
     def __init__(self, connection: Connection, *, row_format: RowFormat, max_rows: int | None) -> None:
         self.connection, self.row_format, self.max_rows = connection, row_format, max_rows
         self.last_statement: str | None = None
-        self.has_failed, self.is_over = False, False
+        self.files: list[Path] = []
+        self.is_timed, self.has_failed, self.is_over = False, False, False
+
+    def run_all(self, lines: Iterable[str]) -> None:
+        """Run all lines; the last statement needs no semicolon."""
+        inputs = Inputs()
+        for line in lines:
+            if (text := inputs.add(line)) is not None:
+                self.run(text)
+            if self.is_over:
+                return
+        self.run(inputs.give_up())
 
     def run(self, text: str) -> None:
         """Run a command, or statements."""
@@ -142,6 +167,7 @@ class Session:
 
     def _run(self, statement: str) -> None:
         self.last_statement = statement
+        began = time.perf_counter()
         try:
             with terminal.progress("planning"):
                 relation = self.connection.sql(statement)
@@ -150,10 +176,12 @@ class Session:
         finally:
             with contextlib.suppress(duckdb.Error):  # after an interruption
                 self.connection.release()
+        if self.is_timed:
+            terminal.message(f"run time {time.perf_counter() - began:.3f} s")
 
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
         with results.result_stream() as stream, terminal.progress_until_written("running the query", stream) as written:
-            write_rows(QueryRows(relation), self.row_format, written, max_rows=self.max_rows, option=".max-rows")
+            write_rows(QueryRows(relation), self.row_format, written, max_rows=self.max_rows, option=".maxrows")
 
 
 def guarded(action: Callable[[], None]) -> bool:
@@ -166,73 +194,10 @@ def guarded(action: Callable[[], None]) -> bool:
         interruption.check()
         match error:
             case HarnessError():
-                terminal.error(str(error.respelled(options.spelled)))
+                terminal.error(str(error.respelled(options.spelled)), error.excerpt)
             case duckdb.Error():
                 terminal.error(str(engine_error(error)))
             case _:
                 terminal.failure(error)
         return False
     return True
-
-
-# `harness shell --untrusted`: each input runs in a worker of its own, as the shell runs it here.
-#
-# What a statement leaves behind, such as a temporary table or a USE, goes with its worker. From a pipe, all is one
-# input.
-
-
-class ApartSession:
-    """A session whose inputs run in workers. Commands that only set something run here.
-
-    run_apart: runs an input in a worker, given how rows are shown there; tells whether all of it could be done.
-    """
-
-    connection = None
-
-    def __init__(
-        self, run_apart: Callable[[str, dict[str, object]], bool], *, row_format: RowFormat, max_rows: int | None
-    ) -> None:
-        self.row_format, self.max_rows = row_format, max_rows
-        self.has_failed, self.is_over = False, False
-        self._run_apart, self._last = run_apart, ""
-
-    def run(self, text: str) -> None:
-        """Run a command, or statements."""
-        self.has_failed = not guarded(partial(self._run, text)) or self.has_failed
-
-    def run_all(self, text: str) -> None:
-        """Run all that a pipe holds, in one worker."""
-        if text.strip():
-            self.has_failed = not guarded(partial(self._run_there, text)) or self.has_failed
-
-    def _run(self, text: str) -> None:
-        if text.startswith(".") and _set_only(self, text):
-            return
-        if text.rstrip(" ;") == ".plan":
-            text = f".plan {' '.join(self._last.split())}"
-        elif not text.startswith("."):
-            self._last = text
-        self._run_there(text)
-
-    def _run_there(self, text: str) -> None:
-        shown = "all" if self.max_rows is None else str(self.max_rows)
-        if not self._run_apart(text, {"format_": self.row_format, "max_rows": shown}):
-            self.has_failed = True
-
-
-def warehouse(source: str | None) -> str | None:
-    """The directory whose tables are there by name; None: none was said.
-
-    Raises:
-        RequestError: the catalog is none that a worker can ask.
-        HarnessError: it is not there, see `harness.metadata.catalogs.resolving.open_catalog`.
-    """
-    if source is None:
-        return None
-    found = open_catalog(source)
-    if not isinstance(found, Warehouse):
-        raise RequestError(
-            f"Cannot ask catalog {source} with --untrusted: there is no network where it reads; give a warehouse "
-            "directory, or tables by --table NAME=PATH"
-        )
-    return found.location

@@ -51,7 +51,7 @@ def completions(
     if not text.strip() and word.startswith("."):
         return _starting(word, COMMANDS)
     command = text.split(maxsplit=1)[0] if text.lstrip().startswith(".") else ""
-    if command == ".format":
+    if command == ".mode":
         return _starting(word, [each.value for each in RowFormat if not each.is_binary()])
     tables = [in_sql(name) for name in names()]
     if command in (".schema", ".tables"):
@@ -89,10 +89,10 @@ _BETWEEN_WORDS = " \t\n,;()=<>+-*/%'"
 class TerminalLines:
     """Asks for lines while it is entered.
 
-    connection: knows the names that lines may have; None: nobody is asked for them.
+    connection: knows the names that lines may have.
     """
 
-    def __init__(self, connection: Connection | None) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._before = ""
         self._found: list[str] = []
@@ -154,13 +154,10 @@ class TerminalLines:
 
     def _all_names(self) -> Sequence[Name]:
         """The names of tables, first of the chosen namespace. A catalog is asked once for each."""
-        if self._connection is None:
-            return ()
         chosen = self._names(self._connection.within)
         return (*chosen, *self._names(())) if self._connection.within else chosen
 
     def _asked_names(self, within: Name) -> Sequence[Name]:
-        assert self._connection is not None, "a name is of its tables"
         try:
             with warnings.catch_warnings():  # a key that was pressed is no place to say so
                 warnings.simplefilter("ignore", HarnessWarning)
@@ -169,7 +166,6 @@ class TerminalLines:
             return ()
 
     def _asked_columns(self, table: str) -> Sequence[str]:
-        assert self._connection is not None, "a name is of its tables"
         try:
             return tuple(self._connection.table(table).schema.names())
         except HarnessError:

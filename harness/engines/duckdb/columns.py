@@ -29,7 +29,7 @@ from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.sqltext import name
-from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
+from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -77,13 +77,11 @@ class Exposed:
 def exposed(label: str, duckdb_type: Any) -> Exposed:
     """The names under which DuckDB shows a column of `duckdb_type` (a DuckDBPyType) and its nested fields."""
     match duckdb_type.id:
-        case "struct":
+        case "struct" | "map":
             parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
         case "list" | "array":
             child = next(type_ for part, type_ in duckdb_type.children if part == "child" or not isinstance(type_, int))
             parts = (exposed("element", child),)
-        case "map":
-            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
         case _:
             parts = ()
     return Exposed(label, str(duckdb_type), parts)
@@ -91,16 +89,14 @@ def exposed(label: str, duckdb_type: Any) -> Exposed:
 
 def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[str]) -> list[Exposed]:
     """`shown` with the oldest value of each column, at any level, that is the same in both calendars (delta T20)."""
-    return [_guarded(column, physical, legacy) for column, physical in zip(shown, schema, strict=True)]
-
-
-def _guarded(shown: Exposed, physical: PhysicalField, legacy: frozenset[str]) -> Exposed:
-    if shown.parts:
-        parts = tuple(_guarded(s, p, legacy) for s, p in zip(shown.parts, physical.children, strict=True))
-        return replace(shown, parts=parts)
-    if not is_legacy(physical, legacy):
-        return shown
-    return replace(shown, oldest=_OLDEST_DATE if isinstance(physical.type, DateType) else _OLDEST_TIMESTAMP)
+    found = []
+    for column, physical in zip(shown, schema, strict=True):
+        oldest = _OLDEST_DATE if isinstance(physical.type, DateType) else _OLDEST_TIMESTAMP
+        if column.parts:
+            found.append(replace(column, parts=tuple(guarded(column.parts, physical.children, legacy))))
+        else:
+            found.append(replace(column, oldest=oldest) if is_legacy(physical, legacy) else column)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +151,11 @@ class SqlTranslation:
             case Uniform(value=same, type=type_):
                 return sqltext.literal(same, type_)
             case PerFile():
-                return self._per_file(value)
+                if value not in self._constants:
+                    stored, shown = _storable(value.type)
+                    column = self.table.column(pa.array(value.values, stored))
+                    self._constants[value] = cast(column, shown, value.type)
+                return self._constants[value]
             case ConstantStruct(fields=fields, parts=parts):
                 return sqltext.struct({f.name: self.expression(part) for f, part in zip(fields, parts, strict=True)})
             case StoredColumn(source=source):
@@ -172,12 +172,6 @@ class SqlTranslation:
             case _:
                 assert_never(value)
 
-    def _per_file(self, value: PerFile) -> str:
-        if value not in self._constants:
-            stored, shown = _storable(value.type)
-            self._constants[value] = cast(self.table.column(pa.array(value.values, stored)), shown, value.type)
-        return self._constants[value]
-
     def _stored(self, value: StoredColumn, shown: Exposed, access: str, depth: int) -> str:
         """`access`, which DuckDB shows as `shown`, as the wanted type. `depth`: how deep in lambdas it may stand."""
         wanted = value.field.type
@@ -189,11 +183,13 @@ class SqlTranslation:
         def part(index: int, inner: Callable[[Exposed], str]) -> str:
             return self._part(value.parts[index], shown, inner, depth + 1)
 
+        def extracted(shown: Exposed) -> str:
+            return f"struct_extract({access}, {sqltext.text(shown.name)})"
+
         item = f"x{depth}"
         match wanted:
             case StructType(fields=fields):
-                read = _field_of(access)
-                built = sqltext.struct({f.name: part(i, read) for i, f in enumerate(fields)})
+                built = sqltext.struct({f.name: part(i, extracted) for i, f in enumerate(fields)})
             case ListType():
                 built = f"list_transform({access}, lambda {item}: {part(0, lambda _: item)})"
             case MapType():
@@ -219,10 +215,6 @@ class SqlTranslation:
             )
         shown = parent.parts[value.source.place]
         return self._stored(value, shown, access(shown), depth)
-
-
-def _field_of(struct: str) -> Callable[[Exposed], str]:
-    return lambda shown: f"struct_extract({struct}, {sqltext.text(shown.name)})"
 
 
 def _storable(type_: Type) -> tuple[pa.DataType, str]:

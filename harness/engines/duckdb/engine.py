@@ -1,8 +1,7 @@
 """The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
 
-This module is what `harness.engines.registry.DuckDBEngine` says, and has the streams of rows. `lowering` puts a query
-together out of `scans`, which open file groups and apply equality deletes, and `columns`, which translate values.
-`relations` and `queries` run queries on connections; `instance` makes these.
+`lowering` puts a query together out of `scans`, which open file groups and apply equality deletes, and `columns`, which
+translate values. `relations` runs queries on connections, which `instance` makes.
 """
 
 from __future__ import annotations
@@ -23,8 +22,11 @@ from harness.engines.duckdb.relations import (
     about,
     columns_of,
     filled,
+    limited,
     lowered,
+    misparsed,
     moment,
+    own_tables,
     query,
     query_text,
     registrar,
@@ -47,8 +49,10 @@ __all__ = [
     "columns_of",
     "engine_error",
     "filled",
+    "misparsed",
     "moment",
     "name",
+    "own_tables",
     "query",
     "query_text",
     "relation",
@@ -64,12 +68,11 @@ __all__ = [
 #
 # The views belong to the database, the Arrow tables of deletes and constants that they read to one connection. Another
 # connection to the instance, such as a cursor, needs these registered too: `Attached.bind`. A comment marks the views,
-# so that `detach` finds them and replaces nothing of the user's.
+# so that `release` finds them and replaces nothing of the user's.
 
 
 _MARK = "made by harness.attach"
 _MARK_WITH_SCHEMA = f"{_MARK}, as was its schema"
-_MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,8 @@ class Attached:
 def attach(plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection) -> Attached:
     """Makes plans views of a connection's current database.
 
-    Args:
-        plans: by schema and name of the view; no schema is `main`. Schemas are made where they are missing; views that
-            `attach` has made are replaced.
+    plans: by schema and name of the view; no schema is `main`. Schemas are made where they are missing; views that
+        `attach` has made are replaced.
 
     Raises:
         RequestError: something else is there by that name, or the database cannot be written.
@@ -103,22 +105,23 @@ def attach(plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.
         registered[name] = table
         return name
 
-    for (schema, name), plan in plans.items():
-        place = f"{sqltext.name(schema or _MAIN)}.{sqltext.name(name)}"
-        _refuse_other(schema or _MAIN, name, connection)
+    for (given, name), plan in plans.items():
+        schema = given or "main"
+        place = f"{sqltext.name(schema)}.{sqltext.name(name)}"
+        _refuse_other(schema, name, connection)
         with about(plan):
             query = lowered(plan, connection, keep, Use.VIEW)
         try:
-            mark = _MARK_WITH_SCHEMA if _made_schema(schema or _MAIN, connection) else _MARK
+            mark = _MARK_WITH_SCHEMA if _made_schema(schema, connection) else _MARK
             connection.execute(f"CREATE OR REPLACE VIEW {place} AS {query}")
             connection.execute(f"COMMENT ON VIEW {place} IS {sqltext.text(mark)}")
         except duckdb.Error as error:
-            raise RequestError(f"Cannot make the view {schema or _MAIN}.{name}: {error}", table=plan.table) from error
+            raise RequestError(f"Cannot make the view {schema}.{name}: {error}", table=plan.table) from error
     return Attached(registered)
 
 
-def detach(connection: duckdb.DuckDBPyConnection) -> None:
-    """Drops the views that `attach` has made, and the schemas that it made for them and that are empty then."""
+def release(connection: duckdb.DuckDBPyConnection) -> None:
+    """Takes away the views and schemas of `attach`, and what other reads left; what the user's views need stays."""
     found = connection.execute(
         "SELECT schema_name, view_name, comment FROM duckdb_views() "
         "WHERE database_name = current_database() AND starts_with(comment, ?)",
@@ -127,8 +130,21 @@ def detach(connection: duckdb.DuckDBPyConnection) -> None:
     for schema, name, _ in found:
         connection.execute(f"DROP VIEW {sqltext.name(schema)}.{sqltext.name(name)}")
     for schema in {schema for schema, _, comment in found if comment == _MARK_WITH_SCHEMA}:
-        if not _holds_anything(schema, connection):
+        rest = connection.execute(
+            """
+            SELECT 1 FROM (
+                FROM duckdb_views() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_tables() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_functions() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_sequences() SELECT database_name, schema_name
+                UNION ALL FROM duckdb_types() SELECT database_name, schema_name)
+            WHERE database_name = current_database() AND schema_name = ? LIMIT 1
+            """,
+            [schema],
+        )
+        if not rest.fetchall():
             connection.execute(f"DROP SCHEMA {sqltext.name(schema)}")
+    relations.release(connection)
 
 
 def _refuse_other(schema: str, name: str, connection: duckdb.DuckDBPyConnection) -> None:
@@ -161,29 +177,6 @@ def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
         [schema, _MARK_WITH_SCHEMA],
     ).fetchall()
     return ours != [(0,)]
-
-
-def _holds_anything(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
-    return bool(
-        connection.execute(
-            """
-            SELECT 1 FROM (
-                FROM duckdb_views() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_tables() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_functions() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_sequences() SELECT database_name, schema_name
-                UNION ALL FROM duckdb_types() SELECT database_name, schema_name)
-            WHERE database_name = current_database() AND schema_name = ? LIMIT 1
-            """,
-            [schema],
-        ).fetchall()
-    )
-
-
-def release(connection: duckdb.DuckDBPyConnection) -> None:
-    """Take away views that were attached, and what other reads have left, but for what the user's own views need."""
-    detach(connection)
-    relations.release(connection)
 
 
 # If one thread of a query fails while others run, DuckDB 1.5 tells the reader of a stream at times that the query was
@@ -230,24 +223,18 @@ class Streamed:
 
 
 def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
-    """The rows of a plan as a stream, in the types that `to_arrow` gives; row order is open.
+    """The rows of a plan as a stream, in the types that `to_arrow` gives; raises as that, also while it is read.
 
     Footers and deletes are read now, rows as they are asked for: DuckDB runs ahead by no more than its streaming buffer
     (a megabyte), and stops when the stream is closed.
 
-    Args:
-        plan: what to read.
-        rows: of a batch, at most; DuckDB fills whole vectors.
-        context: entered around each read of the stream.
-
-    Raises:
-        HarnessError: as `harness.engines.duckdb.relations.to_arrow`, also while the stream is read.
+    rows: of a batch, at most; DuckDB fills whole vectors. context: entered around each read of the stream.
     """
     connection = cursor()
     try:
         with about(plan):
             query = numbered(lower(plan, connection, registrar(connection), Use.STREAM), plan)
-            stream = Streamed(connection.sql(query), rows)
+            stream = Streamed(connection.sql(limited(query, plan)), rows)
             schema = conformed(pa.schema([arrow_field(f) for f in plan.columns]))
     except BaseException:
         connection.close()

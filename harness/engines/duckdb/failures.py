@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
 
-from harness.engines.data_files import FileName, columnless_rows
+from harness.engines.data_files import FileName, columnless_rows, damaged
 from harness.engines.duckdb.instance import DuckDBFiles, connect, is_given_up, is_of_storage, said
 from harness.engines.duckdb.scans import read_parquet
-from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError, StorageError
+from harness.errors import EngineError, HarnessError, MissingFileError, StorageError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local, local_path
 from harness.storage.threads import Lock
@@ -49,15 +50,12 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
         return StorageError(f"Cannot read a file: {reason}", table=plan.table)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
-    physical = _NAMED.search(reason)
-    name = _damaged(plan) if physical is None else _recorded(plan, physical.group(1))
-    return CorruptFileError(
-        f"Cannot read {'a data ' if name is None else ''}file: it is damaged: {reason}; restore it",
-        cause="CorruptDataFile",
-        table=plan.table,
-        file=None if name is None else str(name),
-        rule="iceberg 7.6",
-    )
+    found = _NAMED.search(reason)
+    name = _damaged(plan) if found is None else FileName(found[1], found[1])
+    if found is not None:  # a data file under both its paths, a delete file under the one that DuckDB has
+        name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
+    what = "a data file" if name is None else "file"
+    return damaged(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
 
 
 def _over_instance(reason: str, plan: ScanPlan) -> HarnessError:
@@ -74,13 +72,7 @@ def _over_instance(reason: str, plan: ScanPlan) -> HarnessError:
             f"is your own: {reason}",
             table=plan.table,
         )
-    return CorruptFileError(
-        f"Cannot read file: DuckDB ends its instance over it: {reason}; restore it",
-        cause="CorruptDataFile",
-        table=plan.table,
-        file=str(name),
-        rule="iceberg 7.6",
-    )
+    return damaged(f"Cannot read file: DuckDB ends its instance over it: {reason}; restore it", name, table=plan.table)
 
 
 _searching = Lock()
@@ -99,32 +91,17 @@ def file_failure(error: Exception, plans: Iterable[ScanPlan]) -> HarnessError | 
 
 def _gone(plan: ScanPlan, reason: str) -> FileName | None:
     """A file of the plan that is no longer there; of remote ones only those that DuckDB names are asked for."""
-    for name in _files(plan):
+    paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
+    deletes = (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
+    for name in (*map(FileName, *paths), *deletes):
         if is_local(name.physical):
             if plan.storage.fault(name.physical) is not None:
                 return name
-        elif name.physical in reason and _is_absent(plan, name):
-            return name
+        elif name.physical in reason:
+            with contextlib.suppress(HarnessError):
+                if not plan.storage.exists(name.physical):
+                    return name
     return None
-
-
-def _is_absent(plan: ScanPlan, name: FileName) -> bool:
-    try:
-        return not plan.storage.exists(name.physical)
-    except HarnessError:
-        return False
-
-
-def _files(plan: ScanPlan) -> Iterator[FileName]:
-    """The files that DuckDB reads itself: data files, and files of equality deletes."""
-    paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
-    yield from map(FileName, *paths)
-    yield from (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
-
-
-def _recorded(plan: ScanPlan, physical: str) -> FileName:
-    """The file under both its paths; a delete file under the one that DuckDB has."""
-    return next((name for name in _parquet_files(plan) if name.physical == physical), FileName(physical, physical))
 
 
 def _damaged(plan: ScanPlan) -> FileName | None:
@@ -137,16 +114,14 @@ def _damaged(plan: ScanPlan) -> FileName | None:
     empty = columnless_rows(files, plan.storage)
     with connect() as connection:  # an instance that a file may end, and no read with it
         access = DuckDBFiles(connection, plan.storage)
-        return next((name for name in files if name.physical not in empty and not _is_read(name, access)), None)
-
-
-def _is_read(name: FileName, access: DuckDBFiles) -> bool:
-    relation = read_parquet(access.listed([name.physical]))
-    try:
-        access.connection.execute(f"SELECT bit_xor(hash(COLUMNS(*))) FROM {relation}").fetchall()
-    except duckdb.Error:
-        return False
-    return True
+        for name in files:
+            relation = None if name.physical in empty else read_parquet(access.listed([name.physical]))
+            try:
+                if relation is not None:
+                    connection.execute(f"SELECT bit_xor(hash(COLUMNS(*))) FROM {relation}").fetchall()
+            except duckdb.Error:
+                return name
+    return None
 
 
 def _parquet_files(plan: ScanPlan) -> list[FileName]:

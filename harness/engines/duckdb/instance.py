@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import field
-from functools import cache, wraps
+from functools import wraps
 from typing import ParamSpec, TypeVar
 from weakref import WeakSet
 
@@ -28,7 +28,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import tracked
+from harness.storage.threads import WATCHED, Lock, tracked
 
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
 """DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""
@@ -47,8 +47,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
     """A new in-memory instance, for a caller who may change it, under the settings that harness reads with.
 
     UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
-    none and DuckDB is faster without; the bytes of binary columns come as they are stored, whatever a file's GeoParquet
-    metadata says of them (frontier F0.2).
+    none; the bytes of binary columns come as they are stored, whatever GeoParquet metadata says (frontier F0.2).
 
     Args:
         lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
@@ -61,11 +60,16 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
     confined = _confining()
     for setting in confined:
         connection.execute(f"SET GLOBAL {setting}")
+    if locked and WATCHED.is_set():
+        with suppress(duckdb.Error):  # a version without this setting shows no percentages
+            connection.execute(f"SET GLOBAL allowed_configs = {list(_MEASURED)}")
     if locked or confined:
         connection.execute("SET GLOBAL lock_configuration = true")
     return connection
 
 
+_MEASURED = {"enable_progress_bar_print": "false", "enable_progress_bar": "true"}
+"""Settings of a connection whose queries say how far they are, and print nothing."""
 _MOST_THREADS = 4
 """The most threads of a confined process: each takes address space of its own."""
 
@@ -93,9 +97,18 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
     Every `SET` on it is refused by DuckDB. An instance that DuckDB has given up is replaced by another. A process that
     was forked gets an instance of its own: the threads of DuckDB do not live on in it.
     """
-    made = _of_process(os.getpid()).cursor(lossless)
+    key = os.getpid(), lossless
+    with _lock:
+        made = _instances[key].cursor() if key in _instances else None
+        if made is None or not _is_alive(made):
+            _instances[key] = connect(lossless=lossless, locked=True)
+            made = _instances[key].cursor()
+        if WATCHED.is_set():
+            with suppress(duckdb.Error):
+                for setting, value in _MEASURED.items():
+                    made.execute(f"SET {setting} = {value}")
     _own.add(made)
-    return made
+    return tracked(made)
 
 
 def is_own(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -109,27 +122,13 @@ def is_given_up(error: BaseException) -> bool:
 
 
 _own: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
-
-
-class _Instances:
-    """The instances of one process, each made when it is first wanted."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: dict[bool, duckdb.DuckDBPyConnection] = {}
-
-    def cursor(self, lossless: bool) -> duckdb.DuckDBPyConnection:
-        with self._lock:
-            made = self._made[lossless].cursor() if lossless in self._made else None
-            if made is None or not _is_alive(made):
-                self._made[lossless] = connect(lossless=lossless, locked=True)
-                made = self._made[lossless].cursor()
-            return tracked(made)
+_lock = Lock()
+_instances: dict[tuple[int, bool], duckdb.DuckDBPyConnection] = {}
+"""By process: a child keeps the instances of its parent, as it can neither use nor end them."""
 
 
 def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tells whether the instance of a connection takes statements: this is the quickest that is refused by one that is
-    given up (66 us, 1.5 and 2.0), as it is bound to fail before it is planned."""
+    """Tells whether the instance of a connection takes statements, by one that fails before it is planned (66 µs)."""
     try:
         connection.execute("EXECUTE harness_sign_of_life")
     except duckdb.Error as error:
@@ -137,17 +136,10 @@ def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
     return True
 
 
-@cache
-def _of_process(number: int) -> _Instances:
-    """A parent's instances stay where they are: a child can neither use nor end them, and their lock may be held."""
-    return _Instances()
-
-
 # Files as DuckDB gets them: local ones by their paths, all others through `harness.engines.duckdb.store_files`.
 #
-# DuckDB parses the text of a lazy query three times. For 10,000 files the text is a megabyte, and parsing it takes as
-# long as reading a quarter of them. So long lists are variables of a connection of harness's own. On a user's
-# connection they are text: a view there needs nothing but the files.
+# DuckDB parses the text of a lazy query three times: for 10,000 files as long as reading a quarter of them takes. Long
+# lists are variables of harness's own connections. On a user's they are text: a view there needs nothing but the files.
 
 
 _MANY = 100
@@ -166,12 +158,20 @@ class DuckDBFiles:
     def name(self, physical: str) -> str:
         """DuckDB's name of a file, which SQL of the connection may read from now on.
 
-        Raises:
-            MissingFileError: what has such a path cannot be a file (iceberg 7.6).
-            RequestError: no installed file system serves its scheme.
+        Raises MissingFileError where no file can have such a path (iceberg 7.6), RequestError for an unknown scheme.
         """
-        if physical not in self._names:
-            self._names[physical] = self._admitted(physical)
+        if physical in self._names:
+            return self._names[physical]
+        fault = self.storage.fault(physical)
+        if fault is not None:
+            raise MissingFileError(f"Cannot read file: {fault}", file=physical, rule="iceberg 7.6")
+        if is_local(physical):
+            self._names[physical] = local_path(physical)
+        else:
+            from harness.engines.duckdb.store_files import planned_files  # fsspec, which local files need not
+
+            files = planned_files(self.connection)
+            self._names[physical] = files.admit(physical, self.storage, self.connection)
         return self._names[physical]
 
     def listed(self, physical: Sequence[str]) -> str:
@@ -183,14 +183,11 @@ class DuckDBFiles:
         named = [items[path] for path in physical]
         if len(named) < _MANY or not is_own(self.connection):
             return f"[{', '.join(map(sqltext.text, named))}]"
-        return f"getvariable('{self._variable(named)}')"
-
-    def _variable(self, named: Sequence[str]) -> str:
-        """The variable that holds a list; it is named by its content, so that the same list is the same text."""
+        # Named by its content, so that the same list is the same text.
         content = "\0".join(named).encode("utf-8", "surrogatepass")
         variable = f"harness_{hashlib.blake2b(content, digest_size=16).hexdigest()}"
         self.connection.execute(f"SET VARIABLE {variable} = $1", [named])
-        return variable
+        return f"getvariable('{variable}')"
 
     def end(self, physical: str, length: int) -> bytes:
         """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says.
@@ -201,33 +198,11 @@ class DuckDBFiles:
         self._names[physical] = local_path(physical)
         return found
 
-    def _admitted(self, physical: str) -> str:
-        fault = self.storage.fault(physical)
-        if fault is not None:
-            raise MissingFileError(f"Cannot read file: {fault}", file=physical, rule="iceberg 7.6")
-        if is_local(physical):
-            return local_path(physical)
-        from harness.engines.duckdb.store_files import planned_files  # fsspec, which local files need not
-
-        return planned_files(self.connection).admit(physical, self.storage, self.connection)
-
-
-def forget(connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
-    """Let SQL of a connection read no more the files that it was let read, and that no other connection was.
-
-    unless: whether something still needs a file, by the text that stands for it in SQL.
-    """
-    if connection.list_filesystems():
-        from harness.engines.duckdb import store_files
-
-        store_files.forget(connection, unless=unless)
-
 
 # DuckDB's words about files, in a caller's words: physical paths for its names, and its errors as one line.
 #
-# DuckDB keeps of an exception that Python raises under it a text alone: with a traceback and all that led to it, in a
-# form that changes with Python and with DuckDB (3.11 and 3.13, 1.5 and 2.0 differ). So what is to be read in it stands
-# between two marks.
+# DuckDB keeps of an exception that Python raises under it a text alone, with a traceback, in a form that changes with
+# the versions of both. So what is to be read in it stands between two marks.
 
 
 P = ParamSpec("P")

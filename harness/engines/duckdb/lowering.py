@@ -1,9 +1,8 @@
 """Lowers a `ScanPlan` to one SQL query over the planned files.
 
 The query is a UNION ALL of arms, each over files that are read in the same way, and owes what
-`harness.metadata.plan.scan_plan`
-says: positions from the unfiltered file, positional deletes, equality deletes on table-typed values, the whole filter,
-the projection. Inside, columns have made-up names, because DuckDB takes names that differ only by case for equal.
+`harness.metadata.plan.scan_plan` says. Inside, columns have made-up names, because DuckDB takes names that differ only
+by case for equal.
 
 Deleted positions are applied in one of two ways, both measured on 20 million rows with 1 % deleted, in CPU time
 of the query alone (docs/bench has whole reads by the clock):
@@ -11,9 +10,8 @@ of the query alone (docs/bench has whole reads by the clock):
   reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
 - by *positional join* of runs of files with a column of flags: a full scan costs 1.1 times the plain one, but nothing
   can be skipped. So only for files of which the metadata says that the filter keeps all rows, on DuckDB versions whose
-  optimizer is known to leave it alone, and where `harness.engines.duckdb.lowering` finds enough to do for all threads.
-  Never for streams: each run holds a row group, and DuckDB begins all of them while it waits for the reader (20 runs
-  held 530 MB, one arm of bitmaps 96).
+  optimizer is known to leave it alone, and where `runs` finds enough to do for all threads. Never for streams: each run
+  holds a row group, and DuckDB begins all of them (20 runs held 530 MB, one arm of bitmaps 96).
 
 What else was measured, in multiples of the plain scan: to read `file_row_number` and compare it 1.13, which every
 lookup pays; an anti join on positions 2.7 and more; each file with its bitmap from a cross product 2.1; with one bit or
@@ -26,18 +24,17 @@ lookup takes a row, `get_bit` is 3.5 and the join 2.5; a filter that keeps few r
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from harness.engines.duckdb.columns import FileTable, SqlTranslation
-from harness.engines.duckdb.scans import AntiJoins, Match, RelationScan, Scanner
-from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, union_arms, with_enough
+from harness.engines.duckdb.scans import AntiJoins, RelationScan, Scanner
+from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, delete_files, union_arms, with_enough
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import Field
@@ -67,15 +64,9 @@ _LARGEST_SHARE = 1.5
 
 
 def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
-    """Runs of files to join by position; None: bitmaps are faster.
+    """Per arm, the runs of its files to join by position, the larger ones first; None: bitmaps are faster.
 
-    Args:
-        deleted: per arm, the row counts of its files, some of whose rows are deleted.
-        others: how many rows the other arms have.
-        threads: how many the query has.
-
-    Returns:
-        Per arm, the runs that its files are dealt out to. The larger ones are first.
+    deleted: per arm, the row counts of its files. others: rows of the other arms. threads: of the query.
     """
     joined = sum(map(sum, deleted))
     if joined > _MOST_ROWS:
@@ -136,17 +127,10 @@ class LoweredQuery:
 def lower(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> LoweredQuery:
-    """The query of a plan.
+    """The query of a plan; raises HarnessError about the file at fault.
 
-    Args:
-        plan: what to read.
-        connection: where footers are read and names are bound; no rows are.
-        register: puts an Arrow table where the query can read it, and returns its name.
-        use: how the query will be run.
-
-    Raises:
-        MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
-            at fault.
+    connection: where footers are read and names are bound; no rows are.
+    register: puts an Arrow table where the query can read it, and returns its name.
     """
     columns = columns_to_read(plan)
     if plan.files.num_rows == 0:
@@ -158,17 +142,13 @@ def lower(
     return LoweredQuery("\nUNION ALL\n".join(lowering.arms()), columns)
 
 
-def named(lowered: LoweredQuery, plan: ScanPlan) -> str:
-    """`lowered` with the filter applied, and the plan's columns under their own names."""
-    return _finished(lowered, plan, [sqltext.name(f.name) for f in plan.columns])
-
-
 def numbered(lowered: LoweredQuery, plan: ScanPlan) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under the names `r0`, `r1`, …"""
-    return _finished(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
+    return labelled(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
 
 
-def _finished(lowered: LoweredQuery, plan: ScanPlan, labels: Sequence[str]) -> str:
+def labelled(lowered: LoweredQuery, plan: ScanPlan, labels: Sequence[str]) -> str:
+    """`lowered` with the filter applied, and the plan's columns in order under these names, as they stand in SQL."""
     places = {f.id: i for i, f in enumerate(lowered.columns)}
     if plan.filter is None:
         outputs = [f"c{places[f.id]} AS {label}" for f, label in zip(plan.columns, labels, strict=True)]
@@ -194,7 +174,7 @@ class _QueryLowering:
 
     def arms(self) -> list[str]:
         scanner = self.scanner
-        equality = AntiJoins.of(self.plan, scanner, scanner.register)
+        equality = AntiJoins(self.plan, scanner, delete_files(self.plan))
         arms = union_arms(self.plan, self.columns, scanner.inspector, equality.files)
         scans = [scanner.scan(arm.files, arm.group, arm.fields) for arm in arms]
         lowered = [_ArmQuery(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]
@@ -268,7 +248,11 @@ class _ArmQuery:
         if arm.deleted is None:
             return self._query(arm, self.scan.relation, translation, deleted=None)
         if max(rows) > _BITMAP_ROWS:
-            return self._query(arm, self.scan.relation, translation, deleted=self._listed(arm.deleted))
+            listed = [np.array(positions, np.int64) for positions in arm.deleted]
+            places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
+            name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
+            deleted = f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
+            return self._query(arm, self.scan.relation, translation, deleted=deleted)
         masks = [deleted_bits(positions, count) for positions, count in zip(arm.deleted, rows, strict=True)]
         bits = translation.table.column(pa.array(masks, pa.large_binary()), convert="BIT")
         deleted = f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1"
@@ -277,9 +261,8 @@ class _ArmQuery:
     def by_position(self, run: Run) -> str:
         """Some of the arm's files joined by position with a column of flags, one per physical row.
 
-        Flags are an Arrow table and never a DuckDB table: a table's row order is not promised. They are bytes, which
-        Arrow and DuckDB pass on as they are; Booleans cost to pack and to unpack. Nothing stands between the files and
-        the join: a subquery of all columns would cost planning a quarter more.
+        Flags are an Arrow table: the row order of a DuckDB table is not promised. They are bytes, as Booleans cost to
+        pack and unpack. A subquery between the files and the join would cost planning a quarter more.
         """
         (part,) = self.part(run)
         arm, rows = part.arm, part.scan.rows
@@ -288,13 +271,6 @@ class _ArmQuery:
         translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
         joined = f" POSITIONAL JOIN {flags} AS m"
         return self._query(arm, part.scan.relation, translation, deleted="m.deleted = 1", joined=joined)
-
-    def _listed(self, deleted: Sequence[BitMap64]) -> str:
-        """Tells whether a row is deleted, looked up among the listed positions of all files."""
-        listed = [np.array(positions, np.int64) for positions in deleted]
-        places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
-        name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
-        return f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
 
     def _query(
         self, arm: UnionArm, relation: str, translation: SqlTranslation, *, deleted: str | None, joined: str = ""
@@ -306,25 +282,18 @@ class _ArmQuery:
         inner = {label: translation.expression(value) for label, value in arm.values().items()}
         if arm.shows_deleted:
             inner["p"] = deleted or "false"
-        scan = f"SELECT {_labelled(inner)} FROM {relation} AS f{joined}{translation.table.join(self.scanner.register)}"
+        selected = ", ".join(f"{expression} AS {label}" for label, expression in inner.items()) or "NULL AS c0"
+        scan = f"SELECT {selected} FROM {relation} AS f{joined}{translation.table.join(self.scanner.register)}"
         if deleted is not None and not arm.shows_deleted:
             scan += f" WHERE NOT ({deleted})"
         roots = {root: f"s.{label}" for root, label in arm.key_labels().items()}
         matches = self.equality.matches(arm.scope, roots, sum(self.scan.rows))
         if arm.shows_deleted:
-            return _flagged(arm, scan, matches)
+            hits = [f"EXISTS (SELECT 1 FROM {m.relation} AS d WHERE {' AND '.join(m.on)})" for m in matches]
+            dead = " OR ".join(["s.p", *hits])
+            columns = [f"({dead}) AS c{i}" if f.id == DELETED else f"s.c{i}" for i, f in enumerate(arm.columns)]
+            return f"SELECT {', '.join(columns)} FROM ({scan}) AS s"
         for match in matches:
             scan = f"SELECT s.* FROM ({scan}) AS s ANTI JOIN {match.relation} AS d ON {' AND '.join(match.on)}"
         outputs = ", ".join(f"c{i}" for i in range(len(arm.columns)))
         return f"SELECT {outputs or 'NULL AS c0'} FROM ({scan})" if matches else scan
-
-
-def _flagged(arm: UnionArm, scan: str, matches: Sequence[Match]) -> str:
-    hits = [f"EXISTS (SELECT 1 FROM {m.relation} AS d WHERE {' AND '.join(m.on)})" for m in matches]
-    dead = " OR ".join(["s.p", *hits])
-    columns = [f"({dead}) AS c{i}" if f.id == DELETED else f"s.c{i}" for i, f in enumerate(arm.columns)]
-    return f"SELECT {', '.join(columns)} FROM ({scan}) AS s"
-
-
-def _labelled(columns: Mapping[str, str]) -> str:
-    return ", ".join(f"{expression} AS {label}" for label, expression in columns.items()) or "NULL AS c0"

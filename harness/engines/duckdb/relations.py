@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error, file_failure
-from harness.engines.duckdb.instance import cursor, forget, is_given_up
-from harness.engines.duckdb.lowering import Use, lower, named, numbered
+from harness.engines.duckdb.instance import cursor, is_given_up
+from harness.engines.duckdb.lowering import Use, labelled, lower, numbered
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
@@ -92,7 +92,10 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
         if not any(name in text for text in texts):
             connection.unregister(name)
             connection.execute(f"DROP VIEW IF EXISTS {sqltext.name(name)}")
-    forget(connection, unless=lambda literal: any(literal in text for text in texts))
+    if connection.list_filesystems():
+        from harness.engines.duckdb.store_files import forget  # fsspec, which local files need not
+
+        forget(connection, unless=lambda literal: any(literal in text for text in texts))
 
 
 def _views(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -133,15 +136,9 @@ class _DigestSink:
 def relation(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The plan's rows as a lazy relation.
+    """The plan's rows as a lazy relation; raises as `harness.engines.duckdb.lowering.lower` says.
 
-    Args:
-        plan: what to read.
-        connection: the user's; None: one of harness's own.
-        name: also make the rows a temporary view of this name.
-
-    Raises:
-        HarnessError: as `harness.engines.duckdb.lowering.lower` says.
+    connection: the user's; None: one of harness's own. name: also make the rows a temporary view of this name.
     """
     own = cursor(lossless=False) if connection is None else connection
     with about(plan):
@@ -153,48 +150,36 @@ def relation(
 
 
 def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
-    """Makes the plan's rows the temporary view `name` of a connection, replacing a view of that name.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
+    """Makes the plan's rows the temporary view `name` of a connection, replacing one; raises as `relation`."""
     with about(plan):
         query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
 
 def to_arrow(plan: ScanPlan) -> pa.Table:
-    """All rows of a plan, in the exact types of its columns (`harness.metadata.model.schema.arrow_type`); row order
-    is open.
-
-    Raises:
-        HarnessError: as for `relation`.
-        CorruptFileError: DuckDB could not decode a data file.
-        EngineError: DuckDB failed otherwise while it ran the query.
-    """
+    """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
     connection = cursor()
     with about(plan):
-        query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+        query = limited(numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan), plan)
         # `pa.table` asks whether it is a frame of pandas, which imports pandas: 0.2 s of the first read
         rows = pa.RecordBatchReader.from_stream(connection.sql(query)).read_all()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
 
 
+def limited(query: str, plan: ScanPlan) -> str:
+    """The query of a plan that ends once there are enough rows."""
+    return query if plan.enough is None else f"{query} LIMIT {plan.enough}"
+
+
 def lowered(
     plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> str:
-    """The query of a plan, its columns under their own names.
-
-    register: as for `harness.engines.duckdb.lowering.lower`.
-
-    Raises:
-        HarnessError: as for `relation`.
-    """
+    """The query of a plan, its columns under their own names; `register` and what is raised are `lower`'s."""
     with about(plan):
         refuse_same_names(plan.columns, plan.table)
-        _check_time_zone(plan, connection)
-        _check_collation(plan, connection)
-        return named(lower(plan, connection, register, use), plan)
+        if plan.filter is not None:
+            _check_settings(plan.filter, plan.table, connection)
+        return labelled(lower(plan, connection, register, use), plan, [sqltext.name(f.name) for f in plan.columns])
 
 
 @contextmanager
@@ -220,30 +205,23 @@ def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filt
     return filter_ if zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT") else in_any_zone(filter_)
 
 
-def _check_time_zone(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """A plan that was made for another zone may lack files."""
-    if plan.filter is not None and zoned(plan.filter, connection) is not plan.filter:
+def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuses a connection that reads a filter in another way than its plan, which may lack files (iceberg 3.3)."""
+    if zoned(filter_, connection) is not filter_:
         raise RequestError(
             "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
             "the filter for the connection",
-            table=plan.table,
+            table=table,
         )
-
-
-def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
-    """Planning skips files by the bytes of text; the connection must compare text in the same way (iceberg 3.3)."""
-    if plan.filter is None or not any(isinstance(f.type, StringType) for _, f in walk(plan.filter.columns)):
+    if not any(isinstance(f.type, StringType) for _, f in walk(filter_.columns)):
         return
     ((collation,),) = connection.execute("SELECT current_setting('default_collation')").fetchall()
     if collation.upper() not in ("", "C", "POSIX", "BINARY"):
         raise RequestError(
             f"Cannot filter text on a connection with default collation {collation!r}: "
             "run RESET default_collation on it first",
-            table=plan.table,
+            table=table,
         )
-
-
-# Queries over several plans, each of them a view.
 
 
 # What DuckDB says of a query that names a column which is not there.
@@ -253,21 +231,24 @@ def _check_collation(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> N
 
 
 def better_told(
-    error: duckdb.BinderException, text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection
+    error: duckdb.BinderException,
+    text: str,
+    plans: Mapping[str, ScanPlan],
+    connection: duckdb.DuckDBPyConnection,
+    parameters: object,
 ) -> duckdb.Error:
-    """The error that the query gives where its tables have all their columns; `error` itself if there is none.
-
-    The views or relations of the plans are gone from the connection afterwards.
-    """
+    """The error that the query gives where its tables have all their columns, which replace the plans' views."""
     made = []
     try:
         for name, plan in plans.items():
             table = sqltext.name(name)
             connection.unregister(name)
             connection.execute(f"DROP VIEW IF EXISTS {table}")
-            connection.execute(f"CREATE TEMPORARY TABLE {table} ({_columns(plan)})")
+            fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}.values()
+            columns = ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields)
+            connection.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
             made.append(table)
-        connection.sql(text)
+        _described(text, connection, parameters)
     except duckdb.BinderException as better:
         return better
     except (duckdb.Error, HarnessError):  # a name or type that DuckDB's tables cannot have
@@ -279,17 +260,13 @@ def better_told(
     return error
 
 
-def _columns(plan: ScanPlan) -> str:
-    fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
-    return ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields.values())
-
-
 # The types in which a query's columns leave DuckDB.
 #
 # DuckDB has types for which neither Arrow nor Parquet has an equal: its Arrow output carries them as bytes that only
 # DuckDB reads, rounds them or drops a part. They are cast in the SQL, at every level of a nested type:
 #
-#     HUGEINT, UHUGEINT                    DECIMAL(38,0), as sums of integers are on Spark; a longer value is an error
+#     HUGEINT                              itself, which Arrow has as DECIMAL(38,0); a longer value is an error
+#     UHUGEINT                             DECIMAL(38,0), for pandas has no type for it; a longer value is an error
 #     BIT, BIGNUM, TIME WITH TIME ZONE     their text
 #     TYPE                                 its name
 #     VARIANT                              JSON text, as variant columns of tables have it
@@ -302,7 +279,6 @@ def _columns(plan: ScanPlan) -> str:
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 _WHOLE = "DECIMAL(38,0)"
 _LEAVES = {
-    "hugeint": _WHOLE,
     "uhugeint": _WHOLE,
     "bit": "VARCHAR",
     "bignum": "VARCHAR",
@@ -313,31 +289,31 @@ _LEAVES = {
 }
 
 
-def given_out(names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None) -> str | None:
+def given_out(
+    names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None, *, as_arrow: bool = False
+) -> str | None:
     """The list of a SELECT that gives a result out; None where all columns stay as they are.
 
-    Args:
-        names: of the result's columns.
-        types: the type of each, as a relation has it.
-        shown: what the columns are called from here on; None: as they are.
+    types: of the columns, as a relation has them. shown: what they are called from here on; None: as they are.
+    as_arrow: HUGEINT becomes DECIMAL(38,0), for files have no type of that size.
 
     Raises:
         UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))
-    casts = [_target(stored, name) for name, stored in columns]
-    if all(cast is None for cast in casts) and list(shown) == list(names):
+    found = [_cast(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
+    if all(text == f"#{place}" for place, text in enumerate(found, 1)) and list(shown) == list(names):
         return None
-    return ", ".join(
-        f"{f'#{place}' if cast is None else _cast(f'#{place}', name, stored, cast)} AS {sqltext.name(name)}"
-        for place, ((name, stored), cast) in enumerate(zip(columns, casts, strict=True), 1)
-    )
+    return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(found, shown, strict=True))
 
 
-def _cast(text: str, name: str, stored: Any, to: str) -> str:
-    """A column in another type. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
-    value = f"CAST({text} AS {to})"
+def _cast(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:
+    """A column as it is given out. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
+    whole, to = _target(stored, name, _WHOLE), _target(stored, name, _WHOLE if as_arrow else None)
+    if whole is None:
+        return text
+    value = f"CAST({text} AS {whole})"
     if _is_long(stored):
         problem = (
             f"Cannot give out column {name!r}: an integer in it has more than 38 digits, which DECIMAL(38,0) does not "
@@ -348,20 +324,23 @@ def _cast(text: str, name: str, stored: Any, to: str) -> str:
         nested = bool(_parts(stored))
         kept = f"coalesce(TRY({f'[{value}]' if nested else value}), error({sqltext.text(problem)}))"
         value = f"list_extract({kept}, 1)" if nested else kept
+        value = value if whole == to else f"CAST({value} AS {to or stored})"
     return f"CASE WHEN {text} IS NOT NULL THEN {value} END"
 
 
-def _target(stored: Any, column: str, *, nested: bool = False) -> str | None:
-    """The type to cast to, as SQL; None: as it is."""
+def _target(stored: Any, column: str, huge: str | None, *, nested: bool = False) -> str | None:
+    """The type to cast to, as SQL, with `huge` in place of HUGEINT; None: as it is."""
     if str(stored).startswith("AGGREGATE_STATE"):
         # DuckDB 2.0 says that it is what the state is stored in, and ends the process where Arrow asks for it.
         raise _refused(column, "the state of an aggregate", "with finalize(...)")
     if nested and _OLD_DUCKDB and stored.id == "variant":
         raise _refused(column, "a VARIANT in a nested type, whose NULL DuckDB 1 casts to a JSON null", "to VARCHAR")
+    if stored.id == "hugeint":
+        return huge
     if stored.id in _LEAVES:
         return _LEAVES[stored.id]
     parts = _parts(stored)
-    casts = [_target(part, column, nested=True) for _, part in parts]
+    casts = [_target(part, column, huge, nested=True) for _, part in parts]
     is_bare = stored.id == "struct" and any(name == "" for name, _ in parts)
     if not is_bare and all(cast is None for cast in casts):
         return None
@@ -398,7 +377,7 @@ def _parts(stored: Any) -> list[tuple[str, Any]]:
 
 def _is_long(stored: Any) -> bool:
     """Tells whether there are integers in it that DECIMAL(38,0) may not hold."""
-    return _LEAVES.get(stored.id) == _WHOLE or any(_is_long(part) for _, part in _parts(stored))
+    return stored.id in ("hugeint", "uhugeint") or any(_is_long(part) for _, part in _parts(stored))
 
 
 def _refused(column: str, what: str, instead: str) -> UnsupportedError:
@@ -417,20 +396,19 @@ def query(
     *,
     aliased: Collection[str] = (),
     originals: Mapping[str, str] = _NONE,
+    parameters: object = None,
 ) -> duckdb.DuckDBPyRelation:
-    """The result of a query that reads plans by name, as a lazy relation; its rows keep the order of the query.
-
-    Columns of types that only DuckDB reads are cast, as `harness.engines.duckdb.relations` says.
+    """The result of a query in DuckDB's dialect that reads plans by name, as a lazy relation, in the query's order.
 
     Args:
-        text: one query in DuckDB's dialect.
         plans: by the name that the query calls each, or a table that is there already. Filters of plans must be implied
             by the query's own conditions.
         connection: the user's; None: one of harness's own.
         aliased: those of the names that have an alias in the query, so that a subquery can stand in their place. No
             other text may contain them.
-        originals: of texts in the query, each around a name of a plan, what the user has written in their place.
-            Columns that DuckDB names for what they are made of are called what they are there.
+        originals: of texts in the query, each around a name of a plan, what the user has written in their place:
+            DuckDB names columns for what they are made of.
+        parameters: values, as DuckDB's `execute` takes them.
 
     Raises:
         HarnessError: as for `register`.
@@ -440,9 +418,9 @@ def query(
     own = cursor(lossless=False) if connection is None else connection
     places = _places(plans, own, registrar(own) if connection is None else None, aliased)
     try:
-        result = own.sql(_put(text, places))
+        result = own.sql(_put(text, places), params=parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, own) from None
+        raise _told(error, text, plans, own, parameters) from None
     columns = given_out(result.columns, result.types, _named(result.columns, originals, places))
     return result if columns is None else result.project(columns)
 
@@ -454,11 +432,7 @@ def filled(
     *,
     aliased: Collection[str] = (),
 ) -> str:
-    """A statement of any kind, with what DuckDB reads in place of the names of plans; the arguments are `query`'s.
-
-    Raises:
-        HarnessError: as for `register`.
-    """
+    """A statement of any kind, with what DuckDB reads in place of the names of plans; all is as for `query`."""
     return _put(text, _places(plans, connection, None, aliased))
 
 
@@ -474,25 +448,26 @@ def query_text(
     """A query as text for the connection to run, in whose result columns are cast and named as in that of `query`.
 
     Args:
-        text, plans, connection, aliased, originals: as for `query`.
-        parameters: values, as DuckDB's `execute` takes them.
-
-    Raises:
-        As `query`.
+        text, plans, connection, aliased, originals, parameters: as for `query`. Raises as `query`.
     """
     places = _places(plans, connection, None, aliased)
     put = _put(text, places)
     try:
-        if parameters is None:
-            bound = connection.sql(put)
-            names, types = bound.columns, bound.types
-        else:  # a relation with parameters would run
-            rows = connection.execute(f"DESCRIBE (FROM ({put}\n))", parameters).fetchall()
-            names, types = [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
+        names, types = _described(put, connection, parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, connection) from None
+        raise _told(error, text, plans, connection, parameters) from None
     columns = given_out(names, types, _named(names, originals, places))
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
+
+
+def _described(text: str, connection: duckdb.DuckDBPyConnection, parameters: object) -> tuple[list[str], list[Any]]:
+    """Names and types of a query's columns."""
+    if parameters is None:
+        bound = connection.sql(text)
+        return bound.columns, bound.types
+    # DuckDB 1 runs a relation with parameters at once.
+    rows = connection.execute(f"DESCRIBE (FROM ({text}\n))", parameters).fetchall()
+    return [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
 
 
 def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
@@ -506,27 +481,38 @@ def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
 
 
 def columns_of(
-    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE
+    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE, *, parameters: object = None
 ) -> tuple[tuple[str, str], ...]:
-    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file.
-
-    Args:
-        text, plans, originals: as for `query`.
-
-    Raises:
-        HarnessError: a table's columns cannot be named, or cannot leave DuckDB.
-        duckdb.Error: DuckDB refuses the query.
-    """
+    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file. Else as for `query`."""
     connection = cursor()
     for name, plan in plans.items():
         refuse_same_names(plan.columns, plan.table)
         columns = [f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in plan.columns] or ['"NULL" INTEGER']
         connection.execute(f"CREATE TEMPORARY TABLE {sqltext.name(name)} ({', '.join(columns)})")
     try:
-        result = connection.sql(text)
+        names, types = _described(text, connection, parameters)
     except duckdb.BinderException as error:
-        raise better_told(error, text, plans, cursor()) from None
-    return tuple(zip(_named(result.columns, originals, {}), map(str, result.types), strict=True))
+        raise better_told(error, text, plans, cursor(), parameters) from None
+    return tuple(zip(_named(names, originals, {}), map(str, types), strict=True))
+
+
+def own_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The names of the user's tables and views on a connection."""
+    rows = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE NOT internal "
+        "UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    )
+    return [name for (name,) in rows.fetchall() if not name.startswith(_PREFIX)]
+
+
+def misparsed(text: str) -> RequestError | None:
+    """The error about a text that DuckDB cannot parse, in DuckDB's words; None: it can."""
+    try:
+        cursor().extract_statements(text)
+    except duckdb.ParserException as error:
+        said, line, excerpt = str(error).partition("LINE ")
+        return RequestError(f"Cannot parse the query: {said}", excerpt=(line + excerpt).rstrip())
+    return None
 
 
 def syntax_trees(*texts: str) -> tuple[str, ...]:
@@ -538,19 +524,19 @@ def syntax_trees(*texts: str) -> tuple[str, ...]:
 
 
 def _told(
-    error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
+    error: duckdb.Error,
+    text: str,
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection,
+    parameters: object,
 ) -> Exception:
     """The error to raise for one of the binder, which opens a file of each arm."""
-    scans = _scans(plans)
+    scans = {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
     if isinstance(error, duckdb.BinderException):
-        return better_told(error, text, scans, connection)
+        return better_told(error, text, scans, connection, parameters)
     if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return file_failure(error, scans.values()) or error
     return error
-
-
-def _scans(plans: Mapping[str, ScanPlan | pa.Table]) -> dict[str, ScanPlan]:
-    return {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
 
 
 def _places(

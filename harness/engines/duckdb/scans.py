@@ -19,7 +19,7 @@ from harness.engines.duckdb.columns import Exposed, FileTable, SqlTranslation, e
 from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Pooled, ScanFile, Scope
 from harness.engines.footers import failing_on
-from harness.engines.union_arms import KeySet, delete_files, deleted_keys, key_sets
+from harness.engines.union_arms import KeySet, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
@@ -79,10 +79,9 @@ class Scanner:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
 
         Raises:
-            MissingFileError, CorruptFileError, StorageError: DuckDB cannot open the files.
-            SchemaMismatchError: it sees other columns than harness.
+            HarnessError: DuckDB cannot open the files, or sees other columns than harness.
         """
-        first, schema = files[0], group.schema
+        schema = group.schema
         rows = tuple(count for count in group.rows if count is not None)
         if not schema:
             relation = counted(rows, self.register)
@@ -96,26 +95,23 @@ class Scanner:
         else:
             tables = [self.looks.rows(file, group, fields) for file in files]
             rows = tuple(table.num_rows for table in tables)
-            relation = sample = _unfiltered(self.register(_stacked(tables)))
+            relation = sample = self.register(_stacked(tables))
+            if _OLD_DUCKDB:  # 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail
+                relation = sample = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
         if parquet and group.shown is not None:
             shown = [Exposed(column.name, type_) for column, type_ in zip(schema, group.shown, strict=True)]
+        elif parquet and id(schema) in self._columns:
+            shown = self._columns[id(schema)]
         else:
-            shown = self._cached(sample, schema, first) if parquet else self._shown(sample, schema, first)
-        return RelationScan(
-            rows=rows,
-            relation=relation,
-            parquet=parquet,
-            shown=guarded(shown, schema, group.legacy) if group.legacy else shown,
-        )
+            shown = self._shown(sample, schema, files[0])
+            if parquet:
+                self._columns[id(schema)] = shown
+        shown = guarded(shown, schema, group.legacy) if group.legacy else shown
+        return RelationScan(rows=rows, relation=relation, parquet=parquet, shown=shown)
 
     def read_parquet(self, physical: Sequence[str]) -> str:
         """The FROM item that reads these files, in this order of `file_index`."""
         return read_parquet(self.looks.access.listed(physical))
-
-    def _cached(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
-        if id(schema) not in self._columns:
-            self._columns[id(schema)] = self._shown(relation, schema, file)
-        return self._columns[id(schema)]
 
     def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         """The columns as DuckDB shows them, by position: it renames the second of two names equal but for case."""
@@ -144,8 +140,8 @@ def read_parquet(listed: str) -> str:
 def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
     """The FROM item of files without columns, that have so many rows: `file_index` and `file_row_number`.
 
-    Rows are made as they are read, since a small file may say that it has any number of them. A arm per file costs
-    planning (a second for 1,000), a list per file memory: files with many rows are arms.
+    Rows are made as they are read: a small file may say that it has any number. An arm per file costs planning (a
+    second for 1,000), a list per file memory: files with many rows are arms.
     """
     few = [(i, count) for i, count in enumerate(rows) if count <= _LISTED_ROWS]
     arms = [
@@ -168,23 +164,13 @@ def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
     - DuckDB before 2.0 reads instants in nanoseconds as micros, and lets bytes pass that are no WKB (frontier F1.7).
     - On a user's connection, binary columns may be converted to geometries and back (frontier F0.2).
     """
-    if any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.schema):
-        return True
-    if any(variants(fields, group.sources)):
+    if any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.schema) or any(variants(fields, group.sources)):
         return True
     if group.converted and any(BinaryType() == f.type for f in _used(group.sources)):
         return True
     if _OLD_DUCKDB and any(geometries(fields, group.sources)):
         return True
     return _OLD_DUCKDB and any(TimestampType("ns", utc=True) == f.type for f in _used(group.sources))
-
-
-def _unfiltered(arrow: str) -> str:
-    """The FROM item of an Arrow table, into whose scan DuckDB pushes no filter.
-
-    DuckDB 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail. Kept rows are out of reach.
-    """
-    return f"(WITH kept AS MATERIALIZED (SELECT * FROM {arrow}) SELECT * FROM kept)" if _OLD_DUCKDB else arrow
 
 
 def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
@@ -228,9 +214,8 @@ def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:
 
 # Equality deletes: null-safe anti joins, one per set of key ids.
 #
-# The plan's delete sets say which deletes hit which data file. Few sets: each is an arm whose anti join sees exactly
-# its own delete files. Many sets (a stream that commits deletes every minute): all data files share one anti join,
-# which compares a delete's greatest sequence number and its partition as columns (iceberg 4.6, 4.29).
+# Few delete sets: each is an arm whose anti join sees exactly its own delete files. Many sets: all data files share one
+# anti join, which compares a delete's greatest sequence number and its partition as columns (iceberg 4.6, 4.29).
 #
 # The probes are the cost of a join, however it is written. A join per data file, with the keys within its bounds,
 # costs 1.75 times the plain scan. A semi join by `=` costs a fifth, but its rows would need a second scan.
@@ -240,12 +225,7 @@ def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:
 
 
 def implied(predicate: Predicate, columns: Mapping[int, str]) -> list[str]:
-    """Conditions that hold wherever `predicate` is true, each about one column.
-
-    Args:
-        predicate: of the filter.
-        columns: by field id, an expression with the column's values; other columns are left out.
-    """
+    """Conditions that hold wherever `predicate` is true, each about one of `columns`, expressions by field id."""
     return [sql for part in _conjuncts(predicate) if (sql := _condition(part, columns)) is not None]
 
 
@@ -275,8 +255,8 @@ def _condition(part: Predicate, columns: Mapping[int, str]) -> str | None:
 # Keys of an anti join, padded so that DuckDB's hash table of them is sparse.
 #
 # A probe of an empty slot is done; another key in the slot costs a mispredicted branch, and most probes find nothing.
-# DuckDB's table is the least power of two, from 2^14 slots on, of which its rows take up to half. Rows with equal keys
-# share a slot, so copies of one row make the table larger and no fuller. 20 million probes (plain scan: 1), DuckDB 2.0:
+# DuckDB's table is the least power of two, from 2^14 slots on, of which its rows take up to half. Copies of a row share
+# a slot, and make the table larger and no fuller. 20 million probes (plain scan: 1), DuckDB 2.0:
 #
 #     keys             2,000  8,000  20,000  50,000  100,000  200,000
 #     as they are       1.28   1.96    1.59    1.83     1.91     2.05
@@ -293,12 +273,7 @@ _PROBES = 16
 
 
 def padding(keys: int, probes: int) -> int:
-    """The number of copies of one row to add.
-
-    Args:
-        keys: how many rows hold keys.
-        probes: how many rows are looked up.
-    """
+    """The number of copies of one row to add. keys: how many rows hold keys. probes: how many rows are looked up."""
     if not 0 < keys <= _MOST_KEYS:
         return 0
     slots = 1 << (keys * (8 if keys <= _FEW_KEYS else 4) - 1).bit_length()
@@ -329,22 +304,13 @@ class AntiJoins:
 
     plan: ScanPlan
     scanner: Scanner
-    register: Callable[[pa.Table], str]
     files: tuple[ScanFile, ...]
 
-    @staticmethod
-    def of(plan: ScanPlan, scanner: Scanner, register: Callable[[pa.Table], str]) -> AntiJoins:
-        """The joins of a plan's equality deletes; reads nothing yet."""
-        return AntiJoins(plan, scanner, register, delete_files(plan))
-
     def matches(self, scope: Scope, roots: Mapping[Field, str], rows: int) -> list[Match]:
-        """The deletes that hit an arm, one match per anti join with its rows, `s`.
+        """The deletes that hit an arm of so many rows, one match per anti join with its rows, `s`.
 
-        Args:
-            scope: the arm's. Where deletes are pooled, `s` has `sq` (the data sequence number of the row's file) and
-                `sp` (the index of its partition).
-            roots: expression of each root column on the data side.
-            rows: how many rows the arm has.
+        scope: the arm's. Where deletes are pooled, `s` has the columns `sq` and `sp` of `UnionArm.values`.
+        roots: expression of each root column on the data side.
         """
         match scope:
             case None:
@@ -404,7 +370,7 @@ class AntiJoins:
             facts = {"ks": found.sequence_number, "kp": found.partition}
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
             columns += [f"{translation.expression(facts[label])} AS {label}" for label in extra]
-            source = f"{scan.relation} AS f{translation.table.join(self.register)}"
+            source = f"{scan.relation} AS f{translation.table.join(self.scanner.register)}"
             selects.append(f"SELECT {', '.join(columns)} FROM {source}{self._where(key_set, keys)}")
         return f"({' UNION ALL '.join(selects)})", rows
 

@@ -1,12 +1,11 @@
 """Files of stores as DuckDB opens them: through a file system of harness's own.
 
-DuckDB reads one Python file handle from several threads, by `seek` and then `read` (2.0.0; 1.5.5 opens one for each
-thread). Where either gives up the interpreter, another thread moves the position in between, and rows come out wrong
-without an error (docs/reports/duckdb-python-file-handles.md). And it finds a file system by the protocol of a path
-alone, so that one of two stores would be read with the credentials of the other, and any later SQL of the connection
-with them. So no file system of fsspec is ever registered. DuckDB gets `StoreFiles`, once per database, under a name
-that nobody can guess. It opens nothing but the files that a plan named, each through the storage of its own table, and
-reads by offset.
+DuckDB 2.0 reads one Python file handle from several threads, by `seek` and then `read`. Where either gives up the
+interpreter, another thread moves the position in between, and rows come out wrong without an error
+(docs/reports/duckdb-python-file-handles.md). And it finds a file system by the protocol of a path alone, so that one of
+two stores would be read with the credentials of the other. So no file system of fsspec is ever registered. DuckDB gets
+`StoreFiles`, once per database, under a name that nobody can guess. It opens nothing but the files that a plan named,
+each through the storage of its own table, and reads by offset.
 
 The module brings fsspec, which local tables do without: it is imported for the first file of a store.
 """
@@ -71,9 +70,8 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """Reads files that harness planned, under `<protocol>://<number of the store>/<physical path>`; writes none.
 
     It has just the methods that DuckDB calls (1.5.5, 2.0.0), which gives them such names. A file of which no end was
-    read is asked for its size and last modification each time that it is opened, so that one that was replaced is
-    noticed; of the others, each read notices that. DuckDB keeps no bytes of a file that was modified a moment ago,
-    which is what is said of files without a time.
+    read is asked for its status each time that it is opened; of the others, each read notices that it was replaced.
+    DuckDB keeps no bytes of a file that was modified a moment ago, as is said of files without a time.
     """
 
     cachable = False
@@ -87,11 +85,9 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._lock = Lock()
 
     def admit(self, physical: str, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
-        """Lets a file be opened by SQL of a connection; the name under which. A connection that is gone holds it still:
-        relations that were made on it may not be.
+        """Lets a file be opened by SQL of a connection; the name under which. Raises as `Storage.client`.
 
-        Raises:
-            RequestError: no installed file system serves its scheme.
+        A connection that is gone holds it still: relations that were made on it may not be.
         """
         store = storage.client(physical).identity
         with self._lock:
@@ -135,11 +131,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     @marked
     def open(self, path: str, mode: str = "rb", **_: Any) -> PlannedFile:
-        """A file, for reading.
-
-        Raises:
-            OSError: it was not planned, or is to be written, or is not there.
-        """
+        """A file, for reading; raises OSError where it was not planned, is to be written, or is not there."""
         planned = self._files.get(path)
         if planned is None or mode != "rb":
             raise PermissionError(f"Cannot open {physical(path)} in this way: it is not for other use than harness's")
@@ -183,13 +175,11 @@ class PlannedFile:
 
     @marked
     def read(self, length: int) -> bytes:
-        """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest.
-
-        Raises:
-            OSError: the storage gives more or fewer.
-        """
+        """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest."""
         offset = self.tell()
-        data = self._part(offset, length) if length else b""
+        data = (
+            self._storage.read(self._physical, offset=offset, length=length, expected=self._status) if length else b""
+        )
         if len(data) != length:
             raise StorageError(
                 f"Cannot read {self._physical}: its storage gives {len(data)} bytes for {length} from {offset} on, of "
@@ -197,9 +187,6 @@ class PlannedFile:
             )
         self.seek(offset + length)
         return data
-
-    def _part(self, offset: int, length: int) -> bytes:
-        return self._storage.read(self._physical, offset=offset, length=length, expected=self._status)
 
     def close(self) -> None:
         """Nothing is open between two reads."""

@@ -2,8 +2,7 @@
 
 Those are Avro files, and the ORC and Parquet files that `reads_natively` refuses. A task reads one file after another,
 each as a whole, and hands its rows to Spark in batches of bounded size. The executors' Python needs harness
-(`executor_python` sends it) with pyarrow, and neither DuckDB nor a JVM gateway. An error on an executor reaches the
-driver as text: `executor_python.unwrap` gives back the error raised there.
+(`executor_python` sends it) with pyarrow, and neither DuckDB nor a JVM gateway.
 
 ORC goes by a list of types that were tried on Spark 4.3 against harness's reader, vectorised and not. Not among them:
 
@@ -20,7 +19,7 @@ some files the dotted path of a column may also be that of another, see `_has_pl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -31,7 +30,7 @@ from pyspark.sql.types import LongType, StructField
 
 from harness.engines.data_files import FileName, geometries, variants
 from harness.engines.spark import types
-from harness.engines.spark.arrow_worker import ArrowFile, FileReader, packed, uses
+from harness.engines.spark.arrow_worker import ArrowFile, FileReader, uses
 from harness.engines.spark.executor_python import prepare
 from harness.metadata.files.orc import OrcTraits
 from harness.metadata.model.file_schema import walk_stored
@@ -53,9 +52,6 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
 from harness.storage.stores import Storage
-
-__all__ = ["ArrowFile", "arrow_frame", "packed"]
-
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"
@@ -86,14 +82,12 @@ def reads_natively(
 ) -> bool:
     """Tells whether Spark's own reader gives the columns that `sources` read, exactly.
 
-    Args:
-        schema: the physical schema that all files have.
-        positions: whether the rows' positions are needed; Spark has them of Parquet files only.
-        files, traits: the files, and what their footers say beside the schema (of ORC about text; the codec of
-            Parquet); of ORC files the answer is the careful one without traits.
+    positions: whether the rows' positions are needed; Spark has them of Parquet files only.
+    files, traits: the files of that schema, and what their footers say beside it; without traits the answer for ORC is
+        the careful one.
 
     Raises:
-        MissingFileError, CorruptFileError, UnsupportedError: a footer cannot be read; naming the file.
+        HarnessError: a footer cannot be read; naming the file.
     """
     if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False
@@ -106,7 +100,12 @@ def reads_natively(
             plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
             return plain and _has_plain_paths(schema) and not (traits is not None and traits.needs_brotli(files))
         case "orc":
-            return not positions and _is_plain_orc(schema, used) and _says_nothing_else(used, files, traits)
+            if positions or all(f.name.startswith(_POSITIONAL) for f in schema):
+                return False
+            plain = all(map(_is_exact, walk_stored(used))) and all(map(_is_plainly_named, used))
+            if not plain or not any(isinstance(f.type, StringType) for f in walk_stored(used)):
+                return plain
+            return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)
         case _:
             return False
 
@@ -114,8 +113,8 @@ def reads_natively(
 def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
     """Tells whether no column's path, joined by dots, can be another's: `a.b` beside a struct `a`, at any level.
 
-    Parquet's library for Java finds dictionaries by such texts: a filter on a column `a.b` beside a struct `a` with a
-    field `b` skips row groups by the wrong dictionary, and so loses rows.
+    Parquet's library for Java finds dictionaries by such texts: a filter on the one column would skip row groups by the
+    dictionary of the other.
     """
     dotted = [f.name for f in level if "." in f.name]
     apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
@@ -134,12 +133,6 @@ def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], 
     )
 
 
-def _is_plain_orc(schema: PhysicalSchema, used: Sequence[PhysicalField]) -> bool:
-    if schema and all(f.name.startswith(_POSITIONAL) for f in schema):
-        return False
-    return all(_is_exact(f) for f in walk_stored(used)) and all(map(_is_plainly_named, used))
-
-
 def _is_plainly_named(stored: PhysicalField) -> bool:
     """Spark tells ORC the columns in a text of its own grammar."""
     inner = all(map(_is_plainly_named, stored.children))
@@ -150,19 +143,10 @@ def _is_exact(stored: PhysicalField) -> bool:
     match stored.type:
         case BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType() | BinaryType():
             return True
-        case TimeType() | GeometryType() | GeographyType():
-            return True  # stored as long and binary
-        case StructType() | ListType() | MapType():
-            return True
+        case TimeType() | GeometryType() | GeographyType() | StructType() | ListType() | MapType():
+            return True  # the first three are stored as long and binary
         case _:
             return False
-
-
-def _says_nothing_else(used: Iterable[PhysicalField], files: Sequence[FileName], traits: FileTraits | None) -> bool:
-    """Tells whether the footers have none of the traits that would change the values of `used`."""
-    if not any(isinstance(f.type, StringType) for f in walk_stored(used)):
-        return True
-    return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)
 
 
 # The Spark types in which files that are read through Arrow show their columns, and the Arrow types for these.
@@ -175,12 +159,7 @@ Place: TypeAlias = tuple[int, ...]
 
 
 def natural(stored: PhysicalField, place: Place, encoded: frozenset[Place]) -> spark.DataType:
-    """The Spark type of a stored column: that of `types.natural`, but text where a variant is.
-
-    Args:
-        place: where the column is, from the top level down.
-        encoded: the places of variants.
-    """
+    """The Spark type of a stored column at a place: that of `types.natural`, but text at those of variants."""
     if place in encoded:
         return spark.StringType()
     if not any(variant[: len(place)] == place for variant in encoded):
@@ -194,7 +173,7 @@ def natural(stored: PhysicalField, place: Place, encoded: frozenset[Place]) -> s
     return spark.StructType([spark.StructField(child.name, type_) for child, type_ in named])
 
 
-_SINGLE: dict[type[spark.DataType], pa.DataType] = {
+SINGLE: dict[type[spark.DataType], pa.DataType] = {
     spark.BooleanType: pa.bool_(),
     spark.ByteType: pa.int8(),
     spark.ShortType: pa.int16(),
@@ -209,6 +188,7 @@ _SINGLE: dict[type[spark.DataType], pa.DataType] = {
     spark.BinaryType: pa.binary(),
     spark.NullType: pa.null(),
 }
+"""Types without parts."""
 
 
 def arrow_type(type_: spark.DataType) -> pa.DataType:
@@ -223,7 +203,7 @@ def arrow_type(type_: spark.DataType) -> pa.DataType:
         case spark.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
         case _:
-            return _SINGLE[type(type_)]
+            return SINGLE[type(type_)]
 
 
 _MAX_TASKS = 1024
@@ -243,23 +223,15 @@ def arrow_frame(
     table: str,
     table_format: str,
 ) -> DataFrame:
-    """The rows of files of one physical schema, read on executors.
+    """The rows of files of one physical schema, read on executors; the arguments are fields of `FileReader`.
 
     Columns: `p{i}` by place in `schema`, only those that `sources` read, typed as Spark's Parquet reader would give
     them (`types.natural`), but a variant as its JSON text, and null where no source reads a nested part; then the
-    columns of `constants`; `pos`, the physical row from 0 (bigint); and `deleted`, whether the row is among its file's
-    deleted ones (boolean, never null).
-
-    Args:
-        fields, sources: everything that is read from the files, stored row lineage included.
-        constants: one row per file, unless it has no columns; small values, because every row carries them. Hence
-            deleted positions are looked up here.
-        storage: travels to the executors with its options; they must reach the same places.
+    columns of `constants`; `pos`, the physical row from 0 (bigint); and `deleted`, whether the row is deleted.
 
     Raises:
         EngineError: executors have no Python that can read files.
-        Exception: while rows are read, Spark's own; `executor_python.unwrap` finds MissingFileError, CorruptFileError,
-            EncryptedTableError, UnsupportedError in it, naming the file.
+        Exception: while rows are read, Spark's own, in which `executor_python.unwrap` finds the HarnessError.
     """
     prepare(session)
     encoded = frozenset(variants(fields, sources))

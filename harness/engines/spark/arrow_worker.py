@@ -22,6 +22,7 @@ from harness.engines.data_files import (
     FileName,
     check_file,
     check_format,
+    damaged,
     load,
     load_parquet,
     opened,
@@ -56,10 +57,8 @@ def uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
 def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
     """The same values as `wanted`, whatever nested fields are called; parts that are not read become nulls.
 
-    Times and timestamps become integers in their own unit where `wanted` is one; zone flags never change a value.
-
-    Raises:
-        pa.ArrowException: a value does not fit.
+    Times and timestamps become integers in their own unit where `wanted` is one; zone flags never change a value. A
+    value that does not fit is a pa.ArrowException.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -67,14 +66,13 @@ def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
         return _single(array, wanted)
     if pa.types.is_map(wanted) and use is not None:
         use = {0: None, **use}  # no map is without its keys
-    pairs = zip(children_of(array), child_types(wanted), strict=True)
-    return with_children(array, [_part(child, type_, use, i) for i, (child, type_) in enumerate(pairs)], wanted)
-
-
-def _part(array: pa.Array, wanted: pa.DataType, use: Use, place: int) -> pa.Array:
-    if use is None:
-        return reshaped(array, wanted, None)
-    return reshaped(array, wanted, use[place]) if place in use else pa.nulls(len(array), wanted)
+    parts = []
+    for place, (child, type_) in enumerate(zip(children_of(array), child_types(wanted), strict=True)):
+        if use is None or place in use:
+            parts.append(reshaped(child, type_, None if use is None else use[place]))
+        else:
+            parts.append(pa.nulls(len(child), type_))
+    return with_children(array, parts, wanted)
 
 
 def _single(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -82,24 +80,15 @@ def _single(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if stored == wanted:
         return array
     if pa.types.is_timestamp(wanted):
-        return _micros(array).view(wanted)
+        if stored.unit not in ("us", "ms"):
+            raise pa.ArrowInvalid(f"a timestamp in {stored.unit} is not announced in micros")
+        values = array.view(pa.int64())
+        return (values if stored.unit == "us" else pc.multiply_checked(values, 1000)).view(wanted)
     if pa.types.is_integer(wanted) and (pa.types.is_time(stored) or pa.types.is_timestamp(stored)):
         return array.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()).cast(wanted)
     if pa.types.is_float16(stored) and pa.types.is_binary(wanted):
         return array.view(pa.binary(2)).cast(wanted)
     return array.cast(wanted)
-
-
-def _micros(array: pa.Array) -> pa.Array:
-    """Instants or readings as int64 micros."""
-    values = array.view(pa.int64())
-    match array.type.unit:
-        case "us":
-            return values
-        case "ms":
-            return pc.multiply_checked(values, 1000)
-        case other:
-            raise pa.ArrowInvalid(f"a timestamp in {other} is not announced in micros")
 
 
 _ERROR_PARTS = ("cause", "table", "snapshot", "file", "field", "rule", "options")
@@ -136,17 +125,14 @@ def packed(positions: npt.NDArray[np.uint64]) -> bytes:
     return zlib.compress(np.diff(positions, prepend=np.uint64(0)).tobytes(), level=1)
 
 
-def _unpacked(deleted: bytes) -> npt.NDArray[np.uint64]:
-    return np.cumsum(np.frombuffer(zlib.decompress(deleted), np.uint64), dtype=np.uint64)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
     """Reads the files of one physical schema; travels to the workers.
 
-    fields, sources: what is read, see `harness.metadata.plan.projection`.
+    fields, sources: everything that is read, stored row lineage included.
     uses, types: by place, what is read of a column, and its Arrow type.
-    constants: one row per file, unless it has no columns.
+    constants: one row per file, unless it has no columns; small values, because every row carries them.
+    storage: with its options; the executors must reach the same places.
     """
 
     files: tuple[ArrowFile, ...]
@@ -174,38 +160,34 @@ class FileReader:
     def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:
         """The wanted columns of a file by place, and how many rows it has."""
         file, expected = self.files[number].name, self.files[number].exact_rows
-        stored = self._load(file)
+        if self.file_format == "parquet":
+            check_file(file, self.storage, table=self.table)
+            stored = load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
+        else:
+            schema, stored = load(file, self.file_format, self.storage, table=self.table)
+            if schema != self.schema:
+                reason = "its columns changed while the table was read; read it again"
+                raise damaged(f"Cannot read file: {reason}", file, table=self.table)
+        stored = with_canonical_geometries(stored, self.fields, self.sources, file=file, table=self.table)
         if expected is not None and expected != stored.num_rows:
-            reason = f"it has {stored.num_rows} rows, the metadata says {expected}; restore the file"
-            raise self._corrupt(file, reason, rule="iceberg 7.2", field="record_count")
+            reason = f"Cannot read file: it has {stored.num_rows} rows, the metadata says {expected}; restore the file"
+            raise damaged(reason, file, table=self.table, field="record_count", rule="iceberg 7.2")
         try:
             columns = {
                 p: reshaped(stored.column(p).combine_chunks(), type_, self.uses[p]) for p, type_ in self.types.items()
             }
         except pa.ArrowException as error:
-            raise self._corrupt(file, f"a value does not fit its type: {error}") from error
+            reason = f"Cannot read file: a value does not fit its type: {error}"
+            raise damaged(reason, file, table=self.table) from error
         return columns, stored.num_rows
-
-    def _load(self, file: FileName) -> pa.Table:
-        if self.file_format == "parquet":
-            check_file(file, self.storage, table=self.table)
-            rows = load_parquet(file, self.schema, self.fields, self.sources, self.storage, table=self.table)
-            return self._with_geometries(rows, file)
-        schema, rows = load(file, self.file_format, self.storage, table=self.table)
-        if schema != self.schema:
-            raise self._corrupt(file, "its columns changed while the table was read; read it again")
-        return self._with_geometries(rows, file)
-
-    def _with_geometries(self, rows: pa.Table, file: FileName) -> pa.Table:
-        return with_canonical_geometries(rows, self.fields, self.sources, file=file, table=self.table)
 
     def _rows(self, number: int, columns: Mapping[int, pa.Array], rows: int) -> Iterator[pa.RecordBatch]:
         constants = [column[number] for column in self.constants.columns]
         size = sum(array.nbytes for array in columns.values()) // max(rows, 1)
         size += self.constants.nbytes // len(self.files)
         length = max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(size, 1)))
-        packed_positions = self.files[number].deleted
-        deleted = np.array([], np.uint64) if packed_positions is None else _unpacked(packed_positions)
+        steps = self.files[number].deleted
+        deleted = np.cumsum(np.frombuffer(zlib.decompress(steps) if steps else b"", np.uint64), dtype=np.uint64)
         for start in range(0, rows, length):
             yield self._batch(columns, constants, deleted, range(start, min(start + length, rows)))
 
@@ -220,28 +202,11 @@ class FileReader:
         for name, value in zip(self.constants.column_names, constants, strict=True):
             arrays[name] = pa.repeat(value, len(rows))
         arrays["pos"] = pa.array(rows, pa.int64())
-        arrays["deleted"] = _marks(deleted, rows)
+        marks = np.zeros(len(rows), np.bool_)
+        first, end = np.searchsorted(deleted, np.array([rows.start, rows.stop], np.uint64))
+        marks[deleted[first:end] - np.uint64(rows.start)] = True
+        arrays["deleted"] = pa.array(marks)
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
-
-    def _corrupt(
-        self, file: FileName, reason: str, *, rule: str = "iceberg 7.6", field: str | None = None
-    ) -> CorruptFileError:
-        return CorruptFileError(
-            f"Cannot read file: {reason}",
-            cause="CorruptDataFile",
-            table=self.table,
-            file=str(file),
-            field=field,
-            rule=rule,
-        )
-
-
-def _marks(deleted: npt.NDArray[np.uint64], rows: range) -> pa.Array:
-    """Per row, whether its position is deleted."""
-    marks = np.zeros(len(rows), np.bool_)
-    first, end = np.searchsorted(deleted, np.array([rows.start, rows.stop], np.uint64))
-    marks[deleted[first:end] - np.uint64(rows.start)] = True
-    return pa.array(marks)
 
 
 # Looks at Avro and ORC files before their rows are read: the columns, and in ORC the number of rows. Only an end of the
@@ -262,30 +227,22 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
     check_file(file, storage, table=table)
     try:
         if file_format == "avro":
-            return _avro_schema(file, storage), None
+            name, limits = str(file), storage.limits
+            length, size = _FIRST_BYTES, storage.size(file.physical)
+            while length < size:  # schemas are small as a rule; a longer header is read again, with more
+                try:
+                    return schema_of_avro(storage.read(file.physical, length=length), file=name, limits=limits), None
+                except CorruptFileError:
+                    length *= 4
+            return schema_of_avro(storage.read(file.physical), file=name, limits=limits), None
         return schema_of_orc(opened(file, storage), file=str(file))
     except HarnessError as error:
         raise error.within(table=table, file=str(file)) from error.__cause__
 
 
 def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
-    """Facts of the footer of an ORC file beside its columns.
-
-    Raises:
-        MissingFileError, CorruptFileError, UnsupportedError: naming the file.
-    """
+    """Facts of the footer of an ORC file beside its columns; raises HarnessError naming the file."""
     return orc_traits(opened(file, storage), file=str(file))
-
-
-def _avro_schema(file: FileName, storage: Storage) -> PhysicalSchema:
-    """Schemas are small as a rule; a header beyond the first bytes is read again, with twice as many."""
-    length, size = _FIRST_BYTES, storage.size(file.physical)
-    while length < size:
-        try:
-            return schema_of_avro(storage.read(file.physical, length=length), file=str(file), limits=storage.limits)
-        except CorruptFileError:
-            length *= 4
-    return schema_of_avro(storage.read(file.physical), file=str(file), limits=storage.limits)
 
 
 _MAGIC = 4
@@ -345,14 +302,13 @@ class HeadReader:
         check_file(file, self.storage, table=self.table)
         size = self.storage.size(file.physical)
         head = self.storage.read(file.physical, length=_MAGIC)
-        tail = self._end(file, size, TAIL_BYTES)
-        needed = int.from_bytes(tail[-_FRAME:-_MAGIC], "little") + _FRAME
-        if len(tail) < needed <= min(size, _MOST):
-            tail = self._end(file, size, needed)
-        return Ends(size, head, tail)
 
-    def _end(self, file: FileName, size: int, length: int) -> bytes:
-        return self.storage.read(file.physical, offset=max(0, size - length), length=min(size, length))
+        def end(length: int) -> bytes:
+            return self.storage.read(file.physical, offset=max(0, size - length), length=min(size, length))
+
+        tail = end(TAIL_BYTES)
+        needed = int.from_bytes(tail[-_FRAME:-_MAGIC], "little") + _FRAME
+        return Ends(size, head, end(needed) if len(tail) < needed <= min(size, _MOST) else tail)
 
 
 def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -73,10 +73,6 @@ class FileConstants:
     size: int
     _columns: dict[str, pa.Array] = field(default_factory=dict)
 
-    def column(self, values: pa.Array) -> Column:
-        """The expression of a column of ready values, one per file."""
-        return F.col(self.label(values))
-
     def label(self, values: pa.Array) -> str:
         """The name of a column of ready values, one per file."""
         label = f"v{len(self._columns)}"
@@ -89,8 +85,7 @@ class FileConstants:
 
 
 def literal(value: Any, type_: Type) -> Column:
-    """A constant column of `types.storage_type(type_)`. `value`: as internal values (see
-    `harness.metadata.model.schema`)."""
+    """A constant column of `types.storage_type(type_)`. value: internal, see `harness.metadata.model.schema`."""
     target = storage_type(type_)
     if value is None:
         return F.lit(None).cast(target)
@@ -98,7 +93,7 @@ def literal(value: Any, type_: Type) -> Column:
         case BooleanType():
             return F.lit(bool(value))
         case FloatType():
-            return F.lit(_float_text(float(value))).cast(target)
+            return F.lit(repr(float(value))).cast(target)  # the very same float: `nan` and `inf` are words to Spark too
         case DecimalType():
             return F.lit(f"{Decimal(value):f}").cast(target)
         case DateType():
@@ -127,55 +122,33 @@ def from_micros(micros: Column, *, utc: bool) -> Column:
     return instant if utc else instant.cast(spark.TimestampNTZType())
 
 
-def storable(values: Sequence[Any], type_: Type) -> tuple[pa.Array, Callable[[Column], Column]]:
-    """Per-file values of a primitive type as a column of a scan's constants.
-
-    Args:
-        values: as internal values, one per file.
-
-    Returns:
-        The values in an Arrow type that a scan's constants may have, and what turns the scan's column back into
-        `types.storage_type(type_)`.
-
-    Raises:
-        UnsupportedError: the type is nested, a variant or unknown.
-    """
+def _storable(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Internal values of a primitive type, one per file, in an Arrow type that a scan's constants may have."""
     match type_:
         case IntegerType(bits=8 | 16):
-            return pa.array(values, pa.int32()), lambda column: column.cast(storage_type(type_))
-        case BooleanType() | IntegerType() | FloatType() | StringType() | DecimalType():
-            return as_arrow(values, type_), _unchanged
+            return pa.array(values, pa.int32())
         case TimeType() | TimestampType(unit="ns"):
-            return pa.array(values, pa.int64()), _unchanged
-        case DateType() | TimestampType():
-            return as_arrow(values, type_), _unchanged
+            return pa.array(values, pa.int64())
+        case BooleanType() | IntegerType() | FloatType() | StringType() | DecimalType() | DateType() | TimestampType():
+            return as_arrow(values, type_)
         case UuidType():
-            return pa.array([None if v is None else _uuid_text(v) for v in values], pa.string()), _unchanged
+            return pa.array([None if v is None else _uuid_text(v) for v in values], pa.string())
         case FixedType() | BinaryType() | GeometryType() | GeographyType():
-            return pa.array(values, pa.binary()), _unchanged
+            return pa.array(values, pa.binary())
         case other:
             raise UnsupportedError(f"Cannot use {other} as a per-file constant", cause="UnsupportedType")
-
-
-def _unchanged(column: Column) -> Column:
-    return column
 
 
 def _map(entries: Sequence[tuple[Any, Any]], type_: MapType) -> Column:
     """A map literal. Float keys go in as text, because building a map in Spark turns a key of -0.0 into 0.0."""
     if isinstance(type_.key.type, FloatType):
-        keys = [F.lit(_float_text(float(k))) for k, _ in entries]
+        keys = [F.lit(repr(float(k))) for k, _ in entries]
     else:
         keys = [literal(k, type_.key.type) for k, _ in entries]
     items = [literal(v, type_.value.type) for _, v in entries]
     if not entries:
         return F.create_map().cast(storage_type(type_))
     return F.map_from_arrays(F.array(*keys), F.array(*items)).cast(storage_type(type_))
-
-
-def _float_text(value: float) -> str:
-    """Text that Spark casts to the very same float: `nan` and `inf` are words to it too."""
-    return repr(value)
 
 
 def _uuid_text(value: Any) -> str:
@@ -207,8 +180,12 @@ class ColumnTranslation:
         match value:
             case Uniform(value=same, type=type_):
                 return literal(same, type_)
-            case PerFile():
-                return self._per_file(value)
+            case PerFile(values=values, type=type_):
+                if value not in self._constants:
+                    column = F.col(self.constants.label(_storable(values, type_)))
+                    is_short = isinstance(type_, IntegerType) and type_.bits < 32
+                    self._constants[value] = column.cast(storage_type(type_)) if is_short else column
+                return self._constants[value]
             case ConstantStruct(fields=fields, parts=parts):
                 return F.struct(*[self.expression(part).alias(f.name) for f, part in zip(fields, parts, strict=True)])
             case StoredColumn(source=source):
@@ -224,12 +201,6 @@ class ColumnTranslation:
             case _:
                 assert_never(value)
 
-    def _per_file(self, value: PerFile) -> Column:
-        if value not in self._constants:
-            stored, show = storable(value.values, value.type)
-            self._constants[value] = show(self.constants.column(stored))
-        return self._constants[value]
-
     def _stored(self, value: StoredColumn, access: Column) -> Column:
         """`access`, the stored values, as the wanted type."""
         wanted, physical, parts = value.field.type, value.source.physical, value.parts
@@ -239,9 +210,13 @@ class ColumnTranslation:
             return access
         match wanted:
             case StructType(fields=fields):
-                built = [
-                    self._part(part, physical, access).alias(f.name) for f, part in zip(fields, parts, strict=True)
-                ]
+                built = []
+                for f, part in zip(fields, parts, strict=True):
+                    if isinstance(part, StoredColumn):
+                        column = self._stored(part, _child(access, physical, part.source))
+                    else:  # never null; but toArrow of Spark 4.3 fails on a field that says so, in one that may be
+                        column = F.when(access.isNotNull(), self.expression(part))
+                    built.append(column.alias(f.name))
                 return F.when(access.isNotNull(), F.struct(*built))
             case ListType():
                 return F.transform(access, lambda item: self._item(parts[0], item))
@@ -261,13 +236,6 @@ class ColumnTranslation:
         """An element, key or value."""
         return self._stored(part, item) if isinstance(part, StoredColumn) else self.expression(part)
 
-    def _part(self, part: StoredColumn | Constant, physical: PhysicalField, access: Column) -> Column:
-        """A field of a struct."""
-        if isinstance(part, StoredColumn):
-            return self._stored(part, _child(access, physical, part.source))
-        # Never null; but toArrow of Spark 4.3 fails on a field that says so, in a struct that may be null.
-        return F.when(access.isNotNull(), self.expression(part))
-
     def _map(self, key: Field, item: Field, value: StoredColumn, access: Column) -> Column:
         """The map with its entries in the file's order. Keys that become equal fail the query."""
         keys_of, items_of = value.parts
@@ -275,9 +243,7 @@ class ColumnTranslation:
             access = F.transform_values(access, lambda _, stored: self._item(items_of, stored))
         if isinstance(keys_of, StoredColumn) and self._is_unchanged(keys_of):
             return access
-        if isinstance(
-            key.type, FloatType
-        ):  # building a map in Spark would turn a key of -0.0 into 0.0, a cast does not
+        if isinstance(key.type, FloatType):  # a map that Spark builds turns a key of -0.0 into 0.0, a cast does not
             return access.cast(spark.MapType(storage_type(key.type), storage_type(item.type)))
         keys = F.transform(F.map_keys(access), lambda stored: self._item(keys_of, stored))
         built = F.map_from_arrays(keys, F.map_values(access))
@@ -345,8 +311,10 @@ def converted(access: Column, physical: PhysicalField, wanted: Field) -> Column:
             return access
         case DateType() if isinstance(stored, IntegerType):
             return F.date_from_unix_date(access)
-        case TimeType():
-            return _time(access, physical, wanted)
+        case TimeType() if stored == TimeType("ms"):
+            return access.cast(spark.LongType()) * F.lit(1000)
+        case TimeType() if stored == TimeType("us"):
+            return access
         case TimestampType(unit="ns"):
             return access if stored in _NANOS else _micros(access, physical, wanted) * F.lit(1000)
         case TimestampType(utc=utc):
@@ -367,16 +335,6 @@ _NANOS = (TimestampType("ns", utc=False), TimestampType("ns", utc=True))
 
 def _cast(access: Column, physical: PhysicalField, target: Type) -> Column:
     return access if natural(physical).dataType == storage_type(target) else access.cast(storage_type(target))
-
-
-def _time(access: Column, physical: PhysicalField, wanted: Field) -> Column:
-    match physical.type:
-        case TimeType(unit="ms"):
-            return access.cast(spark.LongType()) * F.lit(1000)
-        case TimeType(unit="us"):
-            return access
-        case _:
-            raise _inconvertible(physical, wanted)
 
 
 def _timestamp(access: Column, physical: PhysicalField, wanted: Field, *, utc: bool) -> Column:

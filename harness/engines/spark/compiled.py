@@ -42,8 +42,7 @@ _LOCK = Lock()
 def load_classes(context: SparkContext, package: str = ENGINE) -> None:
     """Makes the Java classes of a Python package known to the driver and to the executors of `context`; free when done.
 
-    Args:
-        package: has the sources in its directory `java`. They may use the engine's, if these were loaded before.
+    package: has the sources in its directory `java`. They may use the engine's, if these were loaded before.
 
     Raises:
         EngineError: this Spark cannot compile them.
@@ -91,11 +90,7 @@ def jar_beside_a_client() -> Path:
 
 
 def _own_jars() -> Path:
-    """The jars of the client's own version. SPARK_HOME may be another one's, and PySpark ends the process without any.
-
-    Raises:
-        EngineError: there are none.
-    """
+    """The jars of the client's own version. Without any, PySpark ends the process; SPARK_HOME may be another's."""
     package = Path(pyspark.__file__).parent
     named = os.environ.get("SPARK_HOME")
     homes = [package, package / "spark-distribution", package.parents[1], *([Path(named)] if named else [])]
@@ -128,10 +123,7 @@ def sources(package: str = ENGINE) -> dict[str, str]:
 
 
 def _compile(gateway: Any, package: str, loader: Any) -> dict[str, bytes]:
-    """Bytecode by the name of its class file. All sources in one go, so that they may use one another.
-
-    loader: knows the classes of Spark.
-    """
+    """Bytecode by the name of its class file, of sources that may use one another. loader: of Spark's classes."""
     janino, resources = gateway.jvm.org.codehaus.janino, gateway.jvm.org.codehaus.commons.compiler.util.resource
     texts = sources(package)
     listed = gateway.new_array(resources.Resource, len(texts))
@@ -166,11 +158,7 @@ def _extend_driver(jvm: Any, jar: Path) -> None:
 
 
 def _loader(jvm: Any) -> Any:
-    """The loader that spark-submit gave the driver: parent of those of sessions and, in local mode, of executors.
-
-    Raises:
-        UnsupportedError: there is none.
-    """
+    """The loader that spark-submit gave the driver: parent of those of sessions and, in local mode, of executors."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     found = None
     while loader is not None:

@@ -24,9 +24,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.spark.deletes import with_flags
-from harness.engines.spark.gateway import OPTIONS, FileFormat, Gateway, check_readable, has_gateway, location
+from harness.engines.spark.gateway import OPTIONS, Gateway, check_readable, has_gateway, location
 from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.session import are_distinct, check_nested, failure, levels, require
+from harness.engines.spark.types import quoted
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import (
@@ -66,14 +67,9 @@ class PlainPaths:
         return not name.startswith(_HIDDEN) and ":" not in name and not name.endswith("._COPYING_")
 
     def knows(self, schema: Sequence[PhysicalField], used: Sequence[PhysicalField]) -> bool:
-        """Tells whether no setting of the session has a say in what is read of a file.
+        """Tells whether no setting of the session has a say in what is read of a file; raises as `check_nested`.
 
-        Args:
-            schema: the file's columns.
-            used: those of them that are read.
-
-        Raises:
-            RequestError: as `session.check_nested`.
+        schema: the file's columns. used: those of them that are read.
         """
         check_nested(self.session, used)
         settled = all(_is_settled(stored) for stored in walk_stored(used))
@@ -82,7 +78,7 @@ class PlainPaths:
     def planned_frame(
         self,
         *,
-        file_format: FileFormat,
+        file_format: str,
         read_schema: SparkStruct,
         paths: Sequence[str],
         constants: pa.Table,
@@ -91,10 +87,7 @@ class PlainPaths:
     ) -> DataFrame:
         """The rows of files, as `Gateway.planned_frame` gives them; with `deleted` also a column of that name.
 
-        Args:
-            paths: physical; one that is given twice gives its rows twice.
-            constants: one row per file.
-            deleted: positions of each file's deleted rows; None: no column.
+        deleted: positions of each file's deleted rows; None: no column. Else as in `gateway.PlannedRead`.
 
         Raises:
             UnsupportedError: two columns of one exact name.
@@ -126,14 +119,14 @@ class PlainPaths:
         return frame
 
     def _stored(
-        self, file_format: FileFormat, read_schema: SparkStruct, locations: Sequence[str], *, positions: bool
+        self, file_format: str, read_schema: SparkStruct, locations: Sequence[str], *, positions: bool
     ) -> tuple[DataFrame, Mapping[str, str]]:
         """Columns `p0`, `p1`, …, `#path`, and perhaps `pos`, of each file once, and how Spark spells the locations."""
         read = self.session.read.format(file_format).schema(read_schema).options(**OPTIONS, **_NO_GLOBS)
         frame = read.load(list(locations))
         found = _found(frame, locations)
         metadata = frame.metadataColumn("_metadata")
-        columns = [functions.col(_quoted(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
+        columns = [functions.col(quoted(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
         columns.append(metadata.getField("file_path").alias(_PATH))
         if positions:
             columns.append(metadata.getField("row_index").alias("pos"))
@@ -184,11 +177,7 @@ def reader_for(plan: ScanPlan, reader: PlannedSource | PlainPaths) -> PlannedSou
 
 
 def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
-    """Spark's spellings of the files that a frame reads, by `_normal` location: just the files asked for.
-
-    Raises:
-        EngineError: it reads others, or fewer, or fails.
-    """
+    """Spark's spellings of the files that a frame reads, by `_normal` location; an EngineError for any others."""
     try:
         spellings = frame.inputFiles()
     except PySparkException as error:
@@ -216,14 +205,9 @@ def _normal(place: str) -> str:
     return f"{scheme.lower()}:/{re.sub('/+', '/', rest).lstrip('/')}"
 
 
-def _spellings(spelling: str) -> list[str]:
+def _spellings(spelling: str) -> set[str]:
     """A URI as Spark lists it, and as it names it in rows, where an empty authority is left out."""
-    short = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*):///", r"\1:/", spelling)
-    return list(dict.fromkeys((spelling, short)))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return {spelling, re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*):///", r"\1:/", spelling)}
 
 
 def _is_settled(stored: PhysicalField) -> bool:

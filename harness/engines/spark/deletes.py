@@ -1,29 +1,25 @@
 """Deletes on Spark: rows deleted by position, and joins with the keys of equality deletes.
 
 With a gateway, a file's bitmap of deleted positions is a constant of the file, like its partition values. Harness's
-reader marks deleted rows batch by batch (`java/MarkedRows.java`): no join, whole-stage code generation stays, filters
-still reach the Parquet reader. The bitmap travels as a compressed roaring bitmap: 20,000 deletes in 2 million rows take
-40 kB, plain bits 250. A small bitmap goes along with every task that reads a part of the file; above 16 KiB an executor
-fetches it once, as a broadcast. Without a gateway, words of 64 rows are joined to the rows.
+reader marks deleted rows batch by batch (`java/MarkedRows.java`): no join, and filters still reach the Parquet reader.
+Without a gateway, words of 64 rows are joined to the rows.
 
-The plan's delete sets say which equality deletes hit which data file. Few sets: each is an arm that is joined with
-exactly its own delete files. Many sets: all data files share one join, which compares sequence number and partition as
-columns (iceberg 4.6, 4.29).
+Few sets of equality deletes: each is an arm that is joined with exactly its own delete files. Many sets: all data files
+share one join, which compares sequence number and partition as columns (iceberg 4.6, 4.29).
 
-A null key equals null and nothing else (iceberg 4.26). Spark runs `<=>` on two columns per key, without the hash table
-of plain longs that `=` on one integer column gets. So a set of one key is joined twice: by `=` with the deletes that
-have a value, and with the null key, if there is one. Few rows are joined once, by `<=>`.
+A null key equals null and nothing else (iceberg 4.26). Spark runs `<=>` without the hash table of plain longs that `=`
+on one integer column gets. So a set of one key is joined twice: by `=` with the deletes that have a value, and with the
+null key, if there is one. Few rows are joined once, by `<=>`.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
-from operator import and_, or_
-from typing import TypeAlias, assert_never
+from operator import and_, eq, or_
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +43,7 @@ _BROADCAST_CONF = "spark.sql.autoBroadcastJoinThreshold"
 
 
 def encode(deleted: BitMap64, rows: int) -> bytes:
-    """The bitmap as a constant of its file, for `Gateway.planned_frame`: 64-bit roaring, in the portable format.
-
-    Args:
-        deleted: positions from 0.
-        rows: of the file; positions from there on are left out.
-    """
+    """The bitmap as a constant of a file of so many rows, for `PlannedRead`: 64-bit roaring, in the portable format."""
     compact = BitMap64(deleted)
     if len(compact) and compact.max() >= rows:
         compact.remove_range(rows, compact.max() + 1)
@@ -75,18 +66,16 @@ def with_flags(
 ) -> tuple[DataFrame, Column]:
     """`frame` joined with bitmaps, and whether a row of it is deleted; for sessions without a gateway.
 
-    Args:
-        frame: rows of any files; its columns stay, none may be called `#file`, `#chunk` or `#words`.
-        file: a whole number that names the row's file.
-        position: of the row in its file, from 0.
-        deleted: positions by number of the file; other files have none.
-        spark: the session of `frame`.
+    frame: rows of any files; its columns stay, none may be called `#file`, `#chunk` or `#words`.
+    file, position: the number of the row's file, and its place there, from 0.
+    deleted: positions by number of the file; other files have none.
 
     Words of one file are one row as long as all of them fit into a broadcast. Larger ones are cut in chunks of 4,096
     rows, which Spark's shuffle spreads over the executors.
     """
     size = sum((int(bitmap.max()) >> 3) + 1 for bitmap in deleted.values() if len(bitmap))
-    if size <= _broadcast_bytes(spark):
+    most = str(spark.conf.get(_BROADCAST_CONF)).rstrip("bB")  # in bytes; below 0: Spark never broadcasts
+    if size <= (int(most) if most.lstrip("-").isdigit() else 10 << 20):
         words = functions.broadcast(spark.createDataFrame(_whole(deleted)))
         on, shift = functions.col("#file") == file, position
     else:
@@ -98,13 +87,6 @@ def with_flags(
     word = functions.get(functions.col("#words"), place)
     bit = functions.getbit(word, shift.bitwiseAND((1 << _WORD_BITS) - 1).cast("int"))
     return frame.join(words, on, "left"), functions.coalesce(bit == 1, functions.lit(False))
-
-
-def _broadcast_bytes(spark: SparkSession) -> int:
-    """The size up to which Spark broadcasts, in bytes; below 0: it never does."""
-    text = str(spark.conf.get(_BROADCAST_CONF))
-    digits = text.rstrip("bB")
-    return int(digits) if digits.lstrip("-").isdigit() else 10 << 20
 
 
 def _whole(deleted: Mapping[int, BitMap64]) -> pa.Table:
@@ -148,9 +130,6 @@ def _table(keys: list[pa.Array], names: list[str], words: list[Words]) -> pa.Tab
     return pa.table([*keys, lists.cast(pa.list_(pa.int64()))], names=[*names, "#words"])
 
 
-# Equality deletes.
-
-
 KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
 """Key set and indexes into `ScanPlan.equality_deletes` to the rows of those files: the keys as `k0`, `k1`, …, then `ks`
 (the delete's sequence number, bigint) and `kp` (its partition's index, bigint; null: it hits all partitions)."""
@@ -186,25 +165,19 @@ class DeleteJoins:
     def without_deleted(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> DataFrame:
         """The rows of `frame` that no equality delete hits, with its columns.
 
-        Args:
-            frame: with the columns of `roots`, and, where deletes are pooled, `sq` (the data sequence number
-                of the row's file) and `sp` (the index of its partition). No label may begin with `d` and a digit.
-            scope: the arm's.
-            roots: the label in `frame` of each root column.
+        frame: of an arm, with the columns of `UnionArm.values`. No label may begin with `d` and a digit.
+        roots: the label in `frame` of each root column.
         """
         for match in self._matches(scope, roots):
             frame = frame.join(match.deletes(), match.on(), "left_anti")
         return frame
 
     def flagged(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> tuple[DataFrame, Column]:
-        """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null.
-
-        Args: as for `without_deleted`.
-        """
+        """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null."""
         hits = []
         for match in self._matches(scope, roots):
             flag = f"{match.prefix}hit"
-            frame = frame.join(match.once().withColumn(flag, lit(True)), match.on(), "left")
+            frame = frame.join(match.deletes(once=True).withColumn(flag, lit(True)), match.on(), "left")
             hits.append(col(flag).isNotNull())
         return frame, reduce(or_, hits)
 
@@ -213,36 +186,33 @@ class DeleteJoins:
         numbers = count()
         for key_set, chosen in key_sets(self.plan, members).items():
             keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
-            for pool in [chosen] if isinstance(scope, int) else self._pools(chosen):
+            pools = [chosen]
+            if not isinstance(scope, int):  # deletes of all partitions are compared in other columns than those of one
+                everywhere = [m for m in chosen if self.plan.equality_deletes[m].partition is None]
+                pools = [everywhere, [m for m in chosen if self.plan.equality_deletes[m].partition is not None]]
+            for pool in filter(None, pools):
                 yield from self._joined(pool, self._rows(key_set, pool, scope), keys, numbers)
-
-    def _pools(self, members: Sequence[int]) -> list[list[int]]:
-        """The delete files that are compared in the same columns: those of all partitions apart from those of one."""
-        deletes = self.plan.equality_deletes
-        everywhere = [m for m in members if deletes[m].partition is None]
-        return [pool for pool in (everywhere, [m for m in members if deletes[m].partition is not None]) if pool]
 
     def _joined(
         self, pool: Sequence[int], rows: DataFrame, keys: Sequence[Column], numbers: Iterator[int]
     ) -> Iterator[_Match]:
-        known = self._count(pool)
-        size = _Size.LARGE if known is not None and known > _BROADCAST_ROWS else _Size.ANY
+        counts = [self.plan.equality_deletes[m].record_count for m in pool]
+        known = [number for number in counts if number is not None]
+        is_known, is_large = len(known) == len(counts), sum(known) > _BROADCAST_ROWS
+        hint = "merge" if is_known and is_large else None
         if len(keys) > 1 or self._has_few_rows():
-            yield _Match(f"d{next(numbers)}", rows, keys, _Same.NULL_SAFE, size)
+            yield _Match(f"d{next(numbers)}", rows, keys, Column.eqNullSafe, hint)
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
-        if known is None or known > _BROADCAST_ROWS:
+        if not is_known or is_large:
             null = null.distinct()  # a shuffle: it costs small reads more than it spares them
-        yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, _Same.EQUAL, size)
-        yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], _Same.EQUAL, _Size.TINY)
+        yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, eq, hint)
+        yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], eq, "broadcast")
 
     def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | Pooled) -> DataFrame:
-        """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key.
-
-        The same pool is the same frame each time, which lets Spark broadcast it once for all arms.
-        """
+        """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key."""
         found = self._read.get((key_set, tuple(pool)))
-        if found is not None:
+        if found is not None:  # the same frame each time, which lets Spark broadcast it once for all arms
             return found
         labels = [f"k{i}" for i in range(len(key_set.keys))]
         rows = self.read_keys(key_set, pool)
@@ -257,42 +227,8 @@ class DeleteJoins:
     def _has_few_rows(self) -> bool:
         """Tells whether the data files say so; what they say changes the join, not its result."""
         counts = self.plan.files.column("record_count")
-        total = pc.sum(counts).as_py()
-        return total is not None and counts.null_count == 0 and total <= _FEW_ROWS
-
-    def _count(self, pool: Sequence[int]) -> int | None:
-        counts = [self.plan.equality_deletes[m].record_count for m in pool]
-        known = [number for number in counts if number is not None]
-        return sum(known) if len(known) == len(counts) else None
-
-
-class _Same(enum.Enum):
-    """When a key of a row and one of a delete are the same."""
-
-    EQUAL = "both have the same value"
-    NULL_SAFE = "both have the same value or none"
-
-    def holds(self, left: Column, right: Column) -> Column:
-        return left == right if self is _Same.EQUAL else left.eqNullSafe(right)
-
-
-class _Size(enum.Enum):
-    """The number of deletes, by which Spark decides how to join."""
-
-    TINY = "so few, or of so little each, that they are always broadcast"
-    LARGE = "too many to broadcast"
-    ANY = "as many as the size of the files lets expect"
-
-    def hinted(self, frame: DataFrame) -> DataFrame:
-        match self:
-            case _Size.TINY:
-                return frame.hint("broadcast")
-            case _Size.LARGE:
-                return frame.hint("merge")
-            case _Size.ANY:
-                return frame
-            case _:
-                assert_never(self)
+        total = None if counts.null_count else pc.sum(counts).as_py()
+        return total is not None and total <= _FEW_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,30 +238,28 @@ class _Match:
     prefix: of the labels of the deletes' columns in the joined frame.
     rows: the deletes: a column `k0`, `k1`, … for each of `keys`, and `ks` and `kp` where they are compared.
     keys: on the data side.
+    same: when a key of either side is the same.
+    hint: to Spark, how to join; None: by the size of the files.
     """
 
     prefix: str
     rows: DataFrame
     keys: Sequence[Column]
-    same: _Same
-    size: _Size
+    same: Callable[[Column, Column], Column]
+    hint: str | None
 
-    def deletes(self) -> DataFrame:
-        """The rows to join with, the same delete perhaps more than once."""
-        return self.size.hinted(self._renamed())
-
-    def once(self) -> DataFrame:
-        """The rows to join with, at most one for each data row."""
-        return self.size.hinted(self._renamed() if "ks" in self.rows.columns else self._renamed().distinct())
+    def deletes(self, *, once: bool = False) -> DataFrame:
+        """The rows to join with. once: at most one for each data row."""
+        rows = self.rows.select(*[col(label).alias(f"{self.prefix}{label}") for label in self.rows.columns])
+        if once and "ks" not in self.rows.columns:
+            rows = rows.distinct()
+        return rows if self.hint is None else rows.hint(self.hint)
 
     def on(self) -> Column:
         """When a delete hits a row."""
-        conditions = [self.same.holds(key, col(f"{self.prefix}k{i}")) for i, key in enumerate(self.keys)]
+        conditions = [self.same(key, col(f"{self.prefix}k{i}")) for i, key in enumerate(self.keys)]
         if "ks" in self.rows.columns:
             conditions.append(col("sq") < col(f"{self.prefix}ks"))
         if "kp" in self.rows.columns:
             conditions.append(col("sp") == col(f"{self.prefix}kp"))
         return reduce(and_, conditions)
-
-    def _renamed(self) -> DataFrame:
-        return self.rows.select(*[col(label).alias(f"{self.prefix}{label}") for label in self.rows.columns])

@@ -29,14 +29,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from harness import errors
+from harness.engines.data_files import damaged
 from harness.engines.spark.arrow_worker import same
-from harness.errors import CorruptFileError, EngineError, HarnessError, MissingFileError
+from harness.errors import EngineError, HarnessError, MissingFileError
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.
 #
-# The text of harness's own carries the error's parts behind a mark, so that the driver raises the class that a read in
-# its own process would have raised, with the same table and file. What Spark's own readers say about a file is told by
-# the name of Spark's error and the Java exceptions that caused it.
+# Harness's own carry their parts behind a mark, so that the driver raises the class that a read in its own process
+# would raise. Failures of Spark's own readers are told by the name of Spark's error and the Java exceptions behind it.
 
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
@@ -59,18 +59,23 @@ def unwrap(error: BaseException) -> HarnessError | None:
 
     `error` may be Spark's exception, or one that was raised from it.
     """
-    for text in _texts(error):
+    texts: dict[int, str] = {}  # of the error, and of those that led to it
+    following: BaseException | None = error
+    while following is not None and id(following) not in texts:
+        texts[id(following)] = str(following)
+        following = following.__cause__ or following.__context__
+    for text in texts.values():
         found = _MARK.search(text)
         if found is not None:
-            return _decoded(found.group(1))
+            parts = json.loads(base64.urlsafe_b64decode(found[1]))
+            kind = getattr(errors, parts.pop("class"), HarnessError)
+            assert isinstance(kind, type)
+            assert issubclass(kind, HarnessError)
+            return kind(parts.pop("message"), **parts)
         changed = _CHANGED.search(text)
         if changed is not None:
-            return CorruptFileError(
-                "Cannot read file: it was replaced after the read was planned; plan anew",
-                cause="CorruptDataFile",
-                file=_path(changed.group(1)),
-                rule="iceberg 7.6",
-            )
+            reason = "Cannot read file: it was replaced after the read was planned; plan anew"
+            return damaged(reason, _path(changed.group(1)))
         lacking = _lacking_module(text)
         if lacking is not None:
             return EngineError(
@@ -126,35 +131,12 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     reason = reasons[-1] if reasons else ""
     if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
         return EngineError(f"Spark failed to read a file: {reason or kind}"[:500], file=file)
-    return CorruptFileError(
-        f"Cannot read file: it is damaged: {reason[:300]}; restore it",
-        cause="CorruptDataFile",
-        file=file,
-        rule="iceberg 7.6",
-    )
+    return damaged(f"Cannot read file: it is damaged: {reason[:300]}; restore it", file)
 
 
 def _path(location: str) -> str:
     """A file as harness calls it, by Spark's name for it."""
     return re.sub("^file:/+", "/", unquote(location))
-
-
-def _texts(error: BaseException) -> list[str]:
-    texts, seen = [], set()
-    following: BaseException | None = error
-    while following is not None and id(following) not in seen:
-        seen.add(id(following))
-        texts.append(str(following))
-        following = following.__cause__ or following.__context__
-    return texts
-
-
-def _decoded(encoded: str) -> HarnessError:
-    parts = json.loads(base64.urlsafe_b64decode(encoded))
-    found = getattr(errors, parts.pop("class"), HarnessError)
-    assert isinstance(found, type)
-    assert issubclass(found, HarnessError)
-    return found(parts.pop("message"), **parts)
 
 
 Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -180,11 +162,7 @@ def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: in
 
 
 def prepare(session: SparkSession) -> None:
-    """Sees to it that executors can read files in Python; free when done.
-
-    Raises:
-        EngineError: they have no Python, or it lacks a package, naming it.
-    """
+    """Sees to it that executors can read files in Python, or raises an EngineError; free when done."""
     context = getattr(session, "_sc", None)  # none in a session of Spark Connect
     if context is not None and context.master.startswith("local"):
         return
@@ -193,7 +171,12 @@ def prepare(session: SparkSession) -> None:
         return
     lacking = _lacking(session)
     if lacking is not None and _HARNESS in str(lacking):
-        _send(session)
+        if context is None:
+            session.addArtifacts(str(_zipped()), pyfile=True)
+        else:
+            before = list(sys.path)
+            context.addPyFile(str(_zipped()))
+            sys.path[:] = before  # the driver has it
         lacking = _lacking(session)
     if lacking is not None:
         raise engine_error(lacking) from lacking
@@ -207,17 +190,6 @@ def _lacking(session: SparkSession) -> Exception | None:
     except (PySparkException, Py4JError) as error:
         return error
     return None
-
-
-def _send(session: SparkSession) -> None:
-    package = _zipped()
-    context = getattr(session, "_sc", None)
-    if context is None:
-        session.addArtifacts(str(package), pyfile=True)
-        return
-    before = list(sys.path)
-    context.addPyFile(str(package))
-    sys.path[:] = before  # the driver has it
 
 
 @cache

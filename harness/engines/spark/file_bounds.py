@@ -65,9 +65,8 @@ class FileBounds:
     ) -> pa.Table | None:
         """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
 
-        Args:
-            stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads
-                them. members: ordinals of the files. legacy: as in `file_groups.FileGroup`.
+        stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads them.
+        members: ordinals of the files. legacy: as in `file_groups.FileGroup`.
         """
         found: dict[str, pa.Array] = {}
         for column in stored:
@@ -80,7 +79,10 @@ class FileBounds:
             shown = _shown(column.field.type, source.physical.type)
             if shown is None:
                 continue
-            lower, upper = (_taken(side, rows) for side in (bounds.lower, bounds.upper))
+            lower, upper = (
+                side.take(from_numpy(rows)) if isinstance(side, pa.Array) else [side[member] for member in members]
+                for side in (bounds.lower, bounds.upper)
+            )
             if isinstance(column.field.type, FloatType):  # to Spark, NaN is above all other numbers
                 nans = bounds.has_nans[rows].tolist()
                 upper = [math.nan if nan else value for nan, value in zip(nans, listed(upper), strict=True)]
@@ -166,7 +168,3 @@ def _floats(values: Sequence[Any] | pa.Array) -> pa.Array:
     with np.errstate(over="ignore"):
         exact = [v if v is None or v != v or float(np.float32(v)) == v else None for v in doubles]
     return pa.array(exact, pa.float32())
-
-
-def _taken(values: Sequence[Any] | pa.Array, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Any:
-    return values.take(from_numpy(rows)) if isinstance(values, pa.Array) else [values[row] for row in rows.tolist()]

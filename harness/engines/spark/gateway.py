@@ -1,11 +1,8 @@
 """The driver's JVM, as far as harness uses it: planned files become a DataFrame without any path being listed again.
 
 Frames are made in a private session beside the user's, because what a read needs (exact column names, nanoseconds as
-numbers, UTC) are settings of a session, and the user's are not ours to change. `Gateway.expose` then wraps the
-analysed plan into the user's session: the scan keeps the private session and its settings, everything that the user
-builds on top follows the user's.
-
-The parts that only a JVM class can do are Java, see `compiled`.
+numbers, UTC) are settings of a session. `Gateway.expose` then wraps the analysed plan into the user's session: the scan
+keeps the private session and its settings, everything that the user builds on top follows the user's.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -23,13 +20,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from harness.engines.spark.compiled import class_named, load_classes
-from harness.engines.spark.executor_python import Batches, engine_error, run_in_python
+from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.hadoop_options import check_access, hadoop_location
 from harness.errors import RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
-
-FileFormat: TypeAlias = Literal["parquet", "orc"]
-Looks: TypeAlias = Literal["footers", "tails"]
 
 # What every read needs, whatever the user's session says. Anything with a say in which rows or values come out.
 SETTINGS = {
@@ -64,7 +58,6 @@ OPTIONS = {
 }
 _ROW_INDEX_COLUMN = "_tmp_metadata_row_index"  # Spark's own name in a read schema: it fills such a column itself
 _MOST_SESSIONS = 32
-_REASON = "#reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +74,49 @@ class DiskFile:
     modified: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """A read as the JVM gets it; see `PlannedReads.planned_frame`.
+    """A read as the JVM gets it.
 
-    kind: `parquet`, `orc` or `refused`. bitmap: which constant holds deleted positions; -1: none.
+    file_format: `parquet`, `orc` or `refused`: to read a file then fails with the text of its first constant.
+    read_schema: physical names, in the files' own letter case, with the types that Spark reads them as.
+    files: in any order; one that is given twice gives its rows twice.
+    constants: one row per file, of bool, int32, int64, float32, float64, string, binary, decimal128, date32 or
+        timestamp[us] columns.
+    positions: whether rows have their 0-based place in the file; Parquet only.
+    deleted: which constant holds deleted positions, as `deletes.encode` made them, of each file. `pos` of such a row is
+        the complement of its position, and so below 0.
+    options: of Hadoop, for the stores that the files are in.
+    bounds: what is known of the columns in each file, see `file_bounds`; filters on them then skip files.
+    root: the location of the table that the files are of, as Spark's plans show it.
+
+    Raises:
+        UnsupportedError: two columns of one exact name, or positions of an ORC file.
     """
 
-    kind: str
-    schema: StructType
+    file_format: str
+    read_schema: StructType
     files: Sequence[DiskFile]
     constants: pa.Table
-    options: Mapping[str, str] = field(default_factory=dict)
     positions: bool = False
-    bitmap: int = -1
+    deleted: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     bounds: pa.Table | None = None
     root: str | None = None
 
     def __post_init__(self) -> None:
         assert self.constants.num_rows == len(self.files), "one row of constants per file"
         assert self.bounds is None or self.bounds.num_rows == len(self.files), "one row of bounds per file"
+        check_readable(self.read_schema)
+        if self.positions and self.file_format != "parquet":
+            raise UnsupportedError(
+                f"Cannot number the rows of {self.file_format.upper()} files with Spark's own reader"
+            )
+
+    @property
+    def bitmap(self) -> int:
+        """The place of `deleted` among the constants; below 0: there is none."""
+        return -1 if self.deleted is None else self.constants.column_names.index(self.deleted)
 
 
 def hadoop_opens(physical: str) -> bool:
@@ -116,62 +132,10 @@ class PlannedReads(ABC):
 
     session: SparkSession
 
-    def planned_frame(
-        self,
-        *,
-        file_format: FileFormat,
-        read_schema: StructType,
-        files: Sequence[DiskFile],
-        constants: pa.Table,
-        positions: bool,
-        deleted: str | None = None,
-        options: Mapping[str, str] | None = None,
-        bounds: pa.Table | None = None,
-        root: str | None = None,
-    ) -> DataFrame:
-        """The rows of `files`, in `session`.
-
-        Args:
-            read_schema: physical names, in the files' own letter case, with the types that Spark reads them as.
-            files: in any order; one that is given twice gives its rows twice.
-            constants: one row per file, of bool, int32, int64, float32, float64, string, binary, decimal128, date32 or
-                timestamp[us] columns.
-            positions: whether rows have their 0-based place in the file; Parquet only.
-            deleted: which constant holds deleted positions, as `positions.encode` made them, of each file. `pos` of
-                such a row is the complement of its position, and so below 0.
-            options: of Hadoop, for the stores that the files are in.
-            bounds: what is known of the columns in each file, see `file_bounds`; filters on them then skip files.
-            root: the location of the table that the files are of, as Spark's plans show it.
-
-        Columns: `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then `pos`.
-        A filter on constants skips files; filters on and choices of the other columns reach the Parquet scan.
-
-        Raises:
-            UnsupportedError: two columns of one exact name, or positions of an ORC file.
-        """
-        check_planned(file_format, read_schema, positions=positions)
-        bitmap = -1 if deleted is None else constants.column_names.index(deleted)
-        read = PlannedRead(file_format, read_schema, files, constants, options or {}, positions, bitmap, bounds, root)
-        return self._planned(read)
-
-    def refused_frame(
-        self, *, read_schema: StructType, files: Sequence[DiskFile], reasons: Sequence[str], constants: pa.Table
-    ) -> DataFrame:
-        """A frame like that of `planned_frame`, which fails when one of its files is read.
-
-        Args:
-            reasons: per file, with what text.
-        """
-        told = constants.add_column(0, _REASON, pa.array(reasons, pa.string()))
-        return self._planned(PlannedRead("refused", read_schema, files, told))
-
     def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
         """The ends of Parquet files, as executors find them, see `looks`; fails for no file.
 
-        Args:
-            physical: the files' paths.
-            numbers: of each; files with different ones share no image.
-            options: of Hadoop, for the stores that the files are in.
+        numbers: of each file; those with different ones share no image. options: as in `PlannedRead`.
         """
         numbered = [f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True)]
         return self._found("footers", numbered, options)
@@ -180,21 +144,21 @@ class PlannedReads(ABC):
         """The ends of ORC files, fetched by executors, in the form of `look_at_footers`."""
         return self._found("tails", [location(path) for path in physical], options)
 
-    def run_in_python(self, batches: Batches, count: int, tasks: int) -> pa.Table:
-        """Runs `executor_python.run_in_python` in `session`."""
-        return run_in_python(self.session, batches, count, tasks)
-
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that Spark has no file system for, see `hadoop_options`."""
 
     @abstractmethod
-    def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
-        """The answer of a job that looks at the ends of files."""
+    def planned_frame(self, read: PlannedRead) -> DataFrame:
+        """The rows of a read, in `session`.
+
+        Columns: `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then `pos`.
+        A filter on constants skips files; filters on and choices of the other columns reach the Parquet scan.
+        """
 
     @abstractmethod
-    def _planned(self, read: PlannedRead) -> DataFrame:
-        """The frame of `planned_frame` or `refused_frame`."""
+    def _found(self, kind: Literal["footers", "tails"], named: Sequence[str], options: Mapping[str, str]) -> bytes:
+        """The answer of a job that looks at the ends of files."""
 
 
 class Gateway(PlannedReads):
@@ -214,8 +178,7 @@ class Gateway(PlannedReads):
         """The gateway of a user's session; the same one each time.
 
         Raises:
-            UnsupportedError: the session has no JVM behind it that Python can reach, as with Spark Connect.
-            RequestError: the session was stopped.
+            UnsupportedError: Python can reach no JVM of the session. RequestError: it was stopped.
         """
         if not has_gateway(spark):
             raise UnsupportedError(
@@ -226,22 +189,22 @@ class Gateway(PlannedReads):
         context = spark.sparkContext
         if context._jsc is None:
             raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
-        if _CACHE.context is not context:
-            _CACHE.context, _CACHE.gateways = context, {}
         key = spark._jsparkSession.sessionUUID()
-        found = _CACHE.gateways.get(key)
+        found = _GATEWAYS.get(key)
         if found is None:
             found = cls(spark)
-            while len(_CACHE.gateways) >= _MOST_SESSIONS:
-                del _CACHE.gateways[next(iter(_CACHE.gateways))]
-            _CACHE.gateways[key] = found
+            if any(other._context is not context for other in _GATEWAYS.values()):
+                _GATEWAYS.clear()  # of a context that was stopped
+            while len(_GATEWAYS) >= _MOST_SESSIONS:
+                del _GATEWAYS[next(iter(_GATEWAYS))]
+            _GATEWAYS[key] = found
         return found
 
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that this session's Spark has no file system for, see `hadoop_options`."""
         check_access(self._context, physical)
 
-    def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+    def _found(self, kind: Literal["footers", "tails"], named: Sequence[str], options: Mapping[str, str]) -> bytes:
         classes: Any = self._context._jvm.harness.spark  # type: ignore[union-attr]
         job = classes.Footers.look if kind == "footers" else classes.OrcTails.fetch
         try:
@@ -249,12 +212,13 @@ class Gateway(PlannedReads):
         except Py4JError as error:
             raise engine_error(error) from error
 
-    def _planned(self, read: PlannedRead) -> DataFrame:
+    def planned_frame(self, read: PlannedRead) -> DataFrame:
+        """The rows of a read, in the private session."""
         frame = self._lowering.planned(
             self.session._jsparkSession,
             self._user._jsparkSession,
-            read.kind,
-            read.schema.json(),
+            read.file_format,
+            read.read_schema.json(),
             stream(read.files, read.constants),
             {**OPTIONS, **read.options},
             read.positions,
@@ -290,22 +254,15 @@ class Gateway(PlannedReads):
 
     def expose(self, frame: DataFrame) -> DataFrame:
         """A frame of the private session as one of the user's session: same rows, same scan, no setting changed."""
-        return DataFrame(self._lowering.expose(self._user._jsparkSession, frame._jdf), self._user)
+        return self.moved(frame, self._user)
 
     def moved(self, frame: DataFrame, session: SparkSession) -> DataFrame:
         """A frame as one of another session of the application: same rows, same scan."""
         return DataFrame(self._lowering.expose(session._jsparkSession, frame._jdf), session)
 
 
-@dataclass(slots=True)
-class _Cache:
-    """Gateways by the id of the user's session, of the one context that a process can have."""
-
-    context: SparkContext | None
-    gateways: dict[str, Gateway]
-
-
-_CACHE = _Cache(None, {})
+_GATEWAYS: dict[str, Gateway] = {}
+"""Gateways by the id of the user's session, of the one context that a process can have."""
 
 
 def has_gateway(spark: object) -> bool:
@@ -313,23 +270,8 @@ def has_gateway(spark: object) -> bool:
     return isinstance(spark, SparkSession) and hasattr(spark, "_jsparkSession")
 
 
-def check_planned(file_format: FileFormat, read_schema: StructType, *, positions: bool) -> None:
-    """Refuses files of which Spark's own reader cannot give the columns, or the positions.
-
-    Raises:
-        UnsupportedError: two columns of one exact name, or positions of an ORC file.
-    """
-    check_readable(read_schema)
-    if positions and file_format != "parquet":
-        raise UnsupportedError(f"Cannot number the rows of {file_format.upper()} files with Spark's own reader")
-
-
 def check_readable(schema: StructType) -> None:
-    """Refuses read schemas that Spark would fill with other columns' values.
-
-    Raises:
-        UnsupportedError: two fields of one struct have the same exact name, or one has a name that Spark reserves.
-    """
+    """Raises UnsupportedError for two fields of one exact name in a struct, or a name that Spark reserves."""
     if _ROW_INDEX_COLUMN in schema.names:
         raise UnsupportedError(
             f"Cannot read a column named {_ROW_INDEX_COLUMN} with Spark: it keeps the name for itself"

@@ -23,21 +23,13 @@ from harness.storage.stores import Storage
 
 S3 = ("s3", "s3a", "s3n")
 """The schemes of S3."""
-_ADVICE = {
-    **dict.fromkeys(
-        ("abfs", "abfss"),
-        "add org.apache.hadoop:hadoop-azure, in the version of its Hadoop, in spark.jars.packages",
-    ),
-    **dict.fromkeys(
-        ("gs", "gcs"),
-        "add org.apache.hadoop:hadoop-gcp, in the version of its Hadoop, in spark.jars.packages; before Hadoop "
-        "3.5, the shaded jar of com.google.cloud.bigdataoss:gcs-connector in spark.jars",
-    ),
-    **dict.fromkeys(
-        ("az", "azure"),
-        "Hadoop calls Azure abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, so open the table there",
-    ),
-}
+_AZURE = "add org.apache.hadoop:hadoop-azure, in the version of its Hadoop, in spark.jars.packages"
+_GOOGLE = (
+    "add org.apache.hadoop:hadoop-gcp, in the version of its Hadoop, in spark.jars.packages; before Hadoop 3.5, the "
+    "shaded jar of com.google.cloud.bigdataoss:gcs-connector in spark.jars"
+)
+_OTHER_AZURE = "Hadoop calls Azure abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, so open the table there"
+_ADVICE = {"abfs": _AZURE, "abfss": _AZURE, "az": _OTHER_AZURE, "azure": _OTHER_AZURE, "gs": _GOOGLE, "gcs": _GOOGLE}
 
 
 def hadoop_location(path: str) -> str:
@@ -47,11 +39,7 @@ def hadoop_location(path: str) -> str:
 
 
 def check_access(context: SparkContext, paths: Iterable[str]) -> None:
-    """Returns if the JVM has a file system for the schemes of the paths.
-
-    Raises:
-        RequestError: it has none; the message says which package brings it.
-    """
+    """Raises RequestError for a path of whose scheme the JVM has no file system, and says which package brings it."""
 
     def is_served(scheme: str) -> bool:
         file_systems = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]
@@ -68,18 +56,14 @@ def check_schemes(paths: Iterable[str], is_served: Callable[[str], bool]) -> Non
     """Returns if a JVM serves the schemes of the paths; raises as `check_access`."""
     remote = (SCHEME.match(hadoop_location(path)) for path in paths if not is_local(path))
     for scheme in {match[0].lower() for match in remote if match is not None}:
-        if not is_served(scheme):
-            raise RequestError(_lacking(scheme), cause="MissingPackage")
-
-
-def _lacking(scheme: str) -> str:
-    if scheme != "s3a":
+        if is_served(scheme):
+            continue
+        lacking = f"Cannot read {scheme}:// with Spark: it has no file system for it"
         advice = _ADVICE.get(scheme, "add its package in spark.jars.packages")
-        return f"Cannot read {scheme}:// with Spark: it has no file system for it; {advice}"
-    return (
-        f"Cannot read s3:// with Spark: it has no s3a; start it with harness.spark_session(packages='s3'), or with "
-        f"spark.jars.packages={hadoop_aws()}"
-    )
+        if scheme == "s3a":
+            lacking = "Cannot read s3:// with Spark: it has no s3a"
+            advice = f"start it with harness.spark_session(packages='s3'), or with spark.jars.packages={hadoop_aws()}"
+        raise RequestError(f"{lacking}; {advice}", cause="MissingPackage")
 
 
 _S3A = {

@@ -23,11 +23,7 @@ _MAJOR = re.compile(r"(?:1\.)?(\d+)")
 
 
 def find_java() -> str:
-    """The `java` of JAVA_HOME, else the first on PATH.
-
-    Raises:
-        RequestError: there is none.
-    """
+    """The `java` of JAVA_HOME, else the first on PATH; a RequestError if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     found = shutil.which(java)
@@ -38,11 +34,7 @@ def find_java() -> str:
 
 
 def java_version(java: str) -> str:
-    """The version that a `java` says it has, such as `17.0.15` or `1.8.0_402`.
-
-    Raises:
-        RequestError: it does not run, or says something else.
-    """
+    """The version that a `java` says it has, such as `17.0.15` or `1.8.0_402`; a RequestError if it says none."""
     try:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -56,11 +48,7 @@ def java_version(java: str) -> str:
 
 
 def check_java() -> None:
-    """Refuses to go on without a Java that Spark can be started with.
-
-    Raises:
-        RequestError: there is none, it does not run, it is older than 17, or newer than the installed PySpark takes.
-    """
+    """Raises RequestError without a Java that runs, is 17 or newer, and is not too new for the installed PySpark."""
     java = find_java()
     major = java_major(java_version(java))
     if major < OLDEST_JAVA:
@@ -113,23 +101,8 @@ def hadoop_aws() -> str:
     return f"org.apache.hadoop:hadoop-aws:{_hadoop_version()}"
 
 
-def _connector(name: str) -> str:
-    version = _hadoop_version()
-    if name == "gcs" and tuple(map(int, version.split(".")[:2])) < _FIRST_WITH_GCP:
-        raise RequestError(
-            f"Cannot add packages='gcs': Hadoop {version} has no connector for Google Cloud; put the shaded jar of "
-            "com.google.cloud.bigdataoss:gcs-connector in spark.jars, or take Spark 4.3",
-            options=("packages",),
-        )
-    return f"org.apache.hadoop:{_CONNECTORS[name]}:{version}"
-
-
 def coordinates(packages: str) -> str:
-    """`spark.jars.packages` for short names and Maven coordinates, with commas between them.
-
-    Raises:
-        RequestError: a name is neither, or pyspark's Hadoop has no such package.
-    """
+    """`spark.jars.packages` for short names and Maven coordinates, with commas between; a RequestError for else."""
     found = []
     for package in (part.strip() for part in packages.split(",")):
         if package not in _CONNECTORS and package.count(":") != 2:
@@ -137,5 +110,13 @@ def coordinates(packages: str) -> str:
             raise RequestError(
                 f"Invalid packages={packages!r}: expected {names}, or group:artifact:version", options=("packages",)
             )
-        found.append(_connector(package) if package in _CONNECTORS else package)
+        version = _hadoop_version()
+        if package == "gcs" and tuple(map(int, version.split(".")[:2])) < _FIRST_WITH_GCP:
+            raise RequestError(
+                f"Cannot add packages='gcs': Hadoop {version} has no connector for Google Cloud; put the shaded jar of "
+                "com.google.cloud.bigdataoss:gcs-connector in spark.jars, or take Spark 4.3",
+                options=("packages",),
+            )
+        is_short = package in _CONNECTORS
+        found.append(f"org.apache.hadoop:{_CONNECTORS[package]}:{version}" if is_short else package)
     return ",".join(found)

@@ -26,9 +26,9 @@ import numpy as np
 from harness.engines.data_files import FileName, check_magic, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.file_groups import DirectLooks, KnownFile, ScanFile, check_partition_values
-from harness.engines.footers import FOOTER, Footer, codecs, failing_on, is_dated, legacy_files, read_footers
+from harness.engines.footers import FOOTER, Footer, codecs, failing_on, legacy_files, read_footers
 from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
-from harness.engines.spark.executor_python import unwrap
+from harness.engines.spark.executor_python import run_in_python, unwrap
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.errors import HarnessError, RequestError, StorageError
@@ -89,12 +89,21 @@ class FooterImages:
 
     def opened(self, images: Sequence[Image]) -> list[KnownFile]:
         """The files as their images show them, each for itself."""
+        footers: dict[str, Footer] = {}
+        legacy: dict[str, frozenset[str]] = {}
         try:
-            return self._opened(images)
+            for is_part in (True, False):
+                names = [image.name for image in images if image.is_part is is_part]
+                footers |= read_footers(self._access, names, table=self.plan.table, are_images=is_part)
+            if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+                with failing_on([image.name for image in images], Storage(), table=self.plan.table, doing=FOOTER):
+                    legacy = legacy_files(self._access, footers)
         except HarnessError as error:
             if len(images) == 1:
                 return [KnownFile((), None, fault=self._about(error, images[0]))]
             return [found for image in images for found in self.opened([image])]
+        pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
+        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
 
     def is_brotli(self, image: Image) -> bool:
         """Tells whether pages of the first row group are in that codec."""
@@ -111,24 +120,6 @@ class FooterImages:
         except HarnessError as error:
             raise self._about(error, image) from error
 
-    def _opened(self, images: Sequence[Image]) -> list[KnownFile]:
-        footers = self._footers(images)
-        legacy: dict[str, frozenset[str]] = {}
-        if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-            found = {image.path: footers[image.path] for image in images}
-            doubtful = [path for path, footer in found.items() if footer.may_be_legacy and is_dated(footer.schema)]
-            with failing_on([image.name for image in images], Storage(), table=self.plan.table, doing=FOOTER):
-                legacy = legacy_files(self._access, doubtful)
-        pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
-        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
-
-    def _footers(self, images: Sequence[Image]) -> dict[str, Footer]:
-        found: dict[str, Footer] = {}
-        for is_part in (True, False):
-            names = [image.name for image in images if image.is_part is is_part]
-            found |= read_footers(self._access, names, table=self.plan.table, are_images=is_part)
-        return found
-
     def _about(self, error: HarnessError, image: Image) -> HarnessError:
         """The error as one about the file, of which the image is not known to anybody."""
         error.message = error.message.replace(image.path, image.file.physical)
@@ -142,8 +133,8 @@ class FooterImages:
 # The ends of Parquet and ORC files, as executors found them: the result of a `java/FooterJob.java`, decoded.
 #
 # Per chunk of files: their number; a record of each; the number of texts; and of each text whether pages are in Brotli,
-# its length and its bytes. All numbers are big-endian. Of files that are alike but for their rows, one text comes back
-# from each chunk, an image of the footer; so what crosses does not grow with the width of the table times its files.
+# its length and its bytes. All numbers are big-endian. Files that are alike but for their rows share one text of a
+# chunk, an image of the footer; so what crosses does not grow with the width of the table times its files.
 
 
 _RECORD = np.dtype([("kind", "i1"), ("text", ">i4"), ("size", ">i8"), ("modified", ">i8"), ("rows", ">i8")])
@@ -165,22 +156,19 @@ class Seen(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A text that one or more files share. brotli: whether pages of the first row group are in that codec."""
-
-    brotli: bool
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Look:
-    """A look at one file. size: in bytes. modified: ms since 1970. rows: by the footer; 0 unless that was parsed."""
+    """A look at one file.
+
+    size: in bytes. modified: ms since 1970. rows: by the footer; 0 unless that was parsed.
+    text: files that are alike share it. brotli: whether pages of the first row group are in that codec.
+    """
 
     found: Seen
     size: int
     modified: int
     rows: int
-    text: Text | None
+    text: bytes | None
+    brotli: bool
 
 
 def decode(result: bytes) -> list[Look]:
@@ -190,25 +178,22 @@ def decode(result: bytes) -> list[Look]:
     while at < len(result):
         (count,) = _COUNT.unpack_from(result, at)
         records = np.frombuffer(result, _RECORD, count, at + _COUNT.size)
-        texts, at = _texts(result, at + _COUNT.size + records.nbytes)
+        at += _COUNT.size + records.nbytes
+        (count,) = _COUNT.unpack_from(result, at)
+        at += _COUNT.size
+        texts: list[tuple[bytes | None, bool]] = []
+        for _ in range(count):
+            brotli, length = _TEXT.unpack_from(result, at)
+            at += _TEXT.size
+            texts.append((result[at : at + length], brotli))
+            at += length
+        texts.append((None, False))  # which the number -1 names
         columns = [records[name].tolist() for name in ("kind", "text", "size", "modified", "rows")]
         looks += [
-            Look(Seen(kind), size, modified, rows, None if text < 0 else texts[text])
+            Look(Seen(kind), size, modified, rows, *texts[text])
             for kind, text, size, modified, rows in zip(*columns, strict=True)
         ]
     return looks
-
-
-def _texts(result: bytes, at: int) -> tuple[list[Text], int]:
-    (count,) = _COUNT.unpack_from(result, at)
-    at += _COUNT.size
-    texts = []
-    for _ in range(count):
-        brotli, length = _TEXT.unpack_from(result, at)
-        at += _TEXT.size
-        texts.append(Text(brotli, result[at : at + length]))
-        at += length
-    return texts, at
 
 
 _MAGIC_BYTES = 4
@@ -231,14 +216,15 @@ class ExecutorLooks:
     _orc: dict[str, OrcTraits] = field(default_factory=dict)
 
     def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Looks at those of `files` that were not looked at.
-
-        Raises:
-            OutsideTableError: the table may not read a file.
-            EngineError: a job failed.
-        """
+        """Looks at those of `files` that were not looked at; raises OutsideTableError, and EngineError of a job."""
         new = {file.name.physical: file for file in files if file.name.physical not in self._opened}
-        present = [file for file in new.values() if self._is_there(file)]
+        present = []
+        for file in new.values():
+            fault = self.plan.storage.fault(file.name.physical)
+            if fault is None:
+                present.append(file)
+            else:
+                self._refuse(file, missing_file(file.name, fault, table=self.plan.table))
         jobs = {"parquet": self._look_at_footers, "orc": self._look_at_orc}
         by_jvm = [file for file in present if file.format in jobs and hadoop_opens(file.name.physical)]
         others = [file for file in present if file.format not in jobs or not hadoop_opens(file.name.physical)]
@@ -268,13 +254,6 @@ class ExecutorLooks:
         """Facts of the footer of an ORC file beside its columns."""
         return self._orc[file.physical]
 
-    def _is_there(self, file: ScanFile) -> bool:
-        """Tells whether there may be a file to look at, by its name, and of a local one by its directory."""
-        fault = self.plan.storage.fault(file.name.physical)
-        if fault is not None:
-            self._refuse(file, missing_file(file.name, fault, table=self.plan.table))
-        return fault is None
-
     def _refuse(self, file: ScanFile, fault: HarnessError) -> None:
         self._opened[file.name.physical] = KnownFile((), None, fault=fault.within(table=self.plan.table))
 
@@ -287,14 +266,19 @@ class ExecutorLooks:
         physical = [file.name.physical for file in files]
         self.gateway.check_access(physical)
         looks = decode(self.gateway.look_at_footers(physical, numbers, hadoop_options(self.plan.storage, physical)))
-        known: dict[int, KnownFile] = {}  # by the identity of the text, which `looks` holds
         alike = {id(look.text): (file, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
         firsts = [(file, look) for file, look in alike.values() if look.found in (Seen.PARSED, Seen.WHOLE)]
-        images = [self._image(file.name, look) for file, look in firsts]
-        for (_, look), found in zip(firsts, self.images.opened(images), strict=True):
-            known[id(look.text)] = found
-        for (file, _), image in zip(firsts, images, strict=True):
-            self._imaged[file.name.physical] = image
+        images = []
+        for file, look in firsts:
+            data = look.text or b""
+            if look.found is Seen.PARSED:
+                images.append(self.images.of_footer(file.name, data))
+            else:
+                head, tail = data[:_MAGIC_BYTES], data[_MAGIC_BYTES:]
+                images.append(self.images.of_ends(file.name, head, tail, look.size))
+        self._imaged.update({file.name.physical: image for (file, _), image in zip(firsts, images, strict=True)})
+        opened = zip(firsts, self.images.opened(images), strict=True)
+        known = {id(look.text): found for (_, look), found in opened}  # of the texts, which `looks` holds
         inaccessible = []
         for file, look in zip(files, looks, strict=True):
             path = file.name.physical
@@ -313,21 +297,13 @@ class ExecutorLooks:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
             case Seen.WHOLE | Seen.PARSED:
                 assert alike is not None
-                assert look.text is not None
                 if alike.fault is not None:
                     self._refuse(file, alike.fault)
                     return
                 rows = alike.rows if look.found is Seen.WHOLE else look.rows
                 self._opened[path] = KnownFile(alike.schema, rows, legacy=alike.legacy)
-                if look.text.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
+                if look.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
                     self._brotli.add(path)
-
-    def _image(self, file: FileName, look: Look) -> Image:
-        assert look.text is not None
-        data = look.text.data
-        if look.found is Seen.PARSED:
-            return self.images.of_footer(file, data)
-        return self.images.of_ends(file, data[:_MAGIC_BYTES], data[_MAGIC_BYTES:], look.size)
 
     def _look_at_orc(self, files: Sequence[ScanFile]) -> list[ScanFile]:
         """Looks at ORC files; gives back those that the JVM has no access to."""
@@ -343,27 +319,24 @@ class ExecutorLooks:
             self._disk[file.name.physical] = DiskFile(file.name.physical, look.size, look.modified)
             if look.found is Seen.FAULTY:
                 self._refuse(file, _fault(file.name, look.text, self.plan.table))
-            else:
-                self._keep_orc(file, look)
+                continue
+            assert look.text is not None
+            path, named, ends = file.name.physical, str(file.name), look.text
+            try:
+                check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
+                # What lies between head and footer is not missed: all places in a footer count from the file's end.
+                self._opened[path] = KnownFile(*schema_of_orc(BytesIO(ends), file=named))
+                self._orc[path] = orc_traits(BytesIO(ends), file=named)
+            except HarnessError as error:
+                self._refuse(file, error)
         return [file for file, look in zip(files, looks, strict=True) if _is_inaccessible(look)]
-
-    def _keep_orc(self, file: ScanFile, look: Look) -> None:
-        assert look.text is not None
-        path, named, ends = file.name.physical, str(file.name), look.text.data
-        try:
-            check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
-            # What lies between head and footer is not missed: all places in a footer count from the file's end.
-            self._opened[path] = KnownFile(*schema_of_orc(BytesIO(ends), file=named))
-            self._orc[path] = orc_traits(BytesIO(ends), file=named)
-        except HarnessError as error:
-            self._refuse(file, error)
 
     def _look_at_heads(self, files: Sequence[ScanFile]) -> None:
         if not files:
             return
         named = tuple((file.name, file.format) for file in files)
         reader = HeadReader(named, self.plan.storage, self.plan.table, self.plan.format)
-        found = self.gateway.run_in_python(reader.batches, len(files), min(len(files), _MAX_TASKS))
+        found = run_in_python(self.gateway.session, reader.batches, len(files), min(len(files), _MAX_TASKS))
         for number, pickled in zip(*(found.column(i).to_pylist() for i in range(2)), strict=True):
             self._keep_head(files[number], pickle.loads(pickled))  # of harness's own workers
 
@@ -388,19 +361,18 @@ class ExecutorLooks:
 
 
 def _is_inaccessible(look: Look) -> bool:
-    return look.found is Seen.FAULTY and look.text is not None and look.text.data[:1] == _FAILED.encode()
+    return look.found is Seen.FAULTY and (look.text or b"").startswith(_FAILED.encode())
 
 
-def _fault(file: FileName, text: Text | None, table: str) -> HarnessError:
+def _fault(file: FileName, text: bytes | None, table: str) -> HarnessError:
     """The error for a file that the JVM could not look at."""
-    told = "" if text is None else text.data.decode(errors="replace")
+    told = (text or b"").decode(errors="replace")
     if told.startswith(_FAILED):
         return StorageError(f"Cannot read file: its storage failed: {told[1:][:300]}", table=table, file=str(file))
     return missing_file(file, _FAULTS.get(told), table=table)
 
 
-# Looks by this process, where it cannot reach the JVM: the client of Spark Connect has the files' paths, and no way to
-# run a job without harness on the server.
+# Looks by this process: a client of Spark Connect has the files' paths, and runs no job without harness on the server.
 
 
 _MOST_FOOTERS = 64
@@ -424,8 +396,7 @@ class ClientTraits:
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
         """Tells whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
 
-        Tables are written with one codec as a rule. Where that is not so, Spark fails on the file, and says which codec
-        it does not have.
+        Tables are written with one codec as a rule. Where one is not, Spark fails, and says which codec it lacks.
         """
         first = [file.physical for file in files[:_MOST_FOOTERS]]
         return "BROTLI" in codecs(DuckDBFiles(cursor(), self.storage), first)

@@ -6,7 +6,7 @@ the arms down to the files. Inside, columns have made-up names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -26,7 +26,7 @@ from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader, reader_for
 from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.spark.file_bounds import FileBounds
-from harness.engines.spark.gateway import DiskFile, Gateway, PlannedReads
+from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead, PlannedReads
 from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
 from harness.engines.spark.scans import FrameScan
 from harness.engines.spark.session import check_session
@@ -42,7 +42,7 @@ from harness.engines.union_arms import (
     union_arms,
 )
 from harness.metadata.model.schema import METADATA, Field
-from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.transpile.filters import condition
 from harness.storage.threads import Lock
 
@@ -64,8 +64,7 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
 
     By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
-    are older than the same deletes, and in one partition, or in partitions that no delete is for alone. So each of them
-    may have the deletes of the others. A file that no delete hits stays so.
+    are older than the same deletes, and in one partition, or in partitions that no delete is for alone.
     """
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     own: Numbers = plan.files.column(place).to_numpy()
@@ -74,10 +73,15 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     merged, shared = own.copy(), list(sets)
     hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
     classes = _classes(plan)[hit]
+    by_class: dict[int, list[int]] = {}
+    for class_, number in np.unique(np.stack([classes, own[hit]]), axis=1).T.tolist():
+        by_class.setdefault(class_, []).append(number)
     shares = np.full(len(own), -1)
-    for class_, numbers in _sets_by_class(classes, own[hit]).items():
+    for class_, numbers in by_class.items():
         members = sorted({member for number in numbers for member in sets[number]})
-        if len(numbers) > 1 and _rows(plan.equality_deletes[member] for member in members) <= _MOST_ROWS:
+        counts = [plan.equality_deletes[member].record_count for member in members]
+        rows = sum(float("inf") if count is None else count for count in counts)
+        if len(numbers) > 1 and rows <= _MOST_ROWS:
             shares[class_] = len(shared)
             shared.append(tuple(members))
     merged[hit] = np.where(shares[classes] < 0, own[hit], shares[classes])
@@ -95,18 +99,6 @@ def _classes(plan: ScanPlan) -> Numbers:
     return np.unique(np.stack([age, np.where(alone, partitions, -1)]), axis=1, return_inverse=True)[1].ravel()
 
 
-def _sets_by_class(classes: Numbers, own: Numbers) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for class_, number in np.unique(np.stack([classes, own]), axis=1).T.tolist():
-        found.setdefault(class_, []).append(number)
-    return found
-
-
-def _rows(deletes: Iterable[EqualityDelete]) -> float:
-    """The rows of all of them; infinite where one does not say."""
-    return sum(float("inf") if d.record_count is None else d.record_count for d in deletes)
-
-
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
 #
 # Filters on the values of a file's partition tuple leave it out, as they do files that can be read.
@@ -115,8 +107,7 @@ def _rows(deletes: Iterable[EqualityDelete]) -> float:
 def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
     """The columns of an arm whose files cannot be read, as `c0`, `c1`, ….
 
-    All other columns than those of the partition tuple are stored ones to Spark, so that it takes nothing about them
-    for known: a filter that holds for no null would else leave the files out.
+    All but those of the partition tuple are stored ones to Spark, so that it takes nothing about them for known.
     """
     assert arm.group.faults is not None
     constants = FileConstants(len(arm.files))
@@ -132,12 +123,14 @@ def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
             stored.append(StructField(f"refused{len(stored)}", storage_type(f.type)))
     plan = arm.plan
     faults = [f.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) for f in arm.group.faults]
-    frame = gateway.refused_frame(
+    reasons = pa.array([str(told(fault)) for fault in faults], pa.string())
+    read = PlannedRead(
+        file_format="refused",
         read_schema=StructType(stored),
         files=[DiskFile(file.name.physical, 1) for file in arm.files],
-        reasons=[str(told(fault)) for fault in faults],
-        constants=constants.table(),
+        constants=constants.table().add_column(0, "#reason", reasons),
     )
+    frame = gateway.planned_frame(read)
     return frame.select(*[expression.alias(f"c{i}") for i, expression in enumerate(expressions)])
 
 
@@ -149,62 +142,55 @@ def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
-        MissingFileError, CorruptFileError, CorruptDeleteError, SchemaMismatchError, UnsupportedError: about the file
-            at fault.
+        HarnessError: about the file at fault.
         RequestError: the session has a setting under which rows would come out wrong, and no gateway to read beside it.
     """
     with without_call_sites():
-        return _lowered(plan, reader)
+        columns = columns_to_read(plan)
+        labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
+        where = None if plan.filter is None else condition(plan.filter, labels)
+        if not isinstance(reader, Gateway):
+            check_session(reader.session, (*columns, *key_roots(plan)), where)
+            reader = reader_for(plan, reader)
+        if plan.files.num_rows == 0:
+            # Not by createDataFrame, which would make harness's own session the active one.
+            nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
+            frame = reader.session.range(0).select(*nulls)
+        else:
+            plan = with_merged_scopes(plan)
+            if isinstance(reader, PlainPaths):
+                looks: ExecutorLooks | DirectLooks = client_looks(plan)
+            else:
+                looks = ExecutorLooks(reader, plan, FooterImages(plan))
+            lowering = _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
+            frame = reduce(DataFrame.union, lowering.arms())
+        if where is not None:
+            frame = frame.where(where)
+        places = {f.id: i for i, f in enumerate(columns)}
+        return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
 
 
-class _CallSites:
+_call_sites = Lock()
+_before: list[bool | None] = []
+"""PySpark's setting before each frame that is being lowered, in any thread; the first is the user's."""
+
+
+@contextmanager
+def without_call_sites() -> Iterator[None]:
     """Keeps PySpark from noting the line of Python that makes each column: five calls of the JVM a column.
 
-    Its own setting, spark.python.sql.dataFrameDebugging.enabled, is read once per process, and is the user's. Lines of
-    harness in Spark's errors help nobody.
+    Its own setting, spark.python.sql.dataFrameDebugging.enabled, is read once per process, and is the user's.
     """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-        self._before: bool | None = None
-
-    @contextmanager
-    def off(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._before = getattr(pyspark.errors.utils, _DEBUGGING, None)
-            self._inside += 1
-            setattr(pyspark.errors.utils, _DEBUGGING, False)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    setattr(pyspark.errors.utils, _DEBUGGING, self._before)
-
-
-without_call_sites = _CallSites().off
-
-
-def _lowered(plan: ScanPlan, reader: Reader) -> DataFrame:
-    columns = columns_to_read(plan)
-    labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
-    where = None if plan.filter is None else condition(plan.filter, labels)
-    if not isinstance(reader, Gateway):
-        check_session(reader.session, (*columns, *key_roots(plan)), where)
-        reader = reader_for(plan, reader)
-    if plan.files.num_rows == 0:
-        # Not by createDataFrame, which would make harness's own session the active one.
-        nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
-        frame = reader.session.range(0).select(*nulls)
-    else:
-        frame = reduce(DataFrame.union, _FrameLowering.of(plan, reader, columns).arms())
-    if where is not None:
-        frame = frame.where(where)
-    places = {f.id: i for i, f in enumerate(columns)}
-    return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
+    with _call_sites:
+        _before.append(getattr(pyspark.errors.utils, _DEBUGGING, None))
+        setattr(pyspark.errors.utils, _DEBUGGING, False)
+    try:
+        yield
+    finally:
+        with _call_sites:
+            before = _before.pop()
+            if not _before:
+                setattr(pyspark.errors.utils, _DEBUGGING, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +201,6 @@ class _FrameLowering:
     columns: tuple[Field, ...]
     inspector: Inspector
     deletes: tuple[ScanFile, ...]
-
-    @staticmethod
-    def of(plan: ScanPlan, reader: Reader, columns: tuple[Field, ...]) -> _FrameLowering:
-        plan = with_merged_scopes(plan)
-        looks = (
-            client_looks(plan) if isinstance(reader, PlainPaths) else ExecutorLooks(reader, plan, FooterImages(plan))
-        )
-        return _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
 
     def arms(self) -> list[DataFrame]:
         equality = DeleteJoins(self.plan, self._keys)

@@ -1,9 +1,8 @@
 """Reading on Spark Connect by a source of harness's own, which the server's JVM loads.
 
 The client has no JVM to plan in. It sends the engine's Java classes to the server as an artifact of its session, and
-each read as options of `harness.spark.PlannedSource`: the planned files with their sizes, constants, deleted positions
-and bounds. The server then reads as a classic session does: no directory is listed, executors look at footers, later
-filters skip files. What stands above the scan is analysed in the user's session, so that its settings are checked.
+each read as options of `harness.spark.PlannedSource`. The server then reads as a classic session does. What stands
+above the scan is analysed in the user's session, so that its settings are checked.
 
 Options of a read are seen by whoever sees the server's log of requests. A table that was opened with options of its
 own for a store is therefore read by `connect.PlainPaths`, and so is everything where the server runs another Spark than
@@ -17,7 +16,7 @@ import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import pyspark
@@ -29,7 +28,6 @@ from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import (
     OPTIONS,
     SETTINGS,
-    Looks,
     PlannedRead,
     PlannedReads,
     ipc,
@@ -60,18 +58,15 @@ class PlannedSource(PlannedReads):
         with _LOCK:
             source = cls(session)
             if session not in _SERVED:
-                _SERVED[session] = source._is_loaded()
+                try:
+                    is_served = str(session.version) == pyspark.__version__  # classes are compiled for the client's
+                    if is_served:
+                        session.addArtifacts(str(jar_beside_a_client()))
+                        source._answer("access", scheme="file")
+                except (PySparkException, HarnessError, OSError):
+                    is_served = False
+                _SERVED[session] = is_served
             return source if _SERVED[session] else None
-
-    def _is_loaded(self) -> bool:
-        try:
-            if str(self.session.version) != pyspark.__version__:
-                return False  # classes are compiled for the client's Spark
-            self.session.addArtifacts(str(jar_beside_a_client()))
-            self._answer("access", scheme="file")
-        except (PySparkException, HarnessError, OSError):
-            return False
-        return True
 
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that the server has no file system for, see `hadoop_options`."""
@@ -81,10 +76,11 @@ class PlannedSource(PlannedReads):
         """The frame itself: it belongs to the user's session already."""
         return frame
 
-    def _planned(self, read: PlannedRead) -> DataFrame:
+    def planned_frame(self, read: PlannedRead) -> DataFrame:
+        """The rows of a read, in the user's session."""
         told = {
-            "kind": read.kind,
-            "schema": read.schema.json(),
+            "kind": read.file_format,
+            "schema": read.read_schema.json(),
             "files": _packed(stream(read.files, read.constants)),
             "hadoop": _hadoop(read.options),
             "settings": json.dumps(SETTINGS),
@@ -95,7 +91,7 @@ class PlannedSource(PlannedReads):
             told["bounds"] = _packed(ipc(read.bounds))
         if read.root is not None:
             told["root"] = location(read.root)
-        stored = [f"p{i}" for i in range(len(read.schema.names))]
+        stored = [f"p{i}" for i in range(len(read.read_schema.names))]
         position = [_POSITION] if read.positions else []
         # By place: the source has the files' own names, which the session may not tell apart.
         frame = self._source(told).toDF(*stored, *position, *read.constants.column_names)
@@ -106,7 +102,7 @@ class PlannedSource(PlannedReads):
             shown.append(filled.alias("pos"))
         return frame.select(*shown)
 
-    def _found(self, kind: Looks, named: Sequence[str], options: Mapping[str, str]) -> bytes:
+    def _found(self, kind: Literal["footers", "tails"], named: Sequence[str], options: Mapping[str, str]) -> bytes:
         try:
             return self._answer(kind, files=_packed(joined(named)), hadoop=_hadoop(options))
         except PySparkException as error:

@@ -17,12 +17,13 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
 from harness.engines.file_groups import DirectLooks, FileGroup, ScanFile
-from harness.engines.spark.arrow_scan import ArrowFile, arrow_frame, packed, reads_natively
+from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
+from harness.engines.spark.arrow_worker import ArrowFile, packed
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, Reader
 from harness.engines.spark.deletes import encode, is_marked, unmarked
 from harness.engines.spark.file_bounds import FileBounds
-from harness.engines.spark.gateway import FileFormat, Gateway, PlannedReads, hadoop_opens
+from harness.engines.spark.gateway import Gateway, PlannedRead, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.engines.spark.looks import ClientTraits, ExecutorLooks
 from harness.engines.spark.planned_source import PlannedSource
@@ -84,7 +85,22 @@ class FrameScan:
 
         Beside them it has `pos`, the physical row from 0, if the scan has `positions`, and `deleted` if it has deletes.
         """
-        return self._native_frame() if self.native else self._arrow_frame()
+        if not self.native:
+            return self._arrow_frame()
+        match self.reader:
+            case PlannedReads() as reader:
+                return self._gateway_frame(reader)
+            case PlainPaths() as reader:
+                return reader.planned_frame(
+                    file_format=self.group.format,
+                    read_schema=self._read_schema(),
+                    paths=[file.name.physical for file in self.files],
+                    constants=self.constants.table(),
+                    positions=self.positions,
+                    deleted=self.deleted,
+                )
+            case other:
+                assert_never(other)
 
     def _is_readable(self) -> bool:
         """Tells whether Spark can read files of these names, with these columns, in the reader's session.
@@ -103,22 +119,6 @@ class FrameScan:
             case other:
                 assert_never(other)
 
-    def _native_frame(self) -> DataFrame:
-        match self.reader:
-            case PlannedReads() as reader:
-                return self._gateway_frame(reader)
-            case PlainPaths() as reader:
-                return reader.planned_frame(
-                    file_format=_native(self.group.format),
-                    read_schema=self._read_schema(),
-                    paths=[file.name.physical for file in self.files],
-                    constants=self.constants.table(),
-                    positions=self.positions,
-                    deleted=self.deleted,
-                )
-            case other:
-                assert_never(other)
-
     def _used(self) -> list[PhysicalField]:
         """The file's columns that are read, each once."""
         places = dict.fromkeys(column.source.place for column in self._stored)
@@ -128,22 +128,25 @@ class FrameScan:
         assert isinstance(self.looks, ExecutorLooks)
         bitmaps = None
         if self.deleted is not None:
-            masks = [encode(bits, rows) for bits, rows in zip(self.deleted, self._rows(), strict=True)]
+            counts = [rows for rows in self.group.rows if rows is not None]
+            masks = [encode(bits, rows) for bits, rows in zip(self.deleted, counts, strict=True)]
             bitmaps = self.constants.label(pa.array(masks, pa.binary()))
         known = None
         if self.bounds is not None:
             known = self.bounds.table(self._stored, list(self._places), self.group.members, self.group.legacy)
-        frame = reader.planned_frame(
-            file_format=_native(self.group.format),
+        names = [file.name.physical for file in self.files]
+        read = PlannedRead(
+            file_format=self.group.format,
             read_schema=self._read_schema(),
-            files=self.looks.disk_files([file.name.physical for file in self.files]),
+            files=self.looks.disk_files(names),
             constants=self.constants.table(),
             positions=self.positions or bitmaps is not None,
             deleted=bitmaps,
-            options=hadoop_options(self.plan.storage, [file.name.physical for file in self.files]),
+            options=hadoop_options(self.plan.storage, names),
             bounds=known,
             root=self.plan.table,
         )
+        frame = reader.planned_frame(read)
         if bitmaps is None:
             return frame
         position = functions.col("pos")
@@ -170,20 +173,7 @@ class FrameScan:
             table_format=self.plan.format,
         )
 
-    def _rows(self) -> list[int]:
-        return [rows for rows in self.group.rows if rows is not None]
-
     def _place(self, place: int) -> Column:
         """The stored column at a place of the file's schema; Spark's own readers give only those that are asked for."""
         index = self._places.setdefault(place, len(self._places))
         return functions.col(f"p{index if self.native else place}")
-
-
-def _native(file_format: str) -> FileFormat:
-    match file_format:
-        case "parquet":
-            return "parquet"
-        case "orc":
-            return "orc"
-        case _:
-            raise AssertionError(f"Spark reads no {file_format}")

@@ -1,11 +1,9 @@
 """A local Spark session for reads and tests.
 
-What a driver costs in a test run is starting the JVM and compiling: its own code, and that of each query. Measured on
-two cores, in processor seconds: stopping the JVM's compiler at its first tier takes a start from 9 to 5, the first read
-from 7 to 5, and a small read on a warm session from 0.36 to 0.22. A scan of 20 million rows takes 1.5 to 1.9 times as
-much, so whoever scans that much passes `config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}`.
-Adaptive execution costs a tenth of a small read and stays on, because it chooses the joins of large ones. Compression,
-the kind of garbage collector and what the listeners retain made no difference that could be measured.
+In processor seconds on two cores, stopping the JVM's compiler at its first tier takes a start from 9 to 5, the first
+read from 7 to 5, and a small read on a warm session from 0.36 to 0.22. A scan of 20 million rows takes 1.5 to 1.9 times
+as much, so whoever scans that much passes `config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}`.
+Adaptive execution costs a tenth of a small read and stays on, because it chooses the joins of large ones.
 """
 
 from __future__ import annotations
@@ -88,7 +86,13 @@ def spark_session(
         wanted["spark.jars.packages"] = coordinates(packages)
     existing = running_session()
     if existing is not None:
-        _check_settings(existing, wanted)
+        for key, value in wanted.items():
+            got = existing.conf.get(key, None)
+            if got != value:
+                raise RequestError(
+                    f"Cannot have a Spark session with {key}={value}: one runs already, with {got}, and is not "
+                    "changed; stop it first, or set it there"
+                )
         return existing
     from pyspark import SparkContext
 
@@ -111,11 +115,7 @@ def running_session() -> SparkSession | None:
 
 
 def check_pyspark() -> None:
-    """Refuses to go on with a pyspark that is too old.
-
-    Raises:
-        RequestError: it is older than 4.0.
-    """
+    """Raises RequestError for a pyspark that is older than 4.0."""
     import pyspark
 
     version = pyspark.__version__
@@ -126,23 +126,22 @@ def check_pyspark() -> None:
         )
 
 
-def _check_settings(session: SparkSession, wanted: Mapping[str, str]) -> None:
-    for key, value in wanted.items():
-        got = session.conf.get(key, None)
-        if got != value:
-            raise RequestError(
-                f"Cannot have a Spark session with {key}={value}: one runs already, with {got}, and is not changed; "
-                "stop it first, or set it there"
-            )
-
-
 def _start(app_name: str, master: str, wanted: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     settings = {**_settings(directory, local=master.startswith("local")), **wanted}
-    settings[_JAVA_OPTIONS] = " ".join((*_java_options(directory), wanted.get(_JAVA_OPTIONS, ""))).strip()
+    logging = directory / "log4j2.properties"
+    logging.write_text(_LOGGING, encoding="utf-8")
+    options = (
+        "-XX:TieredStopAtLevel=1",
+        "-XX:ReservedCodeCacheSize=256m",  # with one tier it would be 48 MiB, which a long test run fills
+        "-Duser.timezone=UTC",
+        f'"-Dlog4j2.configurationFile={logging.as_uri()}"',
+        f'"-Dderby.system.home={directory}"',
+    )
+    settings[_JAVA_OPTIONS] = " ".join((*options, wanted.get(_JAVA_OPTIONS, ""))).strip()
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -199,18 +198,6 @@ def _settings(directory: Path, *, local: bool) -> dict[str, str]:
     return settings
 
 
-def _java_options(directory: Path) -> tuple[str, ...]:
-    logging = directory / "log4j2.properties"
-    logging.write_text(_LOGGING, encoding="utf-8")
-    return (
-        "-XX:TieredStopAtLevel=1",
-        "-XX:ReservedCodeCacheSize=256m",  # with one tier it would be 48 MiB, which a long test run fills
-        "-Duser.timezone=UTC",
-        f'"-Dlog4j2.configurationFile={logging.as_uri()}"',
-        f'"-Dderby.system.home={directory}"',
-    )
-
-
 def _driver_memory_mib() -> int:
     """A quarter of the machine's memory, at least 1 GiB, at most 8: in local mode the driver does all of the work."""
     try:
@@ -246,8 +233,8 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
             del os.environ[name]
 
 
-# Settings of a user's session that a lowered plan depends on, where harness can make no session beside it. They are
-# checked, and must stay as they are until the rows are read.
+# Settings of a user's session that a lowered plan depends on, where harness can make no session beside it. They must
+# stay as they are until the rows are read.
 
 
 _UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+0", "Universal", "Zulu", "Etc/UCT", "UCT")
@@ -261,9 +248,7 @@ _FILTER_SETTINGS = {
 def check_session(session: SparkSession, columns: Sequence[Field], condition: str | None) -> None:
     """Refuses a session under whose settings the rows would come out wrong.
 
-    Args:
-        columns: all that a plan reads.
-        condition: its filter, in Spark's SQL.
+    columns: all that a plan reads. condition: its filter, in Spark's SQL.
 
     Raises:
         RequestError: naming the setting, its value, and the value needed.
@@ -279,32 +264,20 @@ def check_session(session: SparkSession, columns: Sequence[Field], condition: st
 
 
 def check_nested(session: SparkSession, schema: Sequence[PhysicalField]) -> None:
-    """Refuses a session that cannot tell apart the parts of a file's structs, where they differ by case alone.
-
-    Raises:
-        RequestError: as `check_session`.
-    """
+    """Refuses, as `check_session`, a session that cannot tell apart parts of structs that differ by case alone."""
     nested = [level for top in schema for level in levels(top.children)]
     if not all(are_distinct([f.name for f in level]) for level in nested):
         require(session, "spark.sql.caseSensitive", "true")
 
 
 def tells_apart(session: SparkSession, used: Sequence[PhysicalField]) -> bool:
-    """Tells whether the session can tell apart the columns of a file that are read.
-
-    Raises:
-        RequestError: as `check_nested`.
-    """
+    """Tells whether the session can tell apart the columns of a file that are read; raises as `check_nested`."""
     check_nested(session, used)
     return are_distinct([f.name for f in used]) or setting_of(session, "spark.sql.caseSensitive") == "true"
 
 
 def require(session: SparkSession, setting: str, *allowed: str) -> None:
-    """Returns if a setting has one of the allowed values, in any case.
-
-    Raises:
-        RequestError: it has another.
-    """
+    """Raises RequestError for a setting that has none of the allowed values, in any case."""
     found = setting_of(session, setting)
     if found is not None and found.lower() not in {value.lower() for value in allowed}:
         raise RequestError(

@@ -46,6 +46,11 @@ ARROW_METADATA = "harness.arrow"
 _INTEGERS = {8: spark.ByteType, 16: spark.ShortType, 32: spark.IntegerType, 64: spark.LongType}
 
 
+def quoted(name: str) -> str:
+    """A name as it stands in Spark's SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def storage_type(type_: Type) -> spark.DataType:
     """The Spark type in which values of `type_` leave the engine. Everything in it may be null.
 

@@ -31,8 +31,10 @@ def parse_name(text: str | Name) -> Name:
     Raises:
         RequestError: a part is empty, or a quote is not closed.
     """
-    if not isinstance(text, str):
-        return tuple(text)
+    if not isinstance(text, str | tuple):
+        raise RequestError(f"Invalid name {text!r:.80}: expected text such as sales.orders")
+    if isinstance(text, tuple):
+        return text
     parts: list[str] = []
     position = 0
     while position < len(text) or not parts:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from harness.arguments import checked
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError, warn
 from harness.metadata.catalogs.catalog import Catalog, Located, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.warehouse import open_warehouse
@@ -311,6 +312,7 @@ def no_catalogs() -> str:
     )
 
 
+@checked
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
     """A catalog, by whatever a user calls it.
 

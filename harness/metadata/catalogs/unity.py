@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
 
+from harness.arguments import checked
 from harness.errors import IsAViewError, UnsupportedError, warn
 from harness.metadata.catalogs.catalog import Located, Name, absent, written
 from harness.metadata.catalogs.unity_rest import (
@@ -102,6 +103,7 @@ _NO_CALL = (404, 501)
 """Statuses of a server that does not have a call."""
 
 
+@checked
 def open_unity(
     uri: str,
     *,

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from harness.errors import InvalidTableError, RequestError, UnsupportedError
 from harness.metadata.model.arrow_values import array_of, scalar_of, text_bytes
-from harness.storage.paths import is_local, join, local_path
+from harness.storage.paths import is_local, join, local_path, slashed
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
@@ -50,7 +50,7 @@ class TableRoot:
     def of(location: str) -> TableRoot:
         """The root at `location`, a physical path: nothing in it is an escape (delta L39)."""
         if is_local(location):
-            return TableRoot(_local_normal(os.path.abspath(local_path(location))))
+            return TableRoot(_local_normal(slashed(os.path.abspath(local_path(location)))))
         return TableRoot(location.rstrip("/"))
 
     @property
@@ -78,20 +78,25 @@ class TableRoot:
         if recorded == "":
             raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
         if _LOCAL_URI.match(recorded) is not None:
-            return _local_normal(decode(_LOCAL_URI.sub("", recorded, count=1)))
+            return _local_normal(local_path(decode(_LOCAL_URI.sub("", recorded, count=1))))
         scheme = _SCHEME.match(recorded)
-        if scheme is not None:
+        if scheme is not None and not _is_drive(scheme.group()):
             if scheme.group().lower() == "file":
                 raise UnsupportedError(f"Cannot open {recorded}: it is not a path of this host", rule="delta L41")
             return _remote_normal(scheme.group().lower() + decode(recorded[scheme.end() :]))
         path = decode(recorded)
         if self.is_local:
-            return _local_normal(path if recorded.startswith("/") else join(self.path, path))
+            return _local_normal(path if recorded.startswith("/") or scheme is not None else join(self.path, path))
         if recorded.startswith("/"):  # absolute within the store of the table
             base = _BASE.match(self.path)
             assert base is not None
             return _remote_normal(base.group() + path)
         return _remote_normal(join(self.path, path))
+
+
+def _is_drive(scheme: str) -> bool:
+    """True for the letter before `:/` of a local path of Windows."""
+    return os.name == "nt" and len(scheme) == 1
 
 
 def decode(recorded: str) -> str:
@@ -183,7 +188,8 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
 def _with_scheme(keys: pa.Array) -> pa.Array:
     if not (text_bytes(keys)[0] == _COLON).any():
         return keys.slice(0, 0)
-    return keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
+    found = keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
+    return found.filter(pc.invert(pc.match_substring_regex(found, "^[A-Za-z]:/"))) if os.name == "nt" else found
 
 
 def _local_normal(path: str) -> str:

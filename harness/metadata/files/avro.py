@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from harness.errors import CorruptFileError, UnsupportedError
-from harness.metadata.files.avro_container import Cause, corrupt, open_container, read_header
+from harness.errors import UnsupportedError
+from harness.metadata.files.avro_container import Cause, corrupt, open_container
 from harness.metadata.files.avro_values import (
     DAMAGE,
     PRIMITIVES,
@@ -50,6 +51,8 @@ from harness.storage.limits import DEFAULT, Limits
 # The writer's schema as a tree. Logical types are interpreted exactly and for any year, and names may be such that Avro
 # forbids (iceberg 2.16).
 
+
+_CAUSE: Cause = "CorruptDataFile"
 
 Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
 """The forms of values: `map` as pairs of text and value, `pairs` as records of key and value."""
@@ -111,7 +114,7 @@ def parse_writer_schema(schema: Any, *, file: str, limits: Limits = DEFAULT) -> 
     try:
         root = _Parser(file, limits).node(schema, "", ())
     except DAMAGE as error:
-        raise _corrupt_schema(f"its schema is not Avro: {error}", file) from error
+        raise corrupt(f"its schema is not Avro: {error}", file, _CAUSE) from error
     if root.shape != "struct" or root.null_branch != "none":
         raise _unsupported("its root is not a record", file)
     return root
@@ -138,11 +141,7 @@ _MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
 
 @dataclass(slots=True)
 class _Parser:
-    """Paths are names from the root, for messages.
-
-    They and full names, of namespace and name, stay in parts: put together, a long name would be copied for each of the
-    many types within it.
-    """
+    """Paths, for messages, and full names stay in parts: put together, a long name is copied for each type in it."""
 
     file: str
     limits: Limits
@@ -186,7 +185,7 @@ class _Parser:
             case {"type": inner}:
                 return self.node(inner, namespace, path)
             case _:
-                raise _corrupt_schema(f"its schema has something that is no Avro type at {_shown(path)}", self.file)
+                raise corrupt(f"its schema has something that is no Avro type at {_shown(path)}", self.file, _CAUSE)
 
     def union(self, branches: list[Any], namespace: str, path: _Path) -> Node:
         if len(branches) == 1:
@@ -208,28 +207,19 @@ class _Parser:
             if full in self.named:
                 schema = self.named[full]
                 return self.declared(schema["type"], schema, full, path)
-        raise _corrupt_schema(f"its schema names an unknown type {name!r} at {_shown(path)}", self.file)
+        raise corrupt(f"its schema names an unknown type {name!r} at {_shown(path)}", self.file, _CAUSE)
 
     def declared(self, kind: str, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
-        match kind:
-            case "enum":
-                return self.enum(schema)
-            case "fixed":
-                return self.fixed(schema, path)
-            case _:
-                return self.record(schema, full, path)
-
-    def enum(self, schema: Mapping[str, Any]) -> Node:
-        node = self.enums.get(id(schema))
-        if node is None:
-            symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
-            node = self.enums[id(schema)] = Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
-        return node
-
-    def fixed(self, schema: Mapping[str, Any], path: _Path) -> Node:
+        if kind == "enum":
+            if id(schema) not in self.enums:
+                symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
+                self.enums[id(schema)] = Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
+            return self.enums[id(schema)]
+        if kind != "fixed":
+            return self.record(schema, full, path)
         size = schema.get("size")
         if not isinstance(size, int) or not 0 <= size <= _MAX_FIXED:
-            raise _corrupt_schema(f"its schema has a fixed type of size {size!r} at {_shown(path)}", self.file)
+            raise corrupt(f"its schema has a fixed type of size {size!r} at {_shown(path)}", self.file, _CAUSE)
         return _with_logical_type(Node(type=FixedType(size), plain="fixed", size=size), schema)
 
     def record(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
@@ -240,10 +230,10 @@ class _Parser:
         if not isinstance(fields, list) or not all(
             isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
         ):
-            raise _corrupt_schema(f"its schema has a record without proper fields at {_shown(path)}", self.file)
+            raise corrupt(f"its schema has a record without proper fields at {_shown(path)}", self.file, _CAUSE)
         names = tuple(str(f["name"]) for f in fields)
         if len(set(names)) < len(names):
-            raise _corrupt_schema(f"its schema has two fields of one name at {_shown(path)}", self.file)
+            raise corrupt(f"its schema has two fields of one name at {_shown(path)}", self.file, _CAUSE)
         self.inside.append(full)
         nodes = tuple(self.node(f["type"], full[0], (*path, str(f["name"]))) for f in fields)
         self.inside.pop()
@@ -256,8 +246,8 @@ class _Parser:
             ids = (_id(schema, "element-id"),)
             return Node(type=STORED_LIST, plain="array", shape="list", children=(element,), names=("element",), ids=ids)
         if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
-            raise _corrupt_schema(
-                f"column {_shown(path)} is a map whose items are not records of key and value", self.file
+            raise corrupt(
+                f"column {_shown(path)} is a map whose items are not records of key and value", self.file, _CAUSE
             )
         return replace(element, type=STORED_MAP, plain="array", shape="pairs", names=("key", "value"))
 
@@ -266,8 +256,11 @@ def _with_logical_type(node: Node, schema: Mapping[str, Any]) -> Node:
     """The node as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
     utc = schema.get("adjust-to-utc") is True
     match schema.get("logicalType"), node.plain:
-        case "decimal", _:
-            return _decimal(node, schema.get("precision"), schema.get("scale", 0))
+        case "decimal", "bytes" | "fixed":
+            precision, scale = schema.get("precision"), schema.get("scale", 0)
+            if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38):
+                return node
+            return replace(node, type=DecimalType(precision, scale), shape="decimal") if precision > 0 else node
         case "uuid", "fixed" if node.size == 16:
             return replace(node, type=UuidType())
         case "date", "int":
@@ -292,13 +285,6 @@ _TIMESTAMPS: dict[str, Literal["ms", "us", "ns"]] = {
 }
 
 
-def _decimal(node: Node, precision: Any, scale: Any) -> Node:
-    is_bytes = isinstance(node.type, BinaryType | FixedType)
-    if not (is_bytes and isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38):
-        return node
-    return replace(node, type=DecimalType(precision, scale), shape="decimal") if precision > 0 else node
-
-
 def _full_name(name: str, namespace: str) -> _FullName:
     own, dot, short = name.rpartition(".")
     return (own if dot else namespace, short)
@@ -311,10 +297,6 @@ def _shown(path: _Path) -> str:
 def _id(schema: Mapping[str, Any], key: str) -> int | None:
     value = schema.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _corrupt_schema(reason: str, file: str) -> CorruptFileError:
-    return corrupt(reason, file, "CorruptDataFile")
 
 
 def _unsupported(reason: str, file: str) -> UnsupportedError:
@@ -336,9 +318,9 @@ def _column(node: Node, tally: Tally) -> AvroColumn:
         case "list" | "map" | "pairs":
             column = list_column([_column(child, tally) for child in node.children], tally)
         case "enum":
-            column = plain_column(enum(node.symbols))
+            column = plain_column(partial(enum, node.symbols))
         case "value" | "decimal":
-            column = plain_column(fixed(node.size) if node.plain == "fixed" else PRIMITIVES[node.plain])
+            column = plain_column(partial(fixed, node.size) if node.plain == "fixed" else PRIMITIVES[node.plain])
     return column if node.null_branch == "none" else optional_column(column, 0 if node.null_branch == "first" else 2)
 
 
@@ -356,25 +338,21 @@ def _array(node: Node, column: AvroColumn) -> pa.Array:
             if node.shape == "list":
                 return pa.ListArray.from_arrays(offsets, parts[0], type=node.arrow)
             if parts[0].null_count:
-                raise _corrupt("a map's key is null")
+                raise ValueError("a map's key is null")
             return pa.MapArray.from_arrays(offsets, *parts)
         case "decimal":
             return _decimals(node, column.values)
         case "enum" | "value":
-            return _plain(node, column.values)
+            if not pa.types.is_temporal(node.arrow):
+                return pa.array(column.values, node.arrow)
+            # Through their integers, since times may lie in any year.
+            integers = pa.int32() if node.arrow.bit_width == 32 else pa.int64()
+            return pa.array(column.values, integers).view(node.arrow)
 
 
 def _arrays(node: Node, column: AvroColumn) -> list[pa.Array]:
     columns = [child for child in column.children if child is not None]
     return [_array(child, part) for child, part in zip(node.children, columns, strict=True)]
-
-
-def _plain(node: Node, values: Sequence[Any]) -> pa.Array:
-    """Values as they are; dates, times and timestamps through their integers, since they may lie in any year."""
-    if pa.types.is_temporal(node.arrow):
-        integers = pa.int32() if node.arrow.bit_width == 32 else pa.int64()
-        return pa.array(values, integers).view(node.arrow)
-    return pa.array(values, node.arrow)
 
 
 def _decimals(node: Node, values: Sequence[bytes | None]) -> pa.Array:
@@ -383,7 +361,7 @@ def _decimals(node: Node, values: Sequence[bytes | None]) -> pa.Array:
     limit = 10**node.type.precision
     unscaled = [None if v is None else int.from_bytes(v, "big", signed=True) for v in values]
     if any(v is not None and abs(v) >= limit for v in unscaled):
-        raise _corrupt(f"a value has more digits than {node.type}")
+        raise ValueError(f"a value has more digits than {node.type}")
     data = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in unscaled)
     present = [v is not None for v in unscaled]
     return pa.Array.from_buffers(node.arrow, len(unscaled), [_validity(present), pa.py_buffer(data)])
@@ -394,19 +372,11 @@ def _validity(present: Sequence[bool]) -> pa.Buffer | None:
     return None if all(present) else pa.array(present, pa.bool_()).buffers()[1]
 
 
-def _corrupt(reason: str) -> CorruptFileError:
-    return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause="CorruptDataFile")
-
-
-_CAUSE: Cause = "CorruptDataFile"
-
-
 def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
     """The columns of an Avro container and all its rows, in file order.
 
-    The table's columns are the schema's, in order and by name. Ids come from `field-id`, `element-id`, `key-id` and
-    `value-id`. Values keep their stored units; enums come as text, a UUID in fixed bytes as Arrow's uuid, a UUID in
-    text as text.
+    Columns keep their order and names, values their stored units. Enums come as text, a UUID in fixed bytes as Arrow's
+    uuid.
 
     Raises:
         CorruptFileError: not an Avro container, cut, or damaged: a checksum, a length, or a value that its type does
@@ -416,14 +386,12 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
         LimitError: it asks for more than `limits` allow.
     """
     container = open_container(data, file=file, cause=_CAUSE, limits=limits)
-    root = parse_writer_schema(container.header.schema, file=file, limits=limits)
+    root = parse_writer_schema(container.schema, file=file, limits=limits)
     column = _column(root, Tally(limits, file, is_manifest=False))
     try:
         for count, block in container.blocks():
             container.read_block(column, count, block)
         array = _array(root, column)
-    except CorruptFileError as error:
-        raise error.within(file=file) from error.__cause__
     except (pa.ArrowException, OverflowError) as error:
         raise corrupt(f"a value does not fit its type: {error}", file, _CAUSE) from error
     except DAMAGE as error:
@@ -433,11 +401,6 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
 
 
 def schema_of_avro(head: bytes, *, file: str, limits: Limits = DEFAULT) -> PhysicalSchema:
-    """The columns of an Avro container, from its first bytes, which must hold the whole header; no record is read.
-
-    Raises:
-        CorruptFileError: not an Avro container, or `head` ends inside its header.
-        EncryptedTableError, UnsupportedError, LimitError: as `read_avro`.
-    """
-    header = read_header(head, file=file, cause=_CAUSE, limits=limits)
-    return parse_writer_schema(header.schema, file=file, limits=limits).fields()
+    """The columns of an Avro container, from first bytes that hold all of its header. Raises as `read_avro`."""
+    container = open_container(head, file=file, cause=_CAUSE, limits=limits)
+    return parse_writer_schema(container.schema, file=file, limits=limits).fields()

@@ -17,12 +17,13 @@ from typing import Any, Literal, TypeAlias
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.metadata.files.avro_decoding import (
+    Plain,
+    Struct,
     Wanted,
+    column_of,
     decode_error,
     schema_error,
     union_branches,
-    wanted_column,
-    whole_column,
 )
 from harness.metadata.files.avro_values import DAMAGE, AvroColumn, Tally, decode_bytes, decode_long
 from harness.metadata.files.documents import TooLongError, all_streams, check_document, inflate, unsnappy, unzstd
@@ -46,10 +47,29 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         CorruptFileError: the block is damaged. Cause `cause`.
         LimitError: it holds more than `limits.block_bytes`.
     """
+    most = limits.block_bytes
     try:
-        return _decompress(codec, block, limits.block_bytes)
+        match codec:
+            case "deflate":
+                plain, rest = inflate(block, most=most)
+                # Python's writers cut a zlib stream out of its wrapping and leave most of the checksum behind it.
+                if rest and not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
+                    raise ValueError(f"{len(rest)} bytes follow its stream")
+                return plain
+            case "bzip2" | "xz":
+                return all_streams(block, codec=codec, most=most)
+            case "zstandard":
+                return unzstd(block, most=most)
+            case "snappy":
+                # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
+                plain = unsnappy(block[:-_CRC_BYTES], most=most)
+                if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:
+                    raise ValueError("the checksum is wrong")
+                return plain
+            case _:
+                return block
     except TooLongError as error:
-        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {limits.block_bytes:,} are"
+        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {most:,} are"
         raise refusal("block_bytes", f"{asked} allowed", file=file) from error
     except ImportError as error:
         raise UnsupportedError(
@@ -64,36 +84,6 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         ) from error
 
 
-def _decompress(codec: str, block: bytes, most: int) -> bytes:
-    match codec:
-        case "deflate":
-            return _inflate(block, most)
-        case "bzip2" | "xz":
-            return all_streams(block, codec=codec, most=most)
-        case "zstandard":
-            return unzstd(block, most=most)
-        case "snappy":
-            return _unsnappy(block, most)
-        case _:
-            return block
-
-
-def _inflate(block: bytes, most: int) -> bytes:
-    plain, rest = inflate(block, most=most)
-    # Python's writers cut a zlib stream out of its wrapping and leave most of the checksum behind it.
-    if rest and not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
-        raise ValueError(f"{len(rest)} bytes follow its stream")
-    return plain
-
-
-def _unsnappy(block: bytes, most: int) -> bytes:
-    # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
-    plain = unsnappy(block[:-_CRC_BYTES], most=most)
-    if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:
-        raise ValueError("the checksum is wrong")
-    return plain
-
-
 Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
 """The name of damage, by what the file is to the table."""
 
@@ -101,26 +91,150 @@ MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """The header of a container.
+@lru_cache(maxsize=8)
+def _schema(text: bytes) -> Any:
+    """The document; manifests of one table have one schema, and nobody changes it."""
+    return json.loads(text)
 
-    schema: the writer's schema as JSON.
-    metadata: the header's values by key, the `avro.` ones too.
-    codec: one of `CODECS`.
-    sync: the 16 bytes after every block.
-    end: where the first block starts, in bytes.
+
+def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
+    metadata: dict[str, bytes] = {}
+    position = len(MAGIC)
+    while True:
+        count, position = decode_long(data, position)
+        if count == 0:
+            return metadata, position
+        if count < 0:
+            _, position = decode_long(data, position)
+        # A count that lies ends with the data: each pair takes two bytes or more.
+        for _ in range(abs(count)):
+            key, position = decode_bytes(data, position)
+            metadata[key.decode()], position = decode_bytes(data, position)
+
+
+def corrupt(reason: str, file: str, cause: Cause, column: str | None = None) -> CorruptFileError:
+    """The error for an Avro file that cannot be decoded."""
+    return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterField:
+    """A field as the writer declared it. kind: logical type, else primitive type, of its non-null branch."""
+
+    id: int | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An opened Avro file.
+
+    schema: the writer's, as JSON. metadata: the header's values by key, the `avro.` ones too. codec: one of `CODECS`.
+    sync: the 16 bytes after every block. end: where the first block starts, in bytes.
     """
 
+    file: str
+    data: bytes = field(repr=False)
+    cause: Cause
+    limits: Limits
     schema: Any = field(hash=False, repr=False)
     metadata: Mapping[str, bytes] = field(hash=False, repr=False)
     codec: str
     sync: bytes
     end: int
 
+    def text(self, key: str) -> str | None:
+        """A header value as text; None if there is no such key, or its value is not UTF-8 (headers are optional)."""
+        value = self.metadata.get(key)
+        try:
+            return None if value is None else value.decode()
+        except UnicodeDecodeError:
+            return None
 
-def read_header(data: bytes, *, file: str, cause: Cause, limits: Limits = DEFAULT) -> Header:
-    """The container's header.
+    def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
+        """The writer's fields of the record at `path` from the top; empty if there is no such record.
+
+        Raises:
+            CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
+        """
+        names: dict[str, Any] = {}
+        try:
+            record = _resolved(_type_at(self.schema, path, names), names)
+            found = []
+            for declared in record.get("fields", ()):
+                id_, branches = declared.get("field-id"), union_branches(declared["type"])
+                branch = next((b for b in branches if b != "null"), "null")
+                kind = branch if isinstance(branch, str) else str(branch.get("logicalType", branch.get("type")))
+                found.append(WriterField(id_ if isinstance(id_, int) else None, kind))
+            return tuple(found)
+        except (*DAMAGE, RecursionError) as error:
+            raise schema_error(error, file=self.file) from error
+
+    def column(self, *path: Wanted) -> AvroColumn:
+        """A column of the values of the field at `path` from the top; LookupError if there is no such field."""
+        type_ = _type_at(self.schema, path, {})
+        if type_ is None:
+            raise LookupError(path)
+        return column_of(self.schema, type_, Plain(), Tally(self.limits, self.file))
+
+    def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
+        """Every record of a manifest, in order, as the values of `wanted`; None for fields that the file lacks.
+
+        Raises:
+            CorruptFileError: the file is damaged or cut, or a field cannot be decoded. Nothing of a damaged block is
+                returned.
+            LimitError: it asks for more than the limits allow.
+        """
+        column = column_of(self.schema, self.schema, Struct(wanted), Tally(self.limits, self.file))
+        records = 0
+        for count, block in self.blocks():
+            if count > len(block):
+                raise corrupt(f"a block of {len(block)} bytes claims {count} records", self.file, self.cause)
+            records += count
+            allowed = len(self.data) + self.limits.spare_records
+            self.limits.check("spare_records", records, "records", file=self.file, allowed=allowed)
+            try:
+                self.read_block(column, count, block)
+            except (*DAMAGE, RecursionError) as error:
+                raise decode_error(error, file=self.file) from error
+            yield from column.take()
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """The number of records and the plain bytes of every block, in order.
+
+        Raises:
+            CorruptFileError: a block is damaged, or the blocks do not end with the file.
+            UnsupportedError: the package for the codec is missing.
+            LimitError: a block holds more than `limits.block_bytes`.
+        """
+        data, position = self.data, self.end
+        while position < len(data):
+            try:
+                count, position = decode_long(data, position)
+                size, position = decode_long(data, position)
+            except (IndexError, ValueError) as error:
+                raise corrupt("it ends inside a number; it was cut", self.file, self.cause) from error
+            end = position + size
+            if count < 0 or size < 0 or end + SYNC_BYTES > len(data):
+                raise corrupt("it ends inside a block; it was cut", self.file, self.cause)
+            if data[end : end + SYNC_BYTES] != self.sync:
+                raise corrupt("a block does not end with the sync marker", self.file, self.cause)
+            block = data[position:end]
+            yield count, decompress(self.codec, block, file=self.file, cause=self.cause, limits=self.limits)
+            position = end + SYNC_BYTES
+
+    def read_block(self, column: AvroColumn, count: int, block: bytes) -> None:
+        """Adds the records of a block to a column. Raises `DAMAGE`, or an error if bytes of the block are left."""
+        read, position = column.read, 0
+        for _ in range(count):
+            position = read(block, position)
+        if position != len(block):
+            rest = f"{len(block) - position} bytes"
+            raise corrupt(f"a block holds {rest} after its last record", self.file, self.cause)
+
+
+def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", limits: Limits = DEFAULT) -> Container:
+    """The container in `data`, which must hold the whole header; no block is read.
 
     Raises:
         EncryptedTableError: the file is an encrypted stream (iceberg 2.19).
@@ -157,167 +271,17 @@ def read_header(data: bytes, *, file: str, cause: Cause, limits: Limits = DEFAUL
             file=file,
             rule="iceberg 2.14",
         )
-    return Header(schema=schema, metadata=metadata, codec=codec, sync=sync, end=position + SYNC_BYTES)
+    return Container(file, data, cause, limits, schema, metadata, codec, sync, position + SYNC_BYTES)
 
 
-@lru_cache(maxsize=8)
-def _schema(text: bytes) -> Any:
-    """The document; manifests of one table have one schema, and nobody changes it."""
-    return json.loads(text)
-
-
-def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
-    metadata: dict[str, bytes] = {}
-    position = len(MAGIC)
-    while True:
-        count, position = decode_long(data, position)
-        if count == 0:
-            return metadata, position
-        if count < 0:
-            _, position = decode_long(data, position)
-        # A count that lies ends with the data: each pair takes two bytes or more.
-        for _ in range(abs(count)):
-            key, position = decode_bytes(data, position)
-            metadata[key.decode()], position = decode_bytes(data, position)
-
-
-def blocks(
-    data: bytes, header: Header, *, file: str, cause: Cause, limits: Limits = DEFAULT
-) -> Iterator[tuple[int, bytes]]:
-    """The number of records and the plain bytes of every block, in order.
-
-    Raises:
-        CorruptFileError: a block is damaged, or the blocks do not end with the file.
-        UnsupportedError: the package for the codec is missing.
-        LimitError: a block holds more than `limits.block_bytes`.
-    """
-    position = header.end
-    while position < len(data):
-        try:
-            count, position = decode_long(data, position)
-            size, position = decode_long(data, position)
-        except (IndexError, ValueError) as error:
-            raise corrupt("it ends inside a number; it was cut", file, cause) from error
-        end = position + size
-        if count < 0 or size < 0 or end + SYNC_BYTES > len(data):
-            raise corrupt("it ends inside a block; it was cut", file, cause)
-        if data[end : end + SYNC_BYTES] != header.sync:
-            raise corrupt("a block does not end with the sync marker", file, cause)
-        yield count, decompress(header.codec, data[position:end], file=file, cause=cause, limits=limits)
-        position = end + SYNC_BYTES
-
-
-def corrupt(reason: str, file: str, cause: Cause, column: str | None = None) -> CorruptFileError:
-    """The error for an Avro file that cannot be decoded."""
-    return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
-
-
-@dataclass(frozen=True, slots=True)
-class WriterField:
-    """A field as the writer declared it. kind: logical type, else primitive type, of its non-null branch."""
-
-    id: int | None
-    name: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """An opened Avro file."""
-
-    file: str
-    header: Header
-    data: bytes = field(repr=False)
-    cause: Cause
-    limits: Limits
-
-    def text(self, key: str) -> str | None:
-        """A header value as text; None if there is no such key, or its value is not UTF-8 (headers are optional)."""
-        value = self.header.metadata.get(key)
-        try:
-            return None if value is None else value.decode()
-        except UnicodeDecodeError:
-            return None
-
-    def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
-        """The writer's fields of the record at `path` from the top; empty if there is no such record.
-
-        Raises:
-            CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
-        """
-        try:
-            return _fields(self.header.schema, path)
-        except (*DAMAGE, RecursionError) as error:
-            raise schema_error(error, file=self.file) from error
-
-    def column(self, *path: Wanted) -> AvroColumn:
-        """A column of the values of the field at `path` from the top; LookupError if there is no such field."""
-        names: dict[str, Any] = {}
-        type_: Any = self.header.schema
-        for step in path:
-            declared = _resolved(type_, names)
-            type_ = next((f["type"] for f in declared.get("fields", ()) if _is(f, step)), None)
-            if type_ is None:
-                raise LookupError(step.id)
-        return whole_column(self.header.schema, type_, Tally(self.limits, self.file), file=self.file)
-
-    def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
-        """Every record of a manifest, in order, as the values of `wanted`; None for fields that the file lacks.
-
-        Raises:
-            CorruptFileError: the file is damaged or cut, or a field cannot be decoded. Nothing of a damaged block is
-                returned.
-            LimitError: it asks for more than the limits allow.
-        """
-        column = wanted_column(self.header.schema, wanted, file=self.file, tally=Tally(self.limits, self.file))
-        records = 0
-        for count, block in self.blocks():
-            if count > len(block):
-                raise corrupt(f"a block of {len(block)} bytes claims {count} records", self.file, self.cause)
-            records += count
-            allowed = len(self.data) + self.limits.spare_records
-            self.limits.check("spare_records", records, "records", file=self.file, allowed=allowed)
-            try:
-                self.read_block(column, count, block)
-            except (*DAMAGE, RecursionError) as error:
-                raise decode_error(error, file=self.file) from error
-            yield from column.take()
-
-    def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """The number of records and the plain bytes of every block; raises as `blocks`."""
-        return blocks(self.data, self.header, file=self.file, cause=self.cause, limits=self.limits)
-
-    def read_block(self, column: AvroColumn, count: int, block: bytes) -> None:
-        """Adds the records of a block to a column. Raises `DAMAGE`, or an error if bytes of the block are left."""
-        read, position = column.read, 0
-        for _ in range(count):
-            position = read(block, position)
-        if position != len(block):
-            rest = f"{len(block) - position} bytes"
-            raise corrupt(f"a block holds {rest} after its last record", self.file, self.cause)
-
-
-def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", limits: Limits = DEFAULT) -> Container:
-    """The container in `data`, with its header read.
-
-    Raises:
-        EncryptedTableError: the bytes are an encrypted stream (iceberg 2.19).
-        UnsupportedError: a codec that harness does not know (iceberg 2.14).
-        CorruptFileError: not an Avro file, or the header is damaged.
-        LimitError: the header asks for more than `limits` allow.
-    """
-    return Container(file, read_header(data, file=file, cause=cause, limits=limits), data, cause, limits)
-
-
-def _fields(schema: Any, path: tuple[Wanted, ...]) -> tuple[WriterField, ...]:
-    names: dict[str, Any] = {}
-    record = _resolved(schema, names)
+def _type_at(schema: Any, path: tuple[Wanted, ...], names: dict[str, Any]) -> Any:
+    """The type of the field at `path` from the top; None: there is no such field. names: of records on the way."""
     for step in path:
-        found = [f["type"] for f in record.get("fields", ()) if _is(f, step)]
-        if not found:
-            return ()
-        record = _resolved(found[0], names)
-    return tuple(_writer_field(f) for f in record.get("fields", ()))
+        declared = _resolved(schema, names).get("fields", ())
+        schema = next((f["type"] for f in declared if _is(f, step)), None)
+        if schema is None:
+            return None
+    return schema
 
 
 def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:
@@ -337,13 +301,3 @@ def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:
 def _is(declared: dict[str, Any], wanted: Wanted) -> bool:
     id_ = declared.get("field-id")
     return declared.get("name") in wanted.names if id_ is None else bool(id_ == wanted.id)
-
-
-def _writer_field(declared: dict[str, Any]) -> WriterField:
-    id_ = declared.get("field-id")
-    kind = "null"
-    for branch in union_branches(declared["type"]):
-        if branch != "null":
-            kind = branch if isinstance(branch, str) else str(branch.get("logicalType", branch.get("type")))
-            break
-    return WriterField(id_ if isinstance(id_, int) else None, declared["name"], kind)

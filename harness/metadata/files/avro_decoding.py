@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any, TypeAlias, assert_never
 
 from harness.errors import CorruptFileError
@@ -124,27 +125,18 @@ def schema_error(error: Exception, *, file: str) -> CorruptFileError:
     )
 
 
-def wanted_column(schema: Any, wanted: tuple[Wanted, ...], *, file: str, tally: Tally) -> AvroColumn:
-    """A column of the file's records: lists of the values of `wanted`, None for fields that are missing.
+def column_of(schema: Any, type_: Any, shape: Shape, tally: Tally) -> AvroColumn:
+    """A column of the values of `type_`, the file's schema or a part of it.
 
     Raises:
-        CorruptFileError: the schema is not a record, or not Avro.
+        CorruptFileError: the type has not that shape, or the schema is not Avro.
     """
-    return _compiled(schema, schema, Struct(wanted), tally, file)
-
-
-def whole_column(schema: Any, type_: Any, tally: Tally, *, file: str) -> AvroColumn:
-    """A column of the values of `type_`, which is a part of the file's schema, as they are; raises as above."""
-    return _compiled(schema, type_, Plain(), tally, file)
-
-
-def _compiled(schema: Any, type_: Any, shape: Shape, tally: Tally, file: str) -> AvroColumn:
     compiler = _Compiler(tally)
     try:
         compiler.collect(schema, "")
         return compiler.column(type_, shape)
     except (*DAMAGE, RecursionError) as error:
-        raise schema_error(error, file=file) from error
+        raise schema_error(error, file=tally.file) from error
 
 
 def union_branches(schema: Any) -> list[Any]:
@@ -187,12 +179,16 @@ class _Compiler:
 
     def column(self, schema: Any, shape: Shape) -> AvroColumn:
         self._count(1)
-        if isinstance(schema, list):
-            return self._union(schema, shape)
+        if isinstance(schema, list):  # a null branch is null in every shape
+            columns = [self.column(branch, Plain() if branch == "null" else shape) for branch in schema]
+            if len(schema) == 2 and schema.count("null") == 1:
+                null = schema.index("null")
+                return optional_column(columns[1 - null], null * 2)
+            return union_column(columns)
         kind, declared = self._declared(schema)
         match shape:
             case Memo(convert=convert):
-                return plain_column(memo(self.skipper(schema), self.column(schema, Plain()), convert))
+                return plain_column(partial(memo, self.skipper(schema), self.column(schema, Plain()), convert))
             case Struct(fields=fields):
                 if kind != "record":
                     raise TypeError(f"expected a record, got {kind}")
@@ -215,15 +211,12 @@ class _Compiler:
             if isinstance(schema, str):
                 if schema in PRIMITIVES:
                     return schema, {}
-                schema = self._named(schema)
+                namespace, _, short = schema.rpartition(".")
+                schema = self._names.get((namespace, short)) or self._short_names[short]
             kind = schema["type"]
             if isinstance(kind, str) and (kind in PRIMITIVES or kind in _COMPLEX):
                 return ("record" if kind == "error" else kind), schema
             schema = kind
-
-    def _named(self, name: str) -> Any:
-        namespace, _, short = name.rpartition(".")
-        return self._names[namespace, short] if (namespace, short) in self._names else self._short_names[short]
 
     def _count(self, types: int) -> None:
         self._types += types
@@ -233,16 +226,16 @@ class _Compiler:
     def _plain(self, kind: str, declared: dict[str, Any]) -> AvroColumn:
         match kind:
             case "fixed":
-                return plain_column(fixed(int(declared["size"])))
+                return plain_column(partial(fixed, int(declared["size"])))
             case "enum":
-                return plain_column(enum(declared["symbols"]))
+                return plain_column(partial(enum, declared["symbols"]))
             case "array":
                 return list_column([self.column(declared["items"], Plain())], self._tally)
             case "map":
                 pair = plain_column(PRIMITIVES["string"]), self.column(declared["values"], Plain())
                 return list_column(pair, self._tally)
             case "record" if id(declared) in self._inside:
-                return self._within_itself(declared)
+                return plain_column(partial(self._within_itself, declared))
             case "record":
                 self._inside.append(id(declared))
                 columns = [(f["name"], self.column(f["type"], Plain())) for f in declared["fields"]]
@@ -251,29 +244,18 @@ class _Compiler:
             case _:
                 return plain_column(PRIMITIVES[kind])
 
-    def _within_itself(self, declared: dict[str, Any]) -> AvroColumn:
-        """A column of a record that contains itself: each value is read into a column of its own."""
+    def _within_itself(self, declared: dict[str, Any], values: list[Any]) -> Read:
+        """A step over a record that contains itself: each value is read into a column of its own."""
 
-        def reader(values: list[Any]) -> Read:
-            def read(data: bytes, position: int) -> int:
-                inside, self._inside = self._inside, []
-                column = self._plain("record", declared)
-                self._inside = inside
-                position = column.read(data, position)
-                values.extend(column.take())
-                return position
+        def read(data: bytes, position: int) -> int:
+            inside, self._inside = self._inside, []
+            column = self._plain("record", declared)
+            self._inside = inside
+            position = column.read(data, position)
+            values.extend(column.take())
+            return position
 
-            return read
-
-        return plain_column(reader)
-
-    def _union(self, branches: list[Any], shape: Shape) -> AvroColumn:
-        # A null branch is null in every shape.
-        columns = [self.column(b, Plain() if b == "null" else shape) for b in branches]
-        if len(branches) == 2 and branches.count("null") == 1:
-            null = branches.index("null")
-            return optional_column(columns[1 - null], null * 2)
-        return union_column(columns)
+        return read
 
     def _record(self, declared: dict[str, Any], wanted: tuple[Wanted, ...]) -> AvroColumn:
         self._count(len(declared["fields"]))
@@ -286,17 +268,14 @@ class _Compiler:
             if slot is None:
                 steps.append((name, self.skipper(type_)))
                 continue
-            self._check_kind(declared_field, wanted[slot])
+            for branch in union_branches(type_) if wanted[slot].kinds else ():
+                kind = self._kind(branch)
+                if kind != "null" and kind not in wanted[slot].kinds:
+                    expected = " or ".join(sorted(wanted[slot].kinds))
+                    raise TypeError(f"field {name!r} is of type {kind}, expected {expected}")
             columns[slot] = column = self.column(type_, wanted[slot].shape)
             steps.append((name, column.read))
         return record_column(steps, columns, self._tally)
-
-    def _check_kind(self, declared: dict[str, Any], wanted: Wanted) -> None:
-        for branch in union_branches(declared["type"]) if wanted.kinds else ():
-            kind = self._kind(branch)
-            if kind != "null" and kind not in wanted.kinds:
-                expected = " or ".join(sorted(wanted.kinds))
-                raise TypeError(f"field {declared['name']!r} is of type {kind}, expected {expected}")
 
     def _kind(self, schema: Any) -> str:
         if isinstance(schema, list):
@@ -305,20 +284,21 @@ class _Compiler:
         return f"array of {self._kind(declared['items'])}" if kind == "array" else kind
 
     def _int_map(self, schema: Any, declared: dict[str, Any], shape: IntMap) -> AvroColumn:
-        items = declared["items"] if declared.get("type") == "array" else None
-        kind, item = ("", {}) if items is None or isinstance(items, list) else self._declared(items)
+        inner = declared["items"] if declared.get("type") == "array" else None
+        kind, item = ("", {}) if inner is None or isinstance(inner, list) else self._declared(inner)
         if kind != "record":  # statistics of an unforeseen form are unknown
-            return plain_column(unknown(self.skipper(schema)))
+            return plain_column(partial(unknown, self.skipper(schema)))
         wanted = (Wanted(shape.key_id, ("key",)), Wanted(shape.value_id, ("value",)))
         if _slots(item["fields"], wanted) == {0: 0, 1: 1}:
             match self._kinds(item):
                 case ["int" | "long", "int" | "long"]:
-                    return plain_column(int_map(decode_long, skip_long, shape.keep, self._tally))
+                    return plain_column(partial(int_map, decode_long, skip_long, shape.keep, self._tally))
                 case ["int" | "long", "bytes" | "string"]:
-                    return plain_column(int_map(decode_bytes, skip_bytes, shape.keep, self._tally))
+                    return plain_column(partial(int_map, decode_bytes, skip_bytes, shape.keep, self._tally))
                 case _:
                     pass
-        return plain_column(pairs_map(list_column([self._record(item, wanted)], self._tally), shape.keep))
+        items = list_column([self._record(item, wanted)], self._tally)
+        return plain_column(partial(pairs_map, items, shape.keep))
 
     def _kinds(self, declared: dict[str, Any]) -> list[str]:
         types = (f["type"] for f in declared["fields"])

@@ -1,7 +1,7 @@
 """Avro values of every type, read into columns: the one decoder of manifests, data files and delete files.
 
-A `Read` takes the value at a position, adds it to a column, and returns the position after it. A step that only skips
-is a `Read` without a column. Columns are put together from a schema by `harness.metadata.files.avro_decoding`
+A step, a `Read`, takes the value at a position, adds it to a column, and returns the position after it; or only skips
+it. Columns are put together from a schema by `harness.metadata.files.avro_decoding`
 (manifests, only the wanted fields) and `harness.metadata.files.avro` (data files, whole, as Arrow).
 
 Hot loops repeat inline how a number is encoded: a call per number would double their time.
@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any, Literal, TypeAlias
 
@@ -32,12 +33,6 @@ class FieldError(ValueError):
         super().__init__(reason)
         self.path = path
         self.reason = reason
-
-
-def within(name: str, error: Exception) -> FieldError:
-    """The error of a field's decoder, with the field's name added."""
-    path = error.path if isinstance(error, FieldError) else ()
-    return FieldError((name, *path), reason(error))
 
 
 def reason(error: Exception) -> str:
@@ -106,9 +101,7 @@ class Tally:
     def items(self, total: int, count: int, size: int) -> None:
         """Counts the items of a list or map: in all, of its next part, and the bytes of the Avro block.
 
-        Raises:
-            LimitError: they are more than `limits.items`.
-            ValueError: they are more than the bytes.
+        Raises LimitError: they are more than `limits.items`; ValueError: they are more than the bytes.
         """
         if not self.is_manifest:
             return
@@ -118,11 +111,7 @@ class Tally:
             self.limits.check("items", total, "items of one list", file=self.file)
 
     def nothing(self) -> None:
-        """Counts a value that took no byte.
-
-        Raises:
-            LimitError: there are more than `limits.empty_values`.
-        """
+        """Counts a value that took no byte. Raises LimitError: there are more than `limits.empty_values`."""
         self.empty += 1
         if self.empty > self.limits.empty_values:
             self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
@@ -161,9 +150,9 @@ class AvroColumn:
         return [None if size is None else [next(items) for _ in range(size)] for size in found]
 
 
-def plain_column(read: Callable[[list[Any]], Read], values: list[Any] | None = None) -> AvroColumn:
+def plain_column(read: Callable[[list[Any]], Read]) -> AvroColumn:
     """A column of values without parts. read: makes the step that adds to a list."""
-    values = [] if values is None else values
+    values: list[Any] = []
     return AvroColumn(read(values), lambda: values.append(None), values)
 
 
@@ -220,7 +209,8 @@ def fields_step(steps: Sequence[tuple[str, Read]], tally: Tally, present: list[b
             for name, step in steps:  # noqa: B007 (the error needs the name)
                 position = step(data, position)
         except DAMAGE as error:
-            raise within(name, error) from error
+            path = error.path if isinstance(error, FieldError) else ()
+            raise FieldError((name, *path), reason(error)) from error
         if position == start:  # records of no bytes may hold each other, each twice the one before
             tally.nothing()
         if present is not None:
@@ -314,36 +304,30 @@ def _texts(values: list[Any]) -> Read:
     return _lengths(lambda text: add(text.decode()))
 
 
-def fixed(size: int) -> Callable[[list[Any]], Read]:
-    """The reader of a fixed number of bytes."""
+def fixed(size: int, values: list[Any]) -> Read:
+    """A step over a fixed number of bytes."""
 
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            end = position + size
-            if end > len(data):
-                raise IndexError(end)
-            values.append(data[position:end])
-            return end
+    def read(data: bytes, position: int) -> int:
+        end = position + size
+        if end > len(data):
+            raise IndexError(end)
+        values.append(data[position:end])
+        return end
 
-        return read
-
-    return reader
+    return read
 
 
-def _packed(form: str) -> Callable[[list[Any]], Read]:
+def _packed(form: str, values: list[Any]) -> Read:
     packed = struct.Struct(form)
     size, unpack = packed.size, packed.unpack_from
 
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            if position + size > len(data):
-                raise IndexError(position)
-            values.append(unpack(data, position)[0])
-            return position + size
+    def read(data: bytes, position: int) -> int:
+        if position + size > len(data):
+            raise IndexError(position)
+        values.append(unpack(data, position)[0])
+        return position + size
 
-        return read
-
-    return reader
+    return read
 
 
 def _booleans(values: list[Any]) -> Read:
@@ -365,20 +349,17 @@ def _nulls(values: list[Any]) -> Read:
     return read
 
 
-def enum(symbols: Sequence[str]) -> Callable[[list[Any]], Read]:
-    """The reader of an enum as its symbol."""
+def enum(symbols: Sequence[str], values: list[Any]) -> Read:
+    """A step over an enum, which adds its symbol."""
 
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            index, position = decode_long(data, position)
-            if not 0 <= index < len(symbols):
-                raise ValueError(f"enum symbol {index} does not exist")
-            values.append(symbols[index])
-            return position
+    def read(data: bytes, position: int) -> int:
+        index, position = decode_long(data, position)
+        if not 0 <= index < len(symbols):
+            raise ValueError(f"enum symbol {index} does not exist")
+        values.append(symbols[index])
+        return position
 
-        return read
-
-    return reader
+    return read
 
 
 PRIMITIVES: dict[str, Callable[[list[Any]], Read]] = {
@@ -386,45 +367,39 @@ PRIMITIVES: dict[str, Callable[[list[Any]], Read]] = {
     "boolean": _booleans,
     "int": _longs,
     "long": _longs,
-    "float": _packed("<f"),
-    "double": _packed("<d"),
+    "float": partial(_packed, "<f"),
+    "double": partial(_packed, "<d"),
     "bytes": lambda values: _lengths(values.append),
     "string": _texts,
 }
 """The readers of types without parts."""
 
 
-def unknown(skip: Read) -> Callable[[list[Any]], Read]:
-    """The reader of values of an unforeseen form as nulls."""
+def unknown(skip: Read, values: list[Any]) -> Read:
+    """A step over a value of an unforeseen form, which adds a null."""
 
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            position = skip(data, position)
-            values.append(None)
-            return position
+    def read(data: bytes, position: int) -> int:
+        position = skip(data, position)
+        values.append(None)
+        return position
 
-        return read
-
-    return reader
+    return read
 
 
-def memo(skip: Read, column: AvroColumn, convert: Callable[[Any], Any]) -> Callable[[list[Any]], Read]:
-    """The reader of converted values: each distinct encoding is converted once. Equal encodings give one object."""
+def memo(skip: Read, column: AvroColumn, convert: Callable[[Any], Any], values: list[Any]) -> Read:
+    """A step that adds converted values: each distinct encoding is converted once. Equal encodings give one object."""
     known: dict[bytes, Any] = {}
 
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            end = skip(data, position)
-            encoded = data[position:end]
-            if encoded not in known:
-                column.read(data, position)
-                known[encoded] = convert(column.take()[0])
-            values.append(known[encoded])
-            return end
+    def read(data: bytes, position: int) -> int:
+        end = skip(data, position)
+        encoded = data[position:end]
+        if encoded not in known:
+            column.read(data, position)
+            known[encoded] = convert(column.take()[0])
+        values.append(known[encoded])
+        return end
 
-        return read
-
-    return reader
+    return read
 
 
 # Skipping numbers and byte strings, and the maps of statistics: most of a manifest.
@@ -498,63 +473,54 @@ def skip_bytes_items(data: bytes, position: int) -> int:
 
 
 def int_map(
-    decode: Callable[[bytes, int], tuple[Any, int]], skip: Read, keep: AbstractSet[int] | None, tally: Tally
-) -> Callable[[list[Any]], Read]:
-    """The reader of arrays of (number, value) records as dicts of the keys in `keep` (None: all keys).
+    decode: Callable[[bytes, int], tuple[Any, int]],
+    skip: Read,
+    keep: AbstractSet[int] | None,
+    tally: Tally,
+    values: list[Any],
+) -> Read:
+    """A step over an array of (number, value) records, which adds a dict of the keys in `keep` (None: all keys).
 
     decode, skip: over a value. A statistic that is given twice is unknown (iceberg 2.8).
     """
 
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            found: dict[int, Any] = {}
-            repeated: set[int] = set()
+    def read(data: bytes, position: int) -> int:
+        found: dict[int, Any] = {}
+        repeated: set[int] = set()
+        count, position = _next_block(data, position)
+        while count:
+            tally.items(len(found) + count, count, len(data))
+            for _ in range(count):
+                byte = data[position]
+                if byte < 0x80:
+                    key = (byte >> 1) ^ -(byte & 1)
+                    position += 1
+                else:
+                    key, position = decode_long(data, position)
+                if keep is None or key in keep:
+                    if key in found:
+                        repeated.add(key)
+                    found[key], position = decode(data, position)
+                else:
+                    position = skip(data, position)
             count, position = _next_block(data, position)
-            while count:
-                tally.items(len(found) + count, count, len(data))
-                for _ in range(count):
-                    byte = data[position]
-                    if byte < 0x80:
-                        key = (byte >> 1) ^ -(byte & 1)
-                        position += 1
-                    else:
-                        key, position = decode_long(data, position)
-                    if keep is None or key in keep:
-                        if key in found:
-                            repeated.add(key)
-                        found[key], position = decode(data, position)
-                    else:
-                        position = skip(data, position)
-                count, position = _next_block(data, position)
-            for key in repeated:
-                del found[key]
-            values.append(found)
-            return position
+        for key in repeated:
+            del found[key]
+        values.append(found)
+        return position
 
-        return read
-
-    return reader
+    return read
 
 
-def pairs_map(items: AvroColumn, keep: AbstractSet[int] | None) -> Callable[[list[Any]], Read]:
-    """The reader of statistics whose items are not plain pairs. items: lists of records of key and value."""
+def pairs_map(items: AvroColumn, keep: AbstractSet[int] | None, values: list[Any]) -> Read:
+    """A step over statistics whose items are not plain pairs. items: lists of records of key and value."""
 
-    def reader(values: list[Any]) -> Read:
-        def read(data: bytes, position: int) -> int:
-            position = items.read(data, position)
-            (pairs,) = items.take()
-            times: dict[Any, int] = {}
-            for key, _ in pairs:
-                times[key] = times.get(key, 0) + 1
-            values.append(
-                {
-                    key: value
-                    for key, value in pairs
-                    if value is not None and (keep is None or key in keep) and times[key] == 1
-                }
-            )
-            return position
+    def read(data: bytes, position: int) -> int:
+        position = items.read(data, position)
+        (pairs,) = items.take()
+        times = Counter(key for key, _ in pairs)
+        known = ((key, value) for key, value in pairs if value is not None and times[key] == 1)
+        values.append({key: value for key, value in known if keep is None or key in keep})
+        return position
 
-        return read
-
-    return reader
+    return read

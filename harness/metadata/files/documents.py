@@ -27,19 +27,11 @@ def check_document(data: bytes, *, file: str, limits: Limits) -> None:
     Raises:
         LimitError: it has more than `limits.document_bytes`, or more values than `limits.document_values`.
     """
-    limits.check("document_bytes", _text_bytes(data), "bytes of text", file=file)
+    # Python holds all characters as wide as the widest.
+    width = 1 if data.isascii() and b"\\u" not in data else 4 if _FOUR.search(data) else 2
+    limits.check("document_bytes", len(data) * width, "bytes of text", file=file)
     # Marks inside of texts count, too: this need not be exact, and is faster than any parser.
     limits.check("document_values", sum(map(data.count, _TOKENS)), "values", file=file)
-
-
-def _text_bytes(data: bytes) -> int:
-    """The memory that the text takes as Python holds it: for all of its characters as for the widest."""
-    if data.isascii() and b"\\u" not in data:
-        return len(data)
-    return len(data) * (4 if _FOUR.search(data) else 2)
-
-
-# The kind of a file by its first bytes, in words for a message.
 
 
 HEAD = 4096
@@ -68,21 +60,16 @@ def kind_of(head: bytes, name: str) -> str:
         return "a DuckDB database"
     if not head:
         return "an empty file"
-    if not _is_text(head):
+    try:
+        head.decode("utf-8")
+        is_text = True
+    except UnicodeDecodeError as error:
+        is_text = len(head) == HEAD and error.start > HEAD - 4  # a character cut in two
+    if not is_text or b"\0" in head:
         return "a binary file"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return "a JSON file"
     return "a CSV file" if name.lower().endswith(_SEPARATED) else "a text file"
-
-
-def _is_text(head: bytes) -> bool:
-    if b"\0" in head:
-        return False
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return len(head) == HEAD and error.start > HEAD - 4  # a character cut in two
-    return True
 
 
 # Decompression. Libraries believe a declared length and allocate it first, and end the process where the memory is not
@@ -123,23 +110,17 @@ def inflate(data: bytes, *, most: int) -> tuple[bytes, bytes]:
     return plain, stream.unused_data
 
 
-def gunzip(data: bytes, *, most: int) -> bytes:
-    """The content of the members of a gzip file; zeros behind the last one are padding.
-
-    Raises:
-        TooLongError: as `inflate`.
-        EOFError, OSError, zlib.error: a member is damaged, or ends early.
-    """
-    return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, most, padding=_ZEROS) if data else b""
-
-
 def all_streams(data: bytes, *, codec: str, most: int) -> bytes:
-    """The content of one or more streams of bzip2 or xz, one after the other to the last byte.
+    """The content of one or more streams of gzip, bzip2 or xz, one after the other to the last byte.
+
+    Zeros behind a gzip stream are padding.
 
     Raises:
         TooLongError: as `inflate`.
-        EOFError, OSError, lzma.LZMAError: a stream is damaged, or ends early.
+        EOFError, OSError, zlib.error, lzma.LZMAError: a stream is damaged, or ends early.
     """
+    if codec == "gzip":
+        return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, most, padding=_ZEROS)
     if codec == "bzip2":
         return _streams(bz2.BZ2Decompressor, data, most)
     return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), data, most)
@@ -175,31 +156,20 @@ def unzstd(data: bytes, *, most: int) -> bytes:
         TooLongError: as `inflate`.
         OSError: a frame is damaged, or ends early.
     """
-    declared = _zstd_declared(data)
-    if declared is not None and declared > most:
-        raise TooLongError(declared)
-    parts: list[bytes] = []
-    found = 0
+    if len(data) >= 5:  # the length that the first frame declares (RFC 8878, 3.1.1.1)
+        is_single, code = data[4] >> 5 & 1, data[4] >> 6
+        width, start = (is_single, 2, 4, 8)[code], 5 + (1 - is_single) + (0, 1, 2, 4)[data[4] & 3]
+        if width and len(data) >= start + width:
+            declared = int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
+            if declared > most:
+                raise TooLongError(declared)
+    found = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(_PIECE):
-            parts.append(piece)
-            found += len(piece)
-            if found > most:
-                raise TooLongError(found)
-    return b"".join(parts)
-
-
-def _zstd_declared(data: bytes) -> int | None:
-    """The length of its content that the first frame declares (RFC 8878, 3.1.1.1); None: none."""
-    if len(data) < 5:
-        return None
-    descriptor = data[4]
-    is_single = descriptor >> 5 & 1
-    width = (is_single, 2, 4, 8)[descriptor >> 6]
-    start = 5 + (1 - is_single) + (0, 1, 2, 4)[descriptor & 3]
-    if width == 0 or len(data) < start + width:
-        return None
-    return int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
+            found += piece
+            if len(found) > most:
+                raise TooLongError(len(found))
+    return bytes(found)
 
 
 def unsnappy(data: bytes, *, most: int) -> bytes:

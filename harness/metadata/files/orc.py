@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.orc
 
 from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.files.avro_values import decode_unsigned
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
 from harness.metadata.model.schema import (
     BinaryType,
@@ -64,7 +65,7 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
 
 
 def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]:
-    """The columns of an ORC file and its number of rows, from its footer; `source` can seek, and only its end is read.
+    """The columns of an ORC file and its number of rows; `source` can seek, and only its end is read.
 
     Raises:
         CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
@@ -86,19 +87,14 @@ class OrcTraits:
 
 
 def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
-    """The traits of an ORC file, from its footer.
-
-    Raises:
-        CorruptFileError, UnsupportedError: as `schema_of_orc`.
-    """
+    """The traits of an ORC file, from its footer. Raises CorruptFileError, UnsupportedError: as `schema_of_orc`."""
     opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
     return _reading(lambda: _traits(opened.reader.serialized_file_tail()), file)
 
 
 def _traits(tail: bytes) -> OrcTraits:
-    footer = _message(_only(_message(tail), _TAIL_FOOTER))
-    kinds = [_only(_message(type_), _TYPE_KIND) for type_ in footer.get(_FOOTER_TYPES, ())]
-    return OrcTraits(pads_text=_CHAR in kinds)
+    footer = _message(_message(tail)[_TAIL_FOOTER][0])
+    return OrcTraits(pads_text=any(_message(t)[_TYPE_KIND][0] == _CHAR for t in footer.get(_FOOTER_TYPES, ())))
 
 
 # Field numbers and enum values of orc_proto.proto.
@@ -106,37 +102,23 @@ _TAIL_FOOTER, _FOOTER_TYPES, _TYPE_KIND = 2, 4, 1
 _CHAR = 17
 
 
-def _only(message: dict[int, list[Any]], number: int) -> Any:
-    return message[number][0]
-
-
 def _message(data: bytes) -> dict[int, list[Any]]:
     """The fields of a Protocol Buffers message by number: numbers and bytes, as they are."""
     found: dict[int, list[Any]] = {}
     position = 0
     while position < len(data):
-        key, position = _varint(data, position)
+        key, position = decode_unsigned(data, position)
         values, wire = found.setdefault(key >> 3, []), key & 7
         if wire == 0:
-            value, position = _varint(data, position)
+            value, position = decode_unsigned(data, position)
             values.append(value)
             continue
         width = {1: 8, 5: 4}.get(wire)
         if width is None:
-            width, position = _varint(data, position)
+            width, position = decode_unsigned(data, position)
         values.append(data[position : position + width])
         position += width
     return found
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    number = shift = 0
-    while data[position] & 0x80:
-        number |= (data[position] & 0x7F) << shift
-        position, shift = position + 1, shift + 7
-        if shift > 63:
-            raise ValueError("a number has more than ten bytes")
-    return number | data[position] << shift, position + 1
 
 
 _T = TypeVar("_T")
@@ -164,31 +146,29 @@ def _check_names(fields: pa.Schema | pa.StructType, file: str) -> None:
 def _check_nested(type_: pa.DataType, file: str) -> None:
     if pa.types.is_struct(type_):
         _check_names(type_, file)
-    elif pa.types.is_list(type_):
-        _check_nested(type_.value_type, file)
-    elif pa.types.is_map(type_):
-        _check_nested(type_.key_type, file)
-        _check_nested(type_.item_type, file)
-
-
-def _stored(field: pa.Field) -> PhysicalField:
-    type_ = field.type
-    if pa.types.is_struct(type_):
-        return _nested(field, STORED_STRUCT, tuple(_stored(type_.field(i)) for i in range(type_.num_fields)))
-    if pa.types.is_list(type_):
-        return _nested(field, STORED_LIST, (_stored(type_.value_field),))
-    if pa.types.is_map(type_):
-        return _nested(field, STORED_MAP, (_stored(type_.key_field), _stored(type_.item_field)))
-    return _nested(field, _single_type(field), ())
+    elif pa.types.is_nested(type_):
+        for place in range(type_.num_fields):
+            _check_nested(type_.field(place).type, file)
 
 
 _ID, _LENGTH = re.compile(r"-?[0-9]{1,10}"), re.compile(r"[0-9]{1,9}")
 
 
-def _nested(field: pa.Field, type_: Type, children: tuple[PhysicalField, ...]) -> PhysicalField:
+def _stored(field: pa.Field) -> PhysicalField:
+    type_ = field.type
+    stored: Type
+    children: tuple[pa.Field, ...] = ()
+    if pa.types.is_struct(type_):
+        stored, children = STORED_STRUCT, tuple(type_.field(i) for i in range(type_.num_fields))
+    elif pa.types.is_list(type_):
+        stored, children = STORED_LIST, (type_.value_field,)
+    elif pa.types.is_map(type_):
+        stored, children = STORED_MAP, (type_.key_field, type_.item_field)
+    else:
+        stored = _single_type(field)
     text = _attribute(field, "iceberg.id")
     id_ = int(text) if text is not None and _ID.fullmatch(text) else None
-    return PhysicalField(name=field.name, id=id_, type=type_, children=children)
+    return PhysicalField(name=field.name, id=id_, type=stored, children=tuple(map(_stored, children)))
 
 
 def _attribute(field: pa.Field, name: str) -> str | None:
@@ -213,7 +193,7 @@ def _single_type(field: pa.Field) -> Type:
     type_ = field.type
     if pa.types.is_binary(type_):
         return _binary_type(field)
-    if pa.types.is_int64(type_) and _is(field, "iceberg.long-type", "TIME"):
+    if pa.types.is_int64(type_) and (_attribute(field, "iceberg.long-type") or "").upper() == "TIME":
         return TimeType("us")
     if pa.types.is_timestamp(type_):
         unit: Literal["ms", "us", "ns"] = type_.unit
@@ -236,10 +216,6 @@ def _binary_type(field: pa.Field) -> Type:
             return GeographyType()
         case _:
             return BinaryType()
-
-
-def _is(field: pa.Field, attribute: str, value: str) -> bool:
-    return (_attribute(field, attribute) or "").upper() == value
 
 
 def _exact(field: pa.Field) -> pa.Field:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,36 +42,21 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-ELEMENT_COLUMNS = (
-    "name",
-    "type",
-    "type_length",
-    "repetition_type",
-    "num_children",
-    "converted_type",
-    "scale",
-    "precision",
-    "field_id",
-    "logical_type",
-)
-"""The columns of DuckDB's `parquet_schema` that make a `ParquetElement`, in its order."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParquetElement:
     """An element of a footer's depth-first schema list. Texts are as DuckDB's `parquet_schema` prints them.
 
     type: the physical type, such as `INT32`; None for a group.
-    type_length: bytes of a `FIXED_LEN_BYTE_ARRAY`.
-    repetition: `REQUIRED`, `OPTIONAL` or `REPEATED`; None on some roots.
+    type_length: bytes of a `FIXED_LEN_BYTE_ARRAY`; DuckDB gives text.
+    repetition_type: `REQUIRED`, `OPTIONAL` or `REPEATED`; None on some roots.
     num_children: None or 0 for a leaf.
     logical_type: such as `DecimalType(scale=2, precision=9)`; None where only the converted type is given, or neither.
     """
 
     name: str
     type: str | None = None
-    type_length: int | None = None
-    repetition: str | None = None
+    type_length: int | str | None = None
+    repetition_type: str | None = None
     num_children: int | None = None
     converted_type: str | None = None
     scale: int | None = None
@@ -80,10 +65,8 @@ class ParquetElement:
     logical_type: str | None = None
 
 
-def parse_element(row: Sequence[Any]) -> ParquetElement:
-    """An element from the values of `ELEMENT_COLUMNS`; DuckDB gives `type_length` as text."""
-    name, type_, type_length, *rest = row
-    return ParquetElement(name, type_, None if type_length is None else int(type_length), *rest)
+ELEMENT_COLUMNS = tuple(field.name for field in fields(ParquetElement))
+"""The columns of DuckDB's `parquet_schema` that make a `ParquetElement`, in its order."""
 
 
 def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]:
@@ -99,30 +82,22 @@ def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]
     for file, raw in by_file.items():
         key = tuple(raw)
         if key not in folded:
-            folded[key] = _fold_file(key, file)
+            try:
+                folded[key] = physical_schema(tuple(ParquetElement(*row) for row in key))
+            except CorruptFileError as error:
+                raise error.within(file=file) from None
         schemas[file] = folded[key]
     return schemas
 
 
-def _fold_file(rows: tuple[tuple[Any, ...], ...], file: str) -> PhysicalSchema:
-    try:
-        return physical_schema(tuple(parse_element(row) for row in rows))
-    except CorruptFileError as error:
-        raise error.within(file=file) from None
-
-
-def physical_schema(elements: Sequence[ParquetElement]) -> PhysicalSchema:
+@lru_cache(maxsize=1024)
+def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     """The columns of the file whose footer lists `elements`, root first, as users see them.
 
     Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the struct of
     binaries that it is stored as (6.15). A leaf whose meaning is not known, or a malformed list or map, becomes an
     `OpaqueType`, so that only a read of it is refused. Raises CorruptFileError if the tree does not add up.
     """
-    return _physical_schema(tuple(elements))
-
-
-@lru_cache(maxsize=1024)
-def _physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     if not elements:
         raise _broken("it is empty")
     tree, used = _tree(elements, 0)
@@ -142,7 +117,7 @@ class _Node:
 
     @property
     def is_repeated(self) -> bool:
-        return self.element.repetition == "REPEATED"
+        return self.element.repetition_type == "REPEATED"
 
 
 _MAX_DEPTH = 100
@@ -177,56 +152,37 @@ def _fold(node: _Node) -> PhysicalField:
 
 def _fold_single(node: _Node, *, field_id: int | None) -> PhysicalField:
     """`node` as one value, whatever its repetition."""
-    name = node.element.name
-    if not node.is_group:
-        return PhysicalField(name=name, id=field_id, type=leaf_type(node.element))
-    match _group_kind(node.element):
-        case "list":
-            return _fold_list(node, field_id)
-        case "map":
-            return _fold_map(node, field_id)
-        case "struct":
-            children = tuple(_fold(child) for child in node.children)
-            return PhysicalField(name=name, id=field_id, type=STORED_STRUCT, children=children)
-
-
-def _group_kind(element: ParquetElement) -> Literal["list", "map", "struct"]:
+    element = node.element
     logical = _logical_name(element.logical_type)
-    if logical == "ListType" or element.converted_type == "LIST":
-        return "list"
-    if logical == "MapType" or element.converted_type in ("MAP", "MAP_KEY_VALUE"):
-        return "map"
-    return "struct"
-
-
-def _fold_list(node: _Node, field_id: int | None) -> PhysicalField:
-    name = node.element.name
-    if len(node.children) != 1 or not node.children[0].is_repeated:
-        return PhysicalField(name=name, id=field_id, type=OpaqueType("malformed list group"))
-    (repeated,) = node.children
-    if _is_element(repeated, list_name=name):
-        element = _fold_single(repeated, field_id=repeated.element.field_id)
+    children: PhysicalSchema = ()
+    if not node.is_group:
+        type_ = leaf_type(element)
+    elif logical == "ListType" or element.converted_type == "LIST":
+        type_, children = _list_parts(node)
+    elif logical == "MapType" or element.converted_type in ("MAP", "MAP_KEY_VALUE"):
+        type_, children = _map_parts(node)
     else:
-        element = _fold(repeated.children[0])
-    return PhysicalField(name=name, id=field_id, type=STORED_LIST, children=(element,))
+        type_, children = STORED_STRUCT, tuple(_fold(child) for child in node.children)
+    return PhysicalField(name=element.name, id=field_id, type=type_, children=children)
 
 
-def _is_element(repeated: _Node, *, list_name: str) -> bool:
-    """True if the repeated node of a list is the element itself (two levels), not a wrapper (three levels)."""
-    if not repeated.is_group or len(repeated.children) != 1:
-        return True
-    if repeated.children[0].is_repeated:
-        return True
-    return repeated.element.name in ("array", f"{list_name}_tuple")
+def _list_parts(node: _Node) -> tuple[Type, tuple[PhysicalField, ...]]:
+    if len(node.children) != 1 or not node.children[0].is_repeated:
+        return OpaqueType("malformed list group"), ()
+    (repeated,) = node.children
+    inner = repeated.children
+    # Two levels, the repeated node is the element itself; or three, it is a group around it.
+    is_element = not repeated.is_group or len(inner) != 1 or inner[0].is_repeated
+    if is_element or repeated.element.name in ("array", f"{node.element.name}_tuple"):
+        return STORED_LIST, (_fold_single(repeated, field_id=repeated.element.field_id),)
+    return STORED_LIST, (_fold(inner[0]),)
 
 
-def _fold_map(node: _Node, field_id: int | None) -> PhysicalField:
-    name = node.element.name
+def _map_parts(node: _Node) -> tuple[Type, tuple[PhysicalField, ...]]:
     repeated = node.children[0] if len(node.children) == 1 else None
     if repeated is None or not repeated.is_repeated or len(repeated.children) != 2:
-        return PhysicalField(name=name, id=field_id, type=OpaqueType("malformed map group"))
-    key, value = (_fold(child) for child in repeated.children)
-    return PhysicalField(name=name, id=field_id, type=STORED_MAP, children=(key, value))
+        return OpaqueType("malformed map group"), ()
+    return STORED_MAP, tuple(_fold(child) for child in repeated.children)
 
 
 def leaf_type(element: ParquetElement) -> Type:
@@ -235,8 +191,11 @@ def leaf_type(element: ParquetElement) -> Type:
     Where both are given and mean other values the type is opaque: readers differ in which of them they follow (DuckDB
     takes the scale of a decimal from the converted type, pyarrow from the logical one).
     """
-    logical = None if element.logical_type is None else _from_logical(element, element.logical_type)
-    converted = None if element.converted_type is None else _from_converted(element, element.converted_type)
+    logical = None if element.logical_type is None else _from_logical(element.logical_type)
+    name = element.converted_type
+    converted = None if name is None else _CONVERTED.get(name, OpaqueType(name))
+    if name == "DECIMAL":
+        converted = _decimal(element.precision, element.scale or 0, name)
     if logical is None or converted is None:
         return logical or converted or _from_physical(element)
     if _stored_as(logical) == _stored_as(converted) or isinstance(logical, OpaqueType):
@@ -253,7 +212,7 @@ def _logical_name(logical: str | None) -> str | None:
     return None if logical is None else logical.split("(", 1)[0]
 
 
-def _from_logical(element: ParquetElement, logical: str) -> Type | None:
+def _from_logical(logical: str) -> Type | None:
     match _logical_name(logical):
         case "StringType" | "EnumType" | "JsonType":
             return StringType()
@@ -265,14 +224,17 @@ def _from_logical(element: ParquetElement, logical: str) -> Type | None:
             return DateType()
         case "DecimalType":
             return _decimal(_number(logical, "precision"), _number(logical, "scale"), logical)
-        case "TimeType":
-            unit = _unit(logical)
-            return OpaqueType(logical) if unit is None else TimeType(unit)
-        case "TimestampType":
-            unit = _unit(logical)
-            return OpaqueType(logical) if unit is None else TimestampType(unit, "isAdjustedToUTC=1" in logical)
+        case "TimeType" if (unit := _unit(logical)) is not None:
+            return TimeType(unit)
+        case "TimestampType" if (unit := _unit(logical)) is not None:
+            return TimestampType(unit, "isAdjustedToUTC=1" in logical)
         case "IntType":
-            return _logical_integer(element, logical)
+            # DuckDB prints the width as the character of that code: 8 is a backspace, 32 a blank, 64 an at sign.
+            found = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
+            if found is None:
+                return None
+            width = int(found[1]) if found[1].isdecimal() else ord(found[1])
+            return _INTEGERS.get((width, found[2] == "1")) or OpaqueType(f"integer of {width} bits")
         case "NullType":
             return UnknownType()
         case "Float16Type":
@@ -301,24 +263,10 @@ def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
     return None
 
 
-def _logical_integer(element: ParquetElement, logical: str) -> Type | None:
-    # DuckDB prints the width as the character of that code: 8 is a backspace, 32 a blank, 64 an at sign.
-    found = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
-    if found is None:
-        return None
-    width = int(found[1]) if found[1].isdecimal() else ord(found[1])
-    return _INTEGERS.get((width, found[2] == "1")) or OpaqueType(f"integer of {width} bits")
-
-
+_WIDTHS: tuple[Literal[8, 16, 32, 64], ...] = (8, 16, 32, 64)
 _INTEGERS: dict[tuple[int, bool], Type] = {
-    (8, True): IntegerType(8),
-    (16, True): IntegerType(16),
-    (32, True): IntegerType(32),
-    (64, True): IntegerType(64),
-    (8, False): UnsignedType(8),
-    (16, False): UnsignedType(16),
-    (32, False): UnsignedType(32),
-    (64, False): UnsignedType(64),
+    **{(bits, True): IntegerType(bits) for bits in _WIDTHS},
+    **{(bits, False): UnsignedType(bits) for bits in _WIDTHS},
 }
 
 _CONVERTED: dict[str, Type] = {
@@ -332,22 +280,10 @@ _CONVERTED: dict[str, Type] = {
     # A converted type without a logical one always meant an instant.
     "TIMESTAMP_MILLIS": TimestampType("ms", True),
     "TIMESTAMP_MICROS": TimestampType("us", True),
-    "UINT_8": UnsignedType(8),
-    "UINT_16": UnsignedType(16),
-    "UINT_32": UnsignedType(32),
-    "UINT_64": UnsignedType(64),
-    "INT_8": IntegerType(8),
-    "INT_16": IntegerType(16),
-    "INT_32": IntegerType(32),
-    "INT_64": IntegerType(64),
+    **{f"INT_{bits}": IntegerType(bits) for bits in _WIDTHS},
+    **{f"UINT_{bits}": UnsignedType(bits) for bits in _WIDTHS},
     "INTERVAL": OpaqueType("interval"),
 }
-
-
-def _from_converted(element: ParquetElement, converted: str) -> Type:
-    if converted == "DECIMAL":
-        return _decimal(element.precision, element.scale or 0, converted)
-    return _CONVERTED.get(converted) or OpaqueType(converted)
 
 
 def _decimal(precision: int | None, scale: int | None, text: str) -> Type:
@@ -370,11 +306,8 @@ _PHYSICAL: dict[str, Type] = {
 def _from_physical(element: ParquetElement) -> Type:
     physical = element.type or ""
     if physical == "FIXED_LEN_BYTE_ARRAY" and element.type_length is not None:
-        return FixedType(element.type_length)
+        return FixedType(int(element.type_length))
     return _PHYSICAL.get(physical) or OpaqueType(physical)
-
-
-# Parquet files through Arrow: no value wraps, all rows come, and each has a value that there is.
 
 
 def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
@@ -392,8 +325,6 @@ def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
 def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFile") -> int:
     """The rows of a file: what its footer counts in all, which is what its row groups have, each 0 or more.
 
-    Who reads a file gets the rows of its groups, so a number in all that is another one would bound nothing.
-
     Raises:
         CorruptFileError: they differ, or one is negative; with that cause.
     """
@@ -410,8 +341,7 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile") -> pa.Table:
     """The table that Arrow read, if it has all rows: pyarrow 26 silently gives none where no column counts any.
 
-    Nor does it look whether the indices of a column that it reads as a dictionary are within the dictionary. Whoever
-    takes them, takes what lies behind it in memory, or loses rows.
+    Nor does it look whether the indices of a dictionary are within it: behind it is other memory.
 
     rows: how many `row_count` found.
 

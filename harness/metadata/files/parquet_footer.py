@@ -25,7 +25,7 @@ TAIL_BYTES = 1 << 16
 FRAME = 8
 """Bytes of the footer's length and the magic."""
 _MAGIC = b"PAR1"
-_VERSION, _SCHEMA, _NUM_ROWS = 0x15, 0x19, 0x16  # headers of fields 1 (i32), 2 (list) and 3 (i64), each after the last
+_VERSION, _LISTED, _COUNTED = 0x15, 0x19, 0x16  # headers of an i32, a list and an i64, whose field follows the last one
 _MOST_DEEP = 16
 
 _SPARK = b"org.apache.spark."
@@ -88,16 +88,14 @@ def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
         data: the end of the file, or all of it.
         known: schemas of other tails, which save parsing.
     """
-    if data[-4:] != _MAGIC or len(data) <= FRAME:
+    length = tail_length(data)
+    if not 0 < length <= len(data):
         return None
-    length = int.from_bytes(data[-FRAME:-4], "little")
-    if length > len(data) - FRAME:
-        return None
-    footer = data[-FRAME - length : -FRAME]
+    footer = data[-length:-FRAME]
     schema = next((schema for schema in known if footer.startswith(schema)), None)
     try:
         end = _end_of_schema(footer) if schema is None else len(schema)
-        if footer[end] != _NUM_ROWS:
+        if footer[end] != _COUNTED:
             return None
         rows, _ = varint(footer, end + 1)
     except (IndexError, ValueError):
@@ -109,23 +107,27 @@ def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
 
 def _may_be_legacy(footer: bytes) -> bool:
     """True if the footer mentions Spark in a way that may be its legacy mode, or an old version."""
-    return _SPARK in footer and any(_is_doubtful(mention) for mention in footer.split(_SPARK)[1:])
-
-
-def _is_doubtful(mention: bytes) -> bool:
-    version = _VERSIONED.match(mention)
-    if version is not None:
-        return int(version[1]) < _GREGORIAN_SINCE
-    return mention.startswith((b"legacy", b"version"))
+    for mention in footer.split(_SPARK)[1:]:
+        version = _VERSIONED.match(mention)
+        if mention.startswith((b"legacy", b"version")) if version is None else int(version[1]) < _GREGORIAN_SINCE:
+            return True
+    return False
 
 
 def _end_of_schema(footer: bytes) -> int:
     if footer[0] != _VERSION:
         raise ValueError
     _, at = varint(footer, 1)
-    if footer[at] != _SCHEMA:
+    if footer[at] != _LISTED:
         raise ValueError
     return _skip_list(footer, at + 1, 0)
+
+
+class Contradiction(ValueError):
+    """A footer contradicts itself; the text is a clause about it."""
+
+
+_NO_VALUE = "it holds what is no value, or nests too deeply"
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -139,13 +141,13 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise ValueError
+            raise Contradiction("a number in it has no end")
 
 
 def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
     """The end of a value of a Thrift type that begins at `at`, in so many structs and lists."""
     if depth > _MOST_DEEP:
-        raise ValueError
+        raise Contradiction(_NO_VALUE)
     match kind:
         case 1 | 2:  # a Boolean field, whose value is its type
             return at
@@ -161,20 +163,16 @@ def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
         case 9 | 10:
             return _skip_list(data, at, depth + 1)
         case 12:
-            return _skip_struct(data, at, depth + 1)
+            while True:
+                header = data[at]
+                at += 1
+                if header == 0:
+                    return at
+                if header < 0x10:  # the field's number follows, rather than its distance from the last
+                    _, at = varint(data, at)
+                at = skip_value(data, at, header & 0x0F, depth + 1)
         case _:
-            raise ValueError
-
-
-def _skip_struct(data: bytes, at: int, depth: int) -> int:
-    while True:
-        header = data[at]
-        at += 1
-        if header == 0:
-            return at
-        if header < 0x10:  # the field's number follows, rather than its distance from the last
-            _, at = varint(data, at)
-        at = skip_value(data, at, header & 0x0F, depth)
+            raise Contradiction(_NO_VALUE)
 
 
 def _skip_list(data: bytes, at: int, depth: int) -> int:
@@ -185,7 +183,7 @@ def _skip_list(data: bytes, at: int, depth: int) -> int:
     for _ in range(count):
         at = at + 1 if kind in (1, 2) else skip_value(data, at, kind, depth)  # in a list, a Boolean is a byte
         if at > len(data):
-            raise ValueError
+            raise Contradiction(_NO_VALUE)
     return at
 
 
@@ -211,14 +209,8 @@ _COLUMNS, _GROUP_ROWS = _key(1, _LIST), _key(3, _I64)
 _METADATA, _ENCRYPTED = _key(3, _STRUCT), _key(9, _BINARY)
 _TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED = _key(1, _I32), _key(5, _I64), _key(6, _I64), _key(7, _I64)
 _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = _key(9, _I64), _key(10, _I64), _key(11, _I64)
-_NEEDED = {
+_NAMES = {
     _TYPE: "type",
-    _VALUES: "num_values",
-    _UNCOMPRESSED: "total_uncompressed_size",
-    _COMPRESSED: "total_compressed_size",
-    _DATA_PAGE: "data_page_offset",
-}
-_NOT_NEGATIVE = {
     _VALUES: "num_values",
     _UNCOMPRESSED: "total_uncompressed_size",
     _COMPRESSED: "total_compressed_size",
@@ -226,10 +218,7 @@ _NOT_NEGATIVE = {
     _INDEX_PAGE: "index_page_offset",
     _DICTIONARY_PAGE: "dictionary_page_offset",
 }
-
-
-class Contradiction(ValueError):
-    """A footer contradicts itself; the text is a clause about it."""
+_NEEDED = (_TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +280,20 @@ def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
         if around:
             around[-1].rest -= 1
             repeats = around[-1].repeats or repetition == _REPEATED
-            names = (*around[-1].names, _bytes(schema, element.get(_NAME)))
+            name = b""
+            if _NAME in element:
+                length, start = varint(schema, element[_NAME])
+                name = schema[start : start + length]
+            names = (*around[-1].names, name)
         if children > 0:
             around.append(_Group(children, repeats, names))
         elif _ELEMENT_TYPE in element:
-            name = b".".join(names).decode(errors="replace")
-            found.append(FooterColumn(name, element[_ELEMENT_TYPE], repeats, _path(names)))
+            shown = b".".join(names).decode(errors="replace")
+            # The list of short names in Thrift; none, if there are many or long ones.
+            is_short = len(names) <= 14 and all(len(name) <= 0x7F for name in names)
+            parts = [bytes((len(name),)) + name for name in names] if is_short else []
+            path = b"".join((bytes((len(names) << 4 | _BINARY,)), *parts)) if is_short else b""
+            found.append(FooterColumn(shown, element[_ELEMENT_TYPE], repeats, path))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
     return tuple(found)
@@ -305,7 +302,7 @@ def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
 @lru_cache(maxsize=256)
 def leaves_before(schema: bytes) -> tuple[FooterColumn, ...]:
     """The columns of what a footer begins with, version and schema (`Tail.schema`). Raises as `leaves_of`."""
-    _, at = _number(schema, 1)
+    _, at = varint(schema, 1)
     return leaves_of(schema[at + 1 :])
 
 
@@ -316,13 +313,6 @@ class _Group:
 
     def __init__(self, rest: int, repeats: bool, names: tuple[bytes, ...]) -> None:
         self.rest, self.repeats, self.names = rest, repeats, names
-
-
-def _path(names: tuple[bytes, ...]) -> bytes:
-    """The list of short names in Thrift; none, if there are many or long ones."""
-    if len(names) > 14 or any(len(name) > 0x7F for name in names):
-        return b""
-    return bytes((len(names) << 4 | _BINARY,)) + b"".join(bytes((len(name),)) + name for name in names)
 
 
 _NO_TREE = "the elements of its schema do not make a tree"
@@ -374,8 +364,9 @@ class _Check:
             if len(self._chunks) != len(self._leaves):
                 raise Contradiction(f"row group {number} has {len(self._chunks)} columns, expected {len(self._leaves)}")
             for leaf, chunk in zip(self._leaves, self._chunks, strict=True):
-                if chunk is not None:
-                    self._check_chunk(leaf, chunk, number, rows)
+                fault = None if chunk is None else _fault(leaf, chunk, rows, self._places_end)
+                if fault is not None:
+                    raise Contradiction(f"column {leaf.name!r} of row group {number} {fault}")
         return at
 
     def _read_chunks(self, at: int) -> int:
@@ -392,11 +383,6 @@ class _Check:
         self._metadata, at = struct(self._data, at, {})
         return at
 
-    def _check_chunk(self, leaf: FooterColumn, chunk: Fields, number: int, rows: int) -> None:
-        fault = _fault(leaf, chunk, rows, self._places_end)
-        if fault is not None:
-            raise Contradiction(f"column {leaf.name!r} of row group {number} {fault}")
-
 
 def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None) -> str | None:
     """The fault of a chunk; None: it has none."""
@@ -404,11 +390,11 @@ def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None)
         values, data_page, size = chunk[_VALUES], chunk[_DATA_PAGE], chunk[_COMPRESSED]
         type_, uncompressed = chunk[_TYPE], chunk[_UNCOMPRESSED]
     except KeyError:
-        return f"has no {next(name for key, name in _NEEDED.items() if key not in chunk)}"
+        return f"has no {next(_NAMES[key] for key in _NEEDED if key not in chunk)}"
     dictionary = chunk.get(_DICTIONARY_PAGE, 0)
     if min(values, data_page, size, uncompressed, dictionary, chunk.get(_INDEX_PAGE, 0)) < 0:
-        name, value = next((name, chunk[key]) for key, name in _NOT_NEGATIVE.items() if chunk.get(key, 0) < 0)
-        return f"has a {name} of {value}"
+        key = next(key for key in _NAMES if key != _TYPE and chunk.get(key, 0) < 0)
+        return f"has a {_NAMES[key]} of {chunk[key]}"
     if type_ != leaf.type:
         return f"is of physical type {type_}, its schema says {leaf.type}"
     if (values < rows if leaf.repeated else values != rows) or values > _MOST:
@@ -442,7 +428,7 @@ def struct(data: bytes, at: int, inner: _Inner) -> tuple[Fields, int]:
         if header > 0x0F:
             number += header >> 4
         else:
-            raw, at = _number(data, at)
+            raw, at = varint(data, at)
             number = (raw >> 1) ^ -(raw & 1)
         key = number << 4 | kind
         if key in found:
@@ -451,26 +437,12 @@ def struct(data: bytes, at: int, inner: _Inner) -> tuple[Fields, int]:
             raw = data[at]
             at += 1
             if raw > 0x7F:
-                raw, at = _number(data, at - 1)
+                raw, at = varint(data, at - 1)
             found[key] = (raw >> 1) ^ -(raw & 1)
         else:
             found[key] = at
             read = inner.get(key)
-            at = _skipped(data, at, kind) if read is None else read(at)
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    try:
-        return varint(data, at)
-    except ValueError:
-        raise Contradiction("a number in it has no end") from None
-
-
-def _skipped(data: bytes, at: int, kind: int) -> int:
-    try:
-        return skip_value(data, at, kind, 0)
-    except ValueError:
-        raise Contradiction("it holds what is no value, or nests too deeply") from None
+            at = skip_value(data, at, kind, 0) if read is None else read(at)
 
 
 def _list_head(data: bytes, at: int) -> tuple[int, int]:
@@ -478,7 +450,7 @@ def _list_head(data: bytes, at: int) -> tuple[int, int]:
     header = data[at]
     count, at = header >> 4, at + 1
     if count == 0x0F:
-        count, at = _number(data, at)
+        count, at = varint(data, at)
     if count and header & 0x0F != _STRUCT:
         raise Contradiction("a list of structs in it is one of something else")
     if count > len(data):
@@ -486,18 +458,8 @@ def _list_head(data: bytes, at: int) -> tuple[int, int]:
     return count, at
 
 
-def _bytes(data: bytes, at: int | None) -> bytes:
-    if at is None:
-        return b""
-    length, at = _number(data, at)
-    return data[at : at + length]
-
-
 # Footers as all known writers make them, checked by regular expressions: a tenth of the time of the checks above. A
 # footer that is not as is usual, or not right, is left to those. Of places only the signs are looked at.
-
-
-_FIELD_LIST, _FIELD_COUNT, _USUAL_STRUCT, _MANY = 0x19, 0x16, 12, 15
 
 
 def is_usual(footer: bytes, schema: bytes) -> bool:
@@ -512,7 +474,7 @@ def is_usual(footer: bytes, schema: bytes) -> bool:
 
 
 def _is_usual(footer: bytes, at: int, leaves: tuple[FooterColumn, ...]) -> bool:
-    if footer[at] != _FIELD_COUNT:
+    if footer[at] != _COUNTED:
         return False
     rows, at = varint(footer, at + 1)
     groups, at = _list(footer, at)
@@ -546,10 +508,9 @@ def _is_usual(footer: bytes, at: int, leaves: tuple[FooterColumn, ...]) -> bool:
 
 def _list(footer: bytes, at: int) -> tuple[int, int]:
     """The number of structs of a field that is a list, and the place where the first begins."""
-    if footer[at] != _FIELD_LIST or footer[at + 1] & 0x0F != _USUAL_STRUCT:
+    if footer[at] != _LISTED:
         raise ValueError
-    count = footer[at + 1] >> 4
-    return varint(footer, at + 2) if count == _MANY else (count, at + 2)
+    return _list_head(footer, at + 1)
 
 
 _NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -30,11 +29,10 @@ _NO_OFFSETS_BELOW = 4  # containers; smaller bitmaps with runs have no offset he
 _ARRAY_LIMIT = 4096  # values; containers with more are bitsets
 _BITSET_BYTES = 8192
 _MAX_CONTAINERS = 1 << 16
-_KEY_LIMIT = (1 << 31) - 1  # iceberg 4.18
+_KEY_LIMITS = {"any": (1 << 31) - 1, "ascending": 1 << 31}  # iceberg 4.18; delta D7: an int32 of 0 and above
 _SMALLEST_BITMAP = 12  # bytes: key, cookie and container count
 
 _Span: TypeAlias = tuple[int, int, int]  # key, start and end of the 32-bit bitmap
-_SpanReader: TypeAlias = Callable[[bytes], list[_Span]]
 
 
 def decode_portable(
@@ -55,14 +53,22 @@ def decode_portable(
     Empty inner bitmaps and gaps between keys are legal and cost nothing.
 
     Raises:
-        CorruptDeleteError: the bytes end early or late, a key is repeated or 2^31 - 1 and above, or a container
-            contradicts its header or is not sorted. Rules: iceberg 4.18, 4.20; delta D7, D8.
+        CorruptDeleteError: the bytes end early or late, a key is repeated or too large (2^31 - 1 in any order, 2^31 in
+            ascending order), or a container contradicts its header or is not sorted. Rules: iceberg 4.18, 4.20;
+            delta D7, D8.
         LimitError: it holds more than `limits.positions`.
     """
     buffer = bytes(data)
-    spans = _checked(_portable_spans, buffer, rule)
-    _check_keys([key for key, _, _ in spans], key_order, rule)
-    if any(left[0] > right[0] for left, right in itertools.pairwise(spans)):
+    spans = _spans(buffer, rule, native=False)
+    keys = [key for key, _, _ in spans]
+    limit = _KEY_LIMITS[key_order]
+    if max(keys, default=0) >= limit:
+        raise _corrupt(f"key {max(keys)} is too large, expected below {limit}", rule)
+    if len(set(keys)) != len(keys):
+        raise _corrupt("two bitmaps have the same key", rule)
+    if keys != sorted(keys):
+        if key_order == "ascending":
+            raise _corrupt("the keys of its bitmaps do not ascend", rule)
         buffer = _assembled(buffer, spans)  # the C library takes ascending keys only
     return _deserialized(buffer, rule, limits)
 
@@ -77,7 +83,7 @@ def decode_native(data: bytes | memoryview, *, rule: str | None = None, limits: 
         LimitError: as `decode_portable`.
     """
     buffer = bytes(data)
-    return _deserialized(_assembled(buffer, _checked(_native_spans, buffer, rule)), rule, limits)
+    return _deserialized(_assembled(buffer, _spans(buffer, rule, native=True)), rule, limits)
 
 
 def from_positions(positions: npt.NDArray[np.int64] | Positions) -> BitMap64:
@@ -111,25 +117,12 @@ def deleted_mask(positions: BitMap64, row_count: int) -> npt.NDArray[np.int8]:
 
 
 def deleted_bits(positions: BitMap64, row_count: int) -> bytes:
-    """A bit per row, 1 where the row is deleted, from the most significant bit of the first byte on.
-
-    The last byte is filled up with zeros.
-    """
+    """A bit per row, 1 where it is deleted, from the most significant bit of the first byte on; then zeros."""
     return np.packbits(deleted_mask(positions, row_count).view(np.bool_)).tobytes()
 
 
 class _DamageError(Exception):
-    """A fault of the bytes; `_checked` turns it into the public error."""
-
-
-def _checked(spans_of: _SpanReader, buffer: bytes, rule: str | None) -> list[_Span]:
-    """The places of the 32-bit bitmaps, after every container was checked."""
-    try:
-        return spans_of(buffer)
-    except _DamageError as damage:
-        raise _corrupt(str(damage), rule) from None
-    except struct.error:
-        raise _corrupt(f"the bitmap ends early, after {len(buffer)} bytes", rule) from None
+    """A fault of the bytes; `_spans` turns it into the public error."""
 
 
 def _corrupt(reason: str, rule: str | None) -> CorruptDeleteError:
@@ -138,43 +131,28 @@ def _corrupt(reason: str, rule: str | None) -> CorruptDeleteError:
     )
 
 
-def _check_keys(keys: list[int], order: Literal["any", "ascending"], rule: str | None) -> None:
-    if len(set(keys)) != len(keys):
-        raise _corrupt("two bitmaps have the same key", rule)
-    if order == "ascending" and keys != sorted(keys):
-        raise _corrupt("the keys of its bitmaps do not ascend", rule)
+def _spans(buffer: bytes, rule: str | None, *, native: bool) -> list[_Span]:
+    """The places of the 32-bit bitmaps, after every container was checked. native: of Delta's older layout."""
+    try:
+        return _checked_spans(buffer, native=native)
+    except _DamageError as damage:
+        raise _corrupt(str(damage), rule) from None
+    except struct.error:
+        raise _corrupt(f"the bitmap ends early, after {len(buffer)} bytes", rule) from None
 
 
-def _portable_spans(buffer: bytes) -> list[_Span]:
-    (count,) = struct.unpack_from("<Q", buffer, 0)
-    if count > (len(buffer) - 8) // _SMALLEST_BITMAP:
+def _checked_spans(buffer: bytes, *, native: bool) -> list[_Span]:
+    (count,) = struct.unpack_from("<I" if native else "<Q", buffer, 0)
+    at = 4 if native else 8
+    if count > (len(buffer) - at) // _SMALLEST_BITMAP:
         raise _DamageError(f"it declares {count} bitmaps, more than its {len(buffer)} bytes can hold")
     spans: list[_Span] = []
-    at = 8
-    for _ in range(count):
-        (key,) = struct.unpack_from("<I", buffer, at)
-        if key >= _KEY_LIMIT:
-            raise _DamageError(f"key {key} is too large, expected below {_KEY_LIMIT}")
+    for place in range(count):
+        (first,) = struct.unpack_from("<i" if native else "<I", buffer, at)
         end = _bitmap_end(buffer, at + 4)
-        spans.append((key, at + 4, end))
-        at = end
-    if at != len(buffer):
-        raise _DamageError(f"{len(buffer) - at} bytes follow the last bitmap")
-    return spans
-
-
-def _native_spans(buffer: bytes) -> list[_Span]:
-    (count,) = struct.unpack_from("<i", buffer, 0)
-    if not 0 <= count <= (len(buffer) - 4) // _SMALLEST_BITMAP:
-        raise _DamageError(f"it declares {count} bitmaps, its {len(buffer)} bytes cannot hold as many")
-    spans: list[_Span] = []
-    at = 4
-    for key in range(count):
-        (length,) = struct.unpack_from("<i", buffer, at)
-        end = _bitmap_end(buffer, at + 4)
-        if length != end - at - 4:
-            raise _DamageError(f"bitmap {key} has {end - at - 4} bytes, {length} declared")
-        spans.append((key, at + 4, end))
+        if native and first != end - at - 4:
+            raise _DamageError(f"bitmap {place} has {end - at - 4} bytes, {first} declared")
+        spans.append((place if native else first, at + 4, end))
         at = end
     if at != len(buffer):
         raise _DamageError(f"{len(buffer) - at} bytes follow the last bitmap")
@@ -222,24 +200,23 @@ def _bitmap_end(buffer: bytes, start: int) -> int:
     if not run_flags or count >= _NO_OFFSETS_BELOW:
         offsets = _array(buffer, at, count, "<u4").tolist()
         at += 4 * count
-    starts, end = _containers(buffer, at, header[:, 1].tolist(), run_flags)
-    if offsets is not None and offsets != [place - start for place in starts]:
-        raise _DamageError("the container offsets of a bitmap are wrong")
-    return end
-
-
-def _containers(buffer: bytes, at: int, cardinalities: list[int], run_flags: bytes) -> tuple[list[int], int]:
-    """The starts of containers, and the end of the last; `cardinalities` are as stored, one too small."""
     starts: list[int] = []
-    for index, stored in enumerate(cardinalities):
-        starts.append(at)
+    for index, stored in enumerate(header[:, 1].tolist()):  # cardinalities, one too small
+        starts.append(at - start)
         if run_flags and run_flags[index >> 3] >> (index & 7) & 1:
             at = _check_runs(buffer, at, stored + 1)
         elif stored < _ARRAY_LIMIT:
-            at = _check_array(buffer, at, stored + 1)
+            if not _ascends(_array(buffer, at, stored + 1, "<u2")):
+                raise _DamageError("the values of an array container do not ascend")
+            at += 2 * (stored + 1)
         else:
-            at = _check_bitset(buffer, at, stored + 1)
-    return starts, at
+            total = int(np.bitwise_count(_array(buffer, at, _BITSET_BYTES // 8, "<u8")).sum())
+            if total != stored + 1:
+                raise _DamageError(f"a bitset container holds {total} values, {stored + 1} declared")
+            at += _BITSET_BYTES
+    if offsets is not None and offsets != starts:
+        raise _DamageError("the container offsets of a bitmap are wrong")
+    return at
 
 
 def _check_runs(buffer: bytes, at: int, cardinality: int) -> int:
@@ -252,20 +229,6 @@ def _check_runs(buffer: bytes, at: int, cardinality: int) -> int:
     if total != cardinality:
         raise _DamageError(f"a run container holds {total} values, {cardinality} declared")
     return at + 2 + 4 * count
-
-
-def _check_array(buffer: bytes, at: int, cardinality: int) -> int:
-    if not _ascends(_array(buffer, at, cardinality, "<u2")):
-        raise _DamageError("the values of an array container do not ascend")
-    return at + 2 * cardinality
-
-
-def _check_bitset(buffer: bytes, at: int, cardinality: int) -> int:
-    words = _array(buffer, at, _BITSET_BYTES // 8, "<u8")
-    total = int(np.bitwise_count(words).sum())
-    if total != cardinality:
-        raise _DamageError(f"a bitset container holds {total} values, {cardinality} declared")
-    return at + _BITSET_BYTES
 
 
 def _array(buffer: bytes, at: int, count: int, dtype: str) -> npt.NDArray[np.unsignedinteger[Any]]:
@@ -291,17 +254,16 @@ def _encoded(values: npt.NDArray[np.uint32]) -> bytes:
     """Ascending, distinct values as a 32-bit bitmap of array and bitset containers."""
     keys, starts = _runs_of_equal(values >> np.uint32(16))
     low = values.astype("<u2")
-    bodies = [_encoded_container(low[starts[i] : starts[i + 1]]) for i in range(len(keys))]
+    bodies = []
+    for start, end in itertools.pairwise(starts):
+        body = low[start:end]
+        if body.size > _ARRAY_LIMIT:
+            bits = np.zeros(_BITSET_BYTES * 8, dtype=np.bool_)
+            bits[body] = True
+            body = np.packbits(bits, bitorder="little")
+        bodies.append(body.tobytes())
     sizes = np.array([8 + 8 * len(keys), *(len(body) for body in bodies[:-1])], dtype=np.int64)
     cardinalities = np.diff(starts) - 1
     header = np.stack([np.array(keys), cardinalities], axis=1).astype("<u2")
     offsets = np.cumsum(sizes).astype("<u4")
     return b"".join((struct.pack("<II", _COOKIE_NO_RUNS, len(keys)), header.tobytes(), offsets.tobytes(), *bodies))
-
-
-def _encoded_container(low: npt.NDArray[np.uint16]) -> bytes:
-    if low.size <= _ARRAY_LIMIT:
-        return low.tobytes()
-    bits = np.zeros(_BITSET_BYTES * 8, dtype=np.bool_)
-    bits[low] = True
-    return np.packbits(bits, bitorder="little").tobytes()

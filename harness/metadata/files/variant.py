@@ -31,11 +31,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.model.times import year_month_day
 
 __all__ = ["value_text", "variant_to_json"]
-
-
-# The JSON text of single values.
 
 
 def text(value: str) -> str:
@@ -121,14 +119,7 @@ def _time(ticks: int, digits: int) -> str:
 
 
 def _date(days: int) -> str:
-    """Proleptic Gregorian; `datetime` holds only the years 1 to 9999. Eras of 400 years start on 1 March of year 0."""
-    era, day_of_era = divmod(days + 719_468, 146_097)
-    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month_from_march = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
-    month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
-    year = era * 400 + year_of_era + (month <= 2)
+    year, month, day = year_month_day(days)
     name = f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
     return f"{name}-{month:02}-{day:02}"
 
@@ -385,22 +376,22 @@ def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list
         return [None if v is None else _whole(m, v) for m, v in zip(metadata, values, strict=True)]
     if pa.types.is_struct(typed.type):
         return _objects(typed, metadata, values)
-    shredded = _arrays(typed, metadata) if _is_list(typed.type) else _singles(typed)
-    return [_one_of(m, v, s) for m, v, s in zip(metadata, values, shredded, strict=True)]
+    is_list = pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)
+    shredded: list[str | None]
+    if is_list:
+        shredded = _arrays(typed, metadata)
+    else:
+        plain, form = _form(typed.storage if isinstance(typed, pa.ExtensionArray) else typed)
+        shredded = [None if v is None else form(v) for v in plain.to_pylist()]
+    if any(v is not None and s is not None for v, s in zip(values, shredded, strict=True)):
+        raise malformed("it has both a value and a typed_value, and is no object")
+    return [s if v is None else _whole(m, v) for m, v, s in zip(metadata, values, shredded, strict=True)]
 
 
 def _whole(metadata: bytes | None, value: bytes) -> str:
     if metadata is None:
         raise malformed("it has no metadata")
     return value_text(metadata, value)
-
-
-def _one_of(metadata: bytes | None, value: bytes | None, shredded: str | None) -> str | None:
-    if value is None:
-        return shredded
-    if shredded is not None:
-        raise malformed("it has both a value and a typed_value, and is no object")
-    return _whole(metadata, value)
 
 
 def _objects(
@@ -428,10 +419,6 @@ def _field_parts(field: pa.Array) -> dict[str, pa.Array]:
     return _parts(field)
 
 
-def _is_list(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
-
-
 def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | None]:
     lengths = pc.list_value_length(typed).to_pylist()
     repeated = [m for m, length in zip(metadata, lengths, strict=True) for m in repeat(m, length or 0)]
@@ -443,14 +430,6 @@ def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | Non
         texts.append(None if length is None else array(elements[start : start + length]))
         start += length or 0
     return texts
-
-
-def _singles(typed: pa.Array) -> list[str | None]:
-    """JSON text per row of a shredded primitive; None where it is null."""
-    if isinstance(typed, pa.ExtensionArray):
-        typed = typed.storage
-    plain, form = _form(typed)
-    return [None if v is None else form(v) for v in plain.to_pylist()]
 
 
 def _form(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:

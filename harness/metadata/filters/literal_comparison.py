@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +20,6 @@ from harness.metadata.filters.literals import (
     float32,
     nearest_float32,
     parse_float32,
-    scaled_decimal,
 )
 from harness.metadata.filters.predicate import (
     IN_LIMIT,
@@ -61,14 +60,16 @@ from harness.metadata.model.schema import (
     TimeType,
     Type,
     UuidType,
+    from_unscaled,
 )
 
 
-def share_type(column: Field | None, literals: Sequence[Literal]) -> bool:
+def share_type(operand: object, literals: Sequence[Literal]) -> bool:
     """True if literals of one IN or BETWEEN keep their meaning though SQL casts them to a common type.
 
-    column: what they are compared with; None: an expression of one.
+    operand: a column, or an expression of one.
     """
+    column = operand if isinstance(operand, Field) else None
     known = [x for x in literals if x.kind is not Kind.NULL]
     kinds = {x.kind for x in known}
     if Kind.DECIMAL in kinds and not _fits_decimal(column, known):
@@ -205,22 +206,18 @@ def _compare_float(field: Field, bits: int, op: Op, literal: Literal) -> Predica
     if literal.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.STRING) or bits == 16:
         return Undecided()
     is_text = literal.kind is Kind.STRING
-    if bits == 64:
-        number = parse_float(value) if is_text else double(value)
-    else:
-        number = parse_float32(value) if is_text else float32(value)
+    read, exact = (parse_float, double) if bits == 64 else (parse_float32, float32)
+    number = read(value) if is_text else exact(value)
     if number is not None:
         return Comparison(field, op, number)
-    approximate = parse_float(value) if is_text else float(value)
-    if approximate is None or (bits == 64 and is_text):
+    nearest = parse_float(value) if is_text else float(value)
+    if nearest is not None and bits == 32:
+        nearest = nearest_float32(nearest)
+    if nearest is None or (bits == 64 and is_text):
         return Undecided()
     # DuckDB rounds the literal, Spark widens the column: the two differ by less than two steps.
-    if bits == 64:
-        return near(field, op, _double_step(approximate, -2), _double_step(approximate, 2))
-    nearest = nearest_float32(approximate)
-    if nearest is None:
-        return Undecided()
-    return near(field, op, _float32_step(nearest, -2), _float32_step(nearest, 2))
+    step = _double_step if bits == 64 else _float32_step
+    return near(field, op, step(nearest, -2), step(nearest, 2))
 
 
 def _double_step(value: float, steps: int) -> float:
@@ -255,7 +252,7 @@ def _compare_decimal(field: Field, type_: DecimalType, op: Op, literal: Literal)
             return Undecided()
     most = 10**type_.precision - 1
     scale = type_.scale
-    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: scaled_decimal(n, scale))
+    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: from_unscaled(n, scale))
 
 
 def _fits_decimal(column: Field | None, literals: Sequence[Literal]) -> bool:
@@ -313,36 +310,23 @@ def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Lite
     return _on_grid(field, op, Fraction(instant), 63)
 
 
-# Ranges that cover the values of a long IN list, so that files are held against few ranges in place of many values.
-
-
 def covering(field: Field, values: Sequence[Any]) -> Predicate:
     """A condition that each of the values satisfies: at most `IN_LIMIT` ranges, between which the widest gaps are.
 
-    Beside `field IN (values)`, in an AND, it changes nothing: it is true wherever that is.
-
-    Args:
-        values: internal values of the field's type, no nulls.
+    Beside `field IN (values)`, in an AND, it changes nothing. values: internal values of the field's type, no nulls.
     """
     numbers = sorted({value for value in values if value == value})
-    ranges = [_range(field, numbers[start], numbers[end - 1]) for start, end in _spans(field, numbers)]
+    most = IN_LIMIT - 1
+    if isinstance(field.type, StringType | BinaryType | FixedType | UuidType):  # which have no distances
+        starts = sorted({len(numbers) * i // most for i in range(most)})
+    else:
+        gaps = sorted(range(1, len(numbers)), key=lambda i: numbers[i - 1] - numbers[i])
+        starts = [0, *sorted(gaps[: most - 1])]
+    ranges = []
+    for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        low, high = Comparison(field, Op.GE, numbers[start]), Comparison(field, Op.LE, numbers[end - 1])
+        is_one = low.value == high.value
+        ranges.append(Comparison(field, Op.EQ, low.value) if is_one else conjunction((low, high)))
     # NaN is in no range of numbers that ends below it.
     nans = [Comparison(field, Op.EQ, math.nan)] if any(value != value for value in values) else []
     return disjunction((*ranges, *nans))
-
-
-def _range(field: Field, low: Any, high: Any) -> Predicate:
-    if low == high:
-        return Comparison(field, Op.EQ, low)
-    return conjunction((Comparison(field, Op.GE, low), Comparison(field, Op.LE, high)))
-
-
-def _spans(field: Field, values: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """The first and the end of each range among ascending values."""
-    most = IN_LIMIT - 1
-    if isinstance(field.type, StringType | BinaryType | FixedType | UuidType):  # which have no distances
-        starts = sorted({len(values) * i // most for i in range(most)})
-    else:
-        gaps = sorted(range(1, len(values)), key=lambda i: values[i - 1] - values[i])
-        starts = [0, *sorted(gaps[: most - 1])]
-    yield from zip(starts, [*starts[1:], len(values)], strict=True)

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from sqlglot import exp
@@ -33,15 +33,12 @@ from harness.metadata.filters.sqltext import (
     parse_timestamp,
     parse_uuid,
 )
+from harness.metadata.model.schema import from_unscaled
 from harness.storage.records import dataclass
 
 
 def language(dialect: str) -> Dialect:
-    """The dialect of that name.
-
-    Raises:
-        ValueError: sqlglot has none.
-    """
+    """The dialect of that name. Raises ValueError: sqlglot has none."""
     return _duckdb()() if dialect == "duckdb" else Dialect.get_or_raise(dialect)
 
 
@@ -120,10 +117,15 @@ def later(nanoseconds: int, count: int, unit: str) -> int | None:
         moved = nanoseconds + count * _FIXED[unit]
     elif unit in _MONTHS:
         days, of_day = divmod(nanoseconds, DAY_NS)
-        day = _later_month(days, count * _MONTHS[unit])
-        if day is None:
+        if not _FIRST_DAY <= days <= _LAST_DAY:
             return None
-        moved = day * DAY_NS + of_day
+        date = datetime.date.fromordinal(days + _EPOCH)
+        year, month = divmod(date.year * 12 + date.month - 1 + count * _MONTHS[unit], 12)
+        if not 1 <= year <= 9999:
+            return None
+        last = calendar.monthrange(year, month + 1)[1]
+        date = datetime.date(year, month + 1, min(date.day, last))
+        moved = (date.toordinal() - _EPOCH) * DAY_NS + of_day
     else:
         return None
     return moved if _FIRST_DAY * DAY_NS <= moved < (_LAST_DAY + 1) * DAY_NS else None
@@ -131,17 +133,6 @@ def later(nanoseconds: int, count: int, unit: str) -> int | None:
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST_DAY, _LAST_DAY = 1 - _EPOCH, datetime.date.max.toordinal() - _EPOCH
-
-
-def _later_month(days: int, months: int) -> int | None:
-    if not _FIRST_DAY <= days <= _LAST_DAY:
-        return None
-    date = datetime.date.fromordinal(days + _EPOCH)
-    year, month = divmod(date.year * 12 + date.month - 1 + months, 12)
-    if not 1 <= year <= 9999:
-        return None
-    last = calendar.monthrange(year, month + 1)[1]
-    return datetime.date(year, month + 1, min(date.day, last)).toordinal() - _EPOCH
 
 
 def period_of(nanoseconds: int, unit: str) -> tuple[int, int] | None:
@@ -209,8 +200,11 @@ def literal_of(node: exp.Expr) -> Literal | None:
             return Literal(Kind.STRING, node.this) if node.is_string else _number(node.this)
         case exp.Neg():
             inner = literal_of(node.this)
-            is_number = inner is not None and inner.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
-            return Literal(inner.kind, _minus(inner.value)) if inner is not None and is_number else None
+            if inner is None or inner.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE):
+                return None
+            # Arithmetic on Decimal rounds to the context's precision.
+            is_decimal = isinstance(inner.value, Decimal)
+            return Literal(inner.kind, inner.value.copy_negate() if is_decimal else -inner.value)
         case exp.Cast():  # and TRY_CAST: `_cast` takes none that could fail
             inner = literal_of(node.this)
             return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
@@ -219,17 +213,12 @@ def literal_of(node: exp.Expr) -> Literal | None:
         case exp.TimestampTrunc():
             return _truncated(node)
         case exp.DateFromParts():
-            return _made(node)
+            parts = [node.args.get(name) for name in ("year", "month", "day")]
+            known = [number for part in parts if part is not None and (number := _small(part)) is not None]
+            days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
+            return None if days is None else Literal(Kind.DATE, days)
         case _:
             return None
-
-
-def _made(node: exp.DateFromParts) -> Literal | None:
-    """`make_date` of a year, a month and a day."""
-    numbers = [None if (part := node.args.get(name)) is None else _small(part) for name in ("year", "month", "day")]
-    known = [number for number in numbers if number is not None]
-    days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
-    return None if days is None else Literal(Kind.DATE, days)
 
 
 def _truncated(node: exp.TimestampTrunc) -> Literal | None:
@@ -343,7 +332,10 @@ def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
         return literal
     target = _CAST_TYPES.get(to.this)
     if isinstance(target, int):
-        return _cast_integer(literal, target)
+        number = parse_integer(literal.value) if literal.kind is Kind.STRING else literal.value
+        if literal.kind not in (Kind.INTEGER, Kind.STRING) or number is None:
+            return None
+        return Literal(Kind.INTEGER, number) if -(1 << target - 1) <= number < 1 << target - 1 else None
     if to.this == exp.DType.DECIMAL:
         return _cast_decimal(literal, to)
     if target is None or (to.expressions and target is not Kind.STRING):
@@ -351,7 +343,9 @@ def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
     if literal.kind is target:
         return literal
     if literal.kind is Kind.STRING:
-        return _from_string(literal.value, target)
+        parse = _PARSERS.get(target)
+        value = None if parse is None else parse(literal.value)
+        return None if value is None else Literal(target, value)
     value = literal.value
     match literal.kind, target:
         case Kind.DATE, (Kind.TIMESTAMP | Kind.INSTANT):
@@ -389,12 +383,6 @@ _CAST_TYPES: dict[exp.DType, Kind | int] = {
 }
 
 
-def _cast_integer(literal: Literal, bits: int) -> Literal | None:
-    value = parse_integer(literal.value) if literal.kind is Kind.STRING else literal.value
-    is_integer = literal.kind in (Kind.INTEGER, Kind.STRING) and value is not None
-    return Literal(Kind.INTEGER, value) if is_integer and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
-
-
 def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
     value = parse_decimal(literal.value) if literal.kind is Kind.STRING else literal.value
     if literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL) or value is None:
@@ -406,31 +394,7 @@ def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
     unscaled = Fraction(value) * 10**scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
         return None
-    return Literal(Kind.DECIMAL, scaled_decimal(int(unscaled), scale))
-
-
-def _from_string(text: str, target: Kind) -> Literal | None:
-    value: Any
-    match target:
-        case Kind.DATE:
-            value = parse_date(text)
-        case Kind.TIMESTAMP:
-            value = parse_timestamp(text, digits=6)
-        case Kind.INSTANT:
-            value = parse_instant(text, digits=6)
-        case Kind.TIME:
-            value = parse_time(text)
-        case Kind.UUID:
-            value = parse_uuid(text)
-        case Kind.BYTES:
-            value = parse_bytes(text)
-        case Kind.DOUBLE:
-            value = parse_float(text)
-        case Kind.FLOAT:
-            value = parse_float32(text)
-        case _:
-            value = None
-    return None if value is None else Literal(target, value)
+    return Literal(Kind.DECIMAL, from_unscaled(int(unscaled), scale))
 
 
 def double(value: int | float | Decimal) -> float | None:
@@ -467,16 +431,18 @@ def nearest_float32(value: int | float | Decimal) -> float | None:
         return None
 
 
+_PARSERS: dict[Kind, Callable[[str], Any]] = {
+    Kind.DATE: parse_date,
+    Kind.TIMESTAMP: partial(parse_timestamp, digits=6),
+    Kind.INSTANT: partial(parse_instant, digits=6),
+    Kind.TIME: parse_time,
+    Kind.UUID: parse_uuid,
+    Kind.BYTES: parse_bytes,
+    Kind.DOUBLE: parse_float,
+    Kind.FLOAT: parse_float32,
+}
+
+
 def _is_short(value: int | Decimal, *, digits: int, power: int) -> bool:
     parts = Decimal(value).as_tuple()
     return len(parts.digits) <= digits and isinstance(parts.exponent, int) and abs(parts.exponent) <= power
-
-
-def _minus(value: int | float | Decimal) -> int | float | Decimal:
-    # Arithmetic on Decimal rounds to the context's precision.
-    return value.copy_negate() if isinstance(value, Decimal) else -value
-
-
-def scaled_decimal(unscaled: int, scale: int) -> Decimal:
-    """`unscaled` / 10^`scale`, exactly, whatever the decimal context."""
-    return Decimal((int(unscaled < 0), tuple(int(d) for d in str(abs(unscaled))), -scale))

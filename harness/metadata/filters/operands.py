@@ -6,23 +6,22 @@ beside `Undecided`.
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import exp
 
-from harness.metadata.filters import literal_comparison
 from harness.metadata.filters.literal_comparison import (
     as_nanoseconds,
     compare_column,
     date_nanoseconds,
     never,
     own_kinds,
+    share_type,
 )
 from harness.metadata.filters.literals import Kind, Literal, literal_of, period_of
 from harness.metadata.filters.predicate import (
+    OPERATORS,
     Constant,
     IsNull,
     Op,
@@ -46,25 +45,15 @@ class DayOf:
 
 @dataclass(frozen=True, slots=True)
 class PeriodOf:
-    """The unit of time that a date or wall-clock timestamp lies in: `date_trunc('month', field)`, `year(field)`.
+    """The unit of time that a date or wall-clock timestamp lies in, such as YEAR.
 
-    unit: such as YEAR. is_number: it is the number of the year, not its first moment.
+    form: its first moment, `date_trunc('month', field)`; the number of the year, `year(field)`; or a text that
+        `strftime` writes, of a YEAR, MONTH or DAY, years first.
     """
 
     field: Field
     unit: str
-    is_number: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodText:
-    """The unit of time that a date or wall-clock timestamp lies in, written with `strftime`, years first.
-
-    unit: YEAR, MONTH or DAY.
-    """
-
-    field: Field
-    unit: str
+    form: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,7 @@ class SumOf:
     number: int
 
 
-Operand: TypeAlias = Field | DayOf | PeriodOf | PeriodText | HeadOf | OrElse | NullIf | SumOf
+Operand: TypeAlias = Field | DayOf | PeriodOf | HeadOf | OrElse | NullIf | SumOf
 
 
 def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
@@ -109,8 +98,6 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
             return _compare_day(field, op, literal)
         case PeriodOf():
             return _compare_period(operand, op, literal)
-        case PeriodText():
-            return _compare_text(operand, op, literal)
         case HeadOf(field=field):
             return _compare_head(field, op, literal)
         case OrElse():
@@ -123,27 +110,14 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
             return compare_column(operand, op, literal)
 
 
-def share_type(operand: Operand, literals: Sequence[Literal]) -> bool:
-    """True if literals of one IN or BETWEEN keep their meaning though SQL casts them to a common type."""
-    return literal_comparison.share_type(operand if isinstance(operand, Field) else None, literals)
-
-
 def holds(left: Literal, op: Op, right: Literal) -> bool | None:
     """The value of a comparison of literals; None: they are of two types, or of one whose order is not Python's."""
     if left.kind is not right.kind or left.kind not in _COMPARED:
         return None
-    return _OPERATORS[op](left.value, right.value)
+    return bool(OPERATORS[op](left.value, right.value))
 
 
 _COMPARED = {Kind.BOOLEAN, Kind.INTEGER, Kind.STRING, Kind.DATE, Kind.TIMESTAMP}
-_OPERATORS: dict[Op, Callable[[Any, Any], bool]] = {
-    Op.EQ: operator.eq,
-    Op.NE: operator.ne,
-    Op.LT: operator.lt,
-    Op.LE: operator.le,
-    Op.GT: operator.gt,
-    Op.GE: operator.ge,
-}
 _YEARS_FIRST = {"YEAR": "[0-9]{4}", "MONTH": "[0-9]{4}-[0-9]{2}", "DAY": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}
 
 
@@ -189,73 +163,50 @@ def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
     return conjunction((disjunction((compare_column(operand.field, op, literal), *for_null)), Undecided()))
 
 
-def _compare_text(operand: PeriodText, op: Op, literal: Literal) -> Predicate:
-    if (
-        op is not Op.EQ
-        or literal.kind is not Kind.STRING
-        or not re.fullmatch(_YEARS_FIRST[operand.unit], literal.value)
-    ):
-        return Undecided()
-    at = parse_timestamp(f"{literal.value}-01-01"[:10], digits=6)
-    if at is None:
-        return Undecided()
-    return _compare_period(PeriodOf(operand.field, operand.unit), op, Literal(Kind.TIMESTAMP, at))
-
-
 def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
     """`CAST(timestamp AS DATE) op date`, as a range of timestamps."""
     is_date = literal.kind in (Kind.DATE, Kind.STRING)
     start = as_nanoseconds(literal, date_nanoseconds) if is_date else None
-    if start is None:
-        return Undecided()
+    return Undecided() if start is None else _compare_start(field, op, start, start, start + DAY_NS)
+
+
+def _compare_start(field: Field, op: Op, at: int, start: int, end: int) -> Predicate:
+    """The comparison of the first moment of a unit of time with `at`, which is in the unit from `start` to `end`."""
 
     def bound(op: Op, instant: int) -> Predicate:
         return compare_column(field, op, Literal(Kind.TIMESTAMP, instant))
 
     match op:
+        case Op.EQ if at != start:
+            return never(field)
         case Op.EQ:
-            return conjunction((bound(Op.GE, start), bound(Op.LT, start + DAY_NS)))
+            return conjunction((bound(Op.GE, start), bound(Op.LT, end)))
         case Op.NE:
-            return disjunction((bound(Op.LT, start), bound(Op.GE, start + DAY_NS)))
+            return disjunction((bound(Op.LT, start), bound(Op.GE, end)))
         case Op.LT | Op.GE:
-            return bound(op, start)
+            return bound(op, start if at == start else end)
         case Op.LE:
-            return bound(Op.LT, start + DAY_NS)
+            return bound(Op.LT, end)
         case Op.GT:
-            return bound(Op.GE, start + DAY_NS)
+            return bound(Op.GE, end)
 
 
 def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
     """A comparison of units of time, as a range of times. Undecided besides: infinite times are in no year."""
     at: int | None = None
-    if operand.is_number:
-        is_year = literal.kind is Kind.INTEGER and 1 <= literal.value <= 9999
-        at = parse_timestamp(f"{literal.value:04}-01-01", digits=6) if is_year else None
-    elif literal.kind in (Kind.DATE, Kind.TIMESTAMP):
-        at = as_nanoseconds(literal, date_nanoseconds)
-    period = None if at is None else period_of(at, operand.unit)
-    if period is None or op is Op.NE:
-        return Undecided()
-    start, end = period
-
-    def bound(op: Op, instant: int) -> Predicate:
-        return compare_column(operand.field, op, Literal(Kind.TIMESTAMP, instant))
-
-    match op:
-        case Op.EQ if at != start:
-            range_ = never(operand.field)
-        case Op.EQ:
-            range_ = conjunction((bound(Op.GE, start), bound(Op.LT, end)))
-        case Op.LT | Op.GE:
-            range_ = bound(op, start if at == start else end)
-        case Op.LE:
-            range_ = bound(Op.LT, end)
+    match operand.form, literal.kind:
+        case "number", Kind.INTEGER if 1 <= literal.value <= 9999:
+            at = parse_timestamp(f"{literal.value:04}-01-01", digits=6)
+        case "text", Kind.STRING if op is Op.EQ and re.fullmatch(_YEARS_FIRST[operand.unit], literal.value):
+            at = parse_timestamp(f"{literal.value}-01-01"[:10], digits=6)
+        case "moment", (Kind.DATE | Kind.TIMESTAMP):
+            at = as_nanoseconds(literal, date_nanoseconds)
         case _:
-            range_ = bound(Op.GE, end)
-    return conjunction((range_, Undecided()))
-
-
-# The column, and the part of it, that an expression of a filter stands for.
+            pass
+    period = None if at is None else period_of(at, operand.unit)
+    if at is None or period is None or op is Op.NE:
+        return Undecided()
+    return conjunction((_compare_start(operand.field, op, at, *period), Undecided()))
 
 
 _FIELD = "harness field"
@@ -291,11 +242,12 @@ def operand_of(node: exp.Expr) -> Operand | None:
         case exp.TimeToStr():
             field, unit = _clock(node.this), WRITTEN_PERIODS.get(node.args["format"].name)
             is_whole = not any(value for key, value in node.args.items() if key not in ("this", "format"))
-            return PeriodText(field, unit) if field is not None and unit is not None and is_whole else None
+            return PeriodOf(field, unit, "text") if field is not None and unit is not None and is_whole else None
         case exp.Left():
             return _head(node.this, node.expression)
-        case exp.Substring() if _is_number(node.args.get("start"), 1) and node.args.get("length") is not None:
-            return _head(node.this, node.args["length"])
+        case exp.Substring(this=text) if node.args.get("start") is not None and node.args.get("length") is not None:
+            is_head = literal_of(node.args["start"]) == Literal(Kind.INTEGER, 1)
+            return _head(text, node.args["length"]) if is_head else None
         case exp.Coalesce(expressions=[default]):
             field, literal = field_of(node.this), literal_of(default)
             return OrElse(field, literal) if field is not None and literal is not None else None
@@ -348,11 +300,6 @@ def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
     return HeadOf(field) if literal.kind is Kind.INTEGER and literal.value >= 1 else None
 
 
-def _is_number(node: exp.Expr | None, number: int) -> bool:
-    literal = None if node is None else literal_of(node)
-    return literal is not None and literal.kind is Kind.INTEGER and literal.value == number
-
-
 def _period(node: exp.Expr) -> PeriodOf | None:
     match node:
         case exp.Year():
@@ -372,7 +319,7 @@ def _period(node: exp.Expr) -> PeriodOf | None:
     # DuckDB 2.0 gives other times than midnight for the hour of a date.
     if field is None or (isinstance(field.type, DateType) and unit.removesuffix("S") in ("HOUR", "MINUTE", "SECOND")):
         return None
-    return PeriodOf(field, unit, is_number=not isinstance(node, exp.TimestampTrunc | exp.DateTrunc))
+    return PeriodOf(field, unit, "moment" if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) else "number")
 
 
 def _clock(node: exp.Expr) -> Field | None:

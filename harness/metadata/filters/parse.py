@@ -9,12 +9,13 @@ be translated. What planning cannot use stays in the text and is `Undecided` in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.literal_comparison import covering, own_kinds
+from harness.metadata.filters.literal_comparison import covering, own_kinds, share_type
 from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of
 from harness.metadata.filters.operands import (
     Operand,
@@ -22,7 +23,6 @@ from harness.metadata.filters.operands import (
     field_of,
     holds,
     operand_of,
-    share_type,
     tagged,
     unwrapped,
 )
@@ -45,10 +45,6 @@ from harness.metadata.filters.predicate import (
 )
 from harness.metadata.filters.sqltext import Names, Resolved, refuse_half_characters
 from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
-from harness.storage.records import dataclass
-
-# Conditions on a column that is moved in time: `day + INTERVAL 1 MONTH >= DATE '2020-02-29'`.
-
 
 _TURNED = {exp.EQ: exp.EQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 _MARGIN_DAYS = 4
@@ -63,8 +59,7 @@ def unmoved(condition: exp.Expr) -> exp.Expr | None:
     the column is does not matter: an interval is added to dates, timestamps and instants
     alone, and what a number is added to, and then compared with a moment, is a date.
 
-    Args:
-        condition: a comparison of a column with a literal.
+    condition: a comparison of a column with a literal.
     """
     kind = type(condition)
     if kind not in _TURNED:
@@ -76,11 +71,13 @@ def unmoved(condition: exp.Expr) -> exp.Expr | None:
     if literal is None or moved is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
         return None
     column, interval, back = moved
-    ends: list[exp.Expr] = []
-    if kind is not exp.LT and kind is not exp.LTE:
-        ends.append(exp.GTE(this=column.copy(), expression=_earlier(back(this=right.copy(), expression=interval))))
-    if kind is not exp.GT and kind is not exp.GTE:
-        ends.append(exp.LTE(this=column.copy(), expression=_later(back(this=right.copy(), expression=interval))))
+
+    def end(compare: type[exp.Expr], wider: type[exp.Expr]) -> exp.Expr:
+        moment = exp.Paren(this=back(this=right.copy(), expression=interval))
+        return compare(this=column.copy(), expression=wider(this=moment, expression=_days(_MARGIN_DAYS)))
+
+    ends = [] if kind in (exp.LT, exp.LTE) else [end(exp.GTE, exp.Sub)]
+    ends += [] if kind in (exp.GT, exp.GTE) else [end(exp.LTE, exp.Add)]
     outside = [
         exp.LT(this=column.copy(), expression=_date(_FIRST)),
         exp.GT(this=column.copy(), expression=_date(_LAST)),
@@ -108,14 +105,6 @@ def _moved(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.S
             return None
         right = _days(days.value)
     return left, right.copy(), exp.Sub if type(node) is exp.Add else exp.Add
-
-
-def _earlier(moment: exp.Expr) -> exp.Expr:
-    return exp.Sub(this=exp.Paren(this=moment), expression=_days(_MARGIN_DAYS))
-
-
-def _later(moment: exp.Expr) -> exp.Expr:
-    return exp.Add(this=exp.Paren(this=moment), expression=_days(_MARGIN_DAYS))
 
 
 def _days(count: int) -> exp.Interval:
@@ -200,7 +189,12 @@ def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:
     if op is Op.EQ and isinstance(right, exp.Any):
         return _listed(left, unwrapped(right.this))
     if op is Op.EQ and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        return _rows_equal(left.expressions, right.expressions)
+        # Rows that are equal have equal parts, and null equals null in a row.
+        if len(left.expressions) != len(right.expressions):
+            return Undecided()
+        pairs = zip(left.expressions, right.expressions, strict=True)
+        parts = [_not_distinct(exp.NullSafeEQ(this=a.copy(), expression=b.copy())) for a, b in pairs]
+        return conjunction((*parts, Undecided()))
     operand, literal = operand_of(left), literal_of(right)
     if operand is None and literal is None:
         left, right, op = right, left, _FLIPPED[op]
@@ -215,7 +209,9 @@ def _of_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
     node = unwrapped(node)
     match node:
         case exp.Case():
-            cases = [(_when(node.this, case.this), case.args["true"]) for case in node.args["ifs"]]
+            cases = [(case.this, case.args["true"]) for case in node.args["ifs"]]
+            if node.this is not None:
+                cases = [(exp.EQ(this=node.this.copy(), expression=when.copy()), then) for when, then in cases]
             return _chosen(cases, node.args.get("default"), op, literal)
         case exp.If():
             return _chosen([(node.this, node.args["true"])], node.args.get("false"), op, literal)
@@ -223,10 +219,6 @@ def _of_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
             return conjunction((predicate_of(node), Undecided()))
         case _:
             return Undecided()
-
-
-def _when(subject: exp.Expr | None, case: exp.Expr) -> exp.Expr:
-    return case if subject is None else exp.EQ(this=subject.copy(), expression=case.copy())
 
 
 def _chosen(
@@ -248,16 +240,6 @@ def _chosen(
 
 def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
     return value is not None and value.kind is not Kind.NULL and holds(value, op, literal) is not False
-
-
-def _rows_equal(left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> Predicate:
-    """`(a, b) = (1, 2)`: rows that are equal have equal parts, and null equals null in a row."""
-    if len(left) != len(right):
-        return Undecided()
-    parts = [
-        _not_distinct(exp.NullSafeEQ(this=a.copy(), expression=b.copy())) for a, b in zip(left, right, strict=True)
-    ]
-    return conjunction((*parts, Undecided()))
 
 
 def _listed(item: exp.Expr, values: exp.Expr) -> Predicate:
@@ -358,20 +340,8 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     return StartsWith(field, literal.value)
 
 
-# References to columns in SQL text. Their meaning is said by `harness.metadata.filters.sqltext`.
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A column reference: its outermost node, and its identifiers from the left."""
-
-    node: exp.Expr
-    identifiers: tuple[exp.Identifier, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names, from the left."""
-        return tuple(i.name for i in self.identifiers)
+Path: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
+"""A column reference: its outermost node, and its identifiers from the left."""
 
 
 def paths_of(condition: exp.Expr) -> Iterator[Path]:
@@ -393,7 +363,7 @@ def _extended(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> Path:
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
         node, identifiers = parent, (*identifiers, parent.expression)
         parent = node.parent
-    return Path(node, identifiers)
+    return node, identifiers
 
 
 def _is_variable(node: exp.Expr, name: str) -> bool:
@@ -425,8 +395,8 @@ def parse_filter(
         UnknownColumnError: a name that no column has, or that several have.
     """
     refuse_half_characters(sql, "filter")
-    condition, text = _parse(sql, dialect)
     try:
+        condition, text = _parse(sql, dialect)
         return _filter(condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table))
     except RecursionError:
         raise RequestError(
@@ -443,9 +413,6 @@ def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
     return _filter(condition.copy(), None, schema, Names(schema=schema, case_sensitive=True, table=None))
 
 
-# Parsing.
-
-
 def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
     """The condition, and its text if that is DuckDB's already; both without comments at the end."""
     try:
@@ -459,10 +426,6 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
         parsed = read.parse_into(exp.Condition, text)
     except (SqlglotError, ValueError) as error:
         raise RequestError(f"Cannot parse the filter as {dialect} SQL: {reason(error)}.") from error
-    except RecursionError:
-        raise RequestError(
-            "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
-        ) from None
     if len(parsed) != 1 or parsed[0] is None:
         raise RequestError("The filter must be one boolean expression, such as: id > 5 AND name = 'a'.")
     return parsed[0], text if dialect == "duckdb" else None
@@ -471,7 +434,8 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
 def reason(error: Exception) -> str:
     """The text of an error of the SQL parser, in one line without a full stop."""
     for detail in getattr(error, "errors", ()):
-        return f"{detail['description']} at line {detail['line']}, near '{detail['highlight']}'"
+        description = detail["description"].partition(" for <class")[0]
+        return f"{description} at line {detail['line']}, near '{detail['highlight']}'"
     return str(error).split("\n")[0].rstrip(".")
 
 
@@ -495,15 +459,12 @@ def _refuse_more_than_rows(condition: exp.Expr) -> None:
         raise RequestError(f"A filter is a condition on one row, got {problem}. Use it in a query instead.")
 
 
-# Building the filter.
-
-
 def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names) -> Filter:
     _refuse_more_than_rows(condition)
     paths = list(paths_of(condition))
-    resolved = [names.resolve(path.names) for path in paths]
-    for path, found in zip(paths, resolved, strict=True):
-        tagged(path.node, found.leaf)
+    resolved = [names.resolve(tuple(i.name for i in identifiers)) for _, identifiers in paths]
+    for (node, _), found in zip(paths, resolved, strict=True):
+        tagged(node, found.leaf)
     predicate = predicate_of(condition)
     used = {r.fields[0].id: r.fields[0] for r in resolved}
     columns = tuple(f for f in (*schema.fields, *METADATA.values()) if used.get(f.id) is f)
@@ -513,8 +474,8 @@ def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names)
 
 def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
     edits = [
-        (p.identifiers[0].meta["start"], p.identifiers[-1].meta["end"] + 1, r.sql())
-        for p, r in zip(paths, resolved, strict=True)
+        (identifiers[0].meta["start"], identifiers[-1].meta["end"] + 1, found.sql())
+        for (_, identifiers), found in zip(paths, resolved, strict=True)
     ]
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
@@ -523,13 +484,13 @@ def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
 
 def _generated(condition: exp.Expr, paths: list[Path], resolved: list[Resolved]) -> str:
     root = exp.Paren(this=condition)
-    for path, found in zip(paths, resolved, strict=True):
+    for (named, _), found in zip(paths, resolved, strict=True):
         first, *others = (*(f.name for f in found.fields), *found.rest)
         node: exp.Expr = exp.column(exp.to_identifier(first, quoted=True))
         for index, name in enumerate(others):
             base = exp.Paren(this=node) if index == 0 else node
             node = exp.Dot(this=base, expression=exp.to_identifier(name, quoted=True))
-        path.node.replace(node)
+        named.replace(node)
     try:
         return str(root.this.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
     except SqlglotError as error:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -141,14 +142,8 @@ def negate(predicate: Predicate) -> Predicate:
     match predicate:
         case Comparison(field=field, op=op, value=value):
             return Comparison(field, _OPPOSITE[op], value)
-        case In(field=field, values=values, negated=negated):
-            return In(field, values, not negated)
-        case IsNull(field=field, negated=negated):
-            return IsNull(field, not negated)
-        case IsNan(field=field, negated=negated):
-            return IsNan(field, not negated)
-        case StartsWith(field=field, prefix=prefix, negated=negated):
-            return StartsWith(field, prefix, not negated)
+        case In() | IsNull() | IsNan() | StartsWith():
+            return replace(predicate, negated=not predicate.negated)
         case And(parts=parts):
             return Or(tuple(negate(p) for p in parts))
         case Or(parts=parts):
@@ -191,10 +186,7 @@ def is_decided(predicate: Predicate) -> bool:
 def evaluate(predicate: Predicate, value_of: Callable[[Field], Any]) -> bool | None:
     """The predicate's value for one row: true, false, or None for unknown. Undecided parts count as true.
 
-    So it is True for every row that SQL keeps, and for no other row where nothing is Undecided.
-
-    Args:
-        value_of: the row's value of a field, as internal values.
+    value_of: the row's value of a field, as internal values.
     """
     match predicate:
         case And(parts=parts):
@@ -208,14 +200,15 @@ def evaluate(predicate: Predicate, value_of: Callable[[Field], Any]) -> bool | N
             return True
         case _:
             value = value_of(predicate.field)
-            return _holds_for_null(predicate) if value is None else _holds(predicate, value)
+            if value is None:
+                return not predicate.negated if isinstance(predicate, IsNull) else None
+            return _holds(predicate, value)
 
 
 def may_match(predicate: Predicate, stats: Callable[[Field], ColumnStats | None]) -> bool:
     """False only if no row can make the predicate true; so True says nothing (iceberg 3.19-3.25, delta F1-F8).
 
-    Args:
-        stats: the statistics of a field; None: unknown, which keeps the file.
+    stats: of a field; None: unknown, which keeps the file.
     """
     match predicate:
         case And(parts=parts):
@@ -233,6 +226,14 @@ def may_match(predicate: Predicate, stats: Callable[[Field], ColumnStats | None]
 
 Leaf: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith
 
+OPERATORS: dict[Op, Callable[[Any, Any], Any]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
 _OPPOSITE = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.GT: Op.LE, Op.LE: Op.GT}
 
 
@@ -247,10 +248,6 @@ def _all(values: Any) -> bool | None:
 
 def _not(value: bool | None) -> bool | None:
     return None if value is None else not value
-
-
-def _holds_for_null(leaf: Leaf) -> bool | None:
-    return not leaf.negated if isinstance(leaf, IsNull) else None
 
 
 def _holds(leaf: Leaf, value: Any) -> bool | None:
@@ -274,21 +271,7 @@ def _compare(left: Any, op: Op, right: Any) -> bool:
     """`left op right` with NaN above all numbers. Python compares int, float and Decimal with each other exactly."""
     if _is_nan(left) or _is_nan(right):
         left, right = _is_nan(left), _is_nan(right)
-    match op:
-        case Op.EQ:
-            return bool(left == right)
-        case Op.NE:
-            return bool(left != right)
-        case Op.LT:
-            return bool(left < right)
-        case Op.LE:
-            return bool(left <= right)
-        case Op.GT:
-            return bool(left > right)
-        case Op.GE:
-            return bool(left >= right)
-        case _ as unreachable:
-            assert_never(unreachable)
+    return bool(OPERATORS[op](left, right))
 
 
 def _is_nan(value: Any) -> bool:
@@ -313,8 +296,12 @@ def _leaf_may_match(leaf: Leaf, known: Known) -> bool:
             return len(values) > IN_LIMIT or any(_comparison_may_match(Op.EQ, v, known) for v in values)
         case In(values=values, negated=True):
             return len(values) > IN_LIMIT or known.only is None or known.only not in values
-        case StartsWith(prefix=prefix, negated=negated):
-            return _prefix_may_differ(prefix, known) if negated else _prefix_may_match(prefix, known)
+        case StartsWith(prefix=prefix, negated=True):
+            # If both bounds start with the prefix, then all strings between them do (iceberg T16).
+            return not all(bound is not None and bound.startswith(prefix) for bound in (known.lower, known.upper))
+        case StartsWith(prefix=prefix):
+            is_below = known.upper is not None and known.upper < prefix
+            return not is_below and (known.lower is None or known.lower[: len(prefix)] <= prefix)
         case _:
             raise AssertionError(leaf)
 
@@ -340,20 +327,6 @@ def _comparison_may_match(op: Op, value: Any, known: Known) -> bool:
     return not (below and (known.lower > value or (strict and known.lower == value)))
 
 
-def _prefix_may_match(prefix: str, known: Known) -> bool:
-    if known.upper is not None and known.upper < prefix:
-        return False
-    return known.lower is None or known.lower[: len(prefix)] <= prefix
-
-
-def _prefix_may_differ(prefix: str, known: Known) -> bool:
-    """False if both bounds start with the prefix, for then all strings between them do (iceberg T16)."""
-    return not all(bound is not None and bound.startswith(prefix) for bound in (known.lower, known.upper))
-
-
-# Filters that are parsed already: in place of their text, several as one, and for a session in any time zone.
-
-
 _NAMES_INSTANTS = re.compile("tz|zone", re.IGNORECASE)
 """A word in the text of every filter that names SQL's type of instants, and of some others."""
 _DAYS = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
@@ -370,21 +343,19 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
         from harness.metadata.filters.parse import parse_filter  # brings sqlglot, which a filter needs and nothing else
 
         return parse_filter(where, schema)
-    columns = tuple(_own(column, schema) for column in where.columns)
-    return replace(where, columns=columns)
-
-
-def _own(column: Field, schema: Schema) -> Field:
-    if column in schema.fields:
-        return column
-    metadata = METADATA.get(column.name)
-    if metadata is not None and metadata.id == column.id:
-        return metadata  # a plan gives `_partition` the type that it has in its table
-    raise RequestError(
-        f'Cannot use the filter: it was parsed for another schema, whose column "{column.name}" is not the same here. '
-        "Parse it for this schema, or give its text.",
-        field=column.name,
-    )
+    columns = []
+    for column in where.columns:
+        metadata = METADATA.get(column.name)
+        is_metadata = metadata is not None and metadata.id == column.id
+        if column not in schema.fields and not is_metadata:
+            raise RequestError(
+                f'Cannot use the filter: it was parsed for another schema, whose column "{column.name}" is not the '
+                "same here. Parse it for this schema, or give its text.",
+                field=column.name,
+            )
+        # A plan gives `_partition` the type that it has in its table.
+        columns.append(column if metadata is None or column in schema.fields else metadata)
+    return replace(where, columns=tuple(columns))
 
 
 def all_of(filters: Sequence[Filter], schema: Schema) -> Filter:

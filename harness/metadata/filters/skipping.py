@@ -111,7 +111,11 @@ class ColumnFacts:
             case Numbers() as lower, Numbers() as upper if _fits(value, lower):
                 return self._numbers_compared(op, value, lower, upper)
             case pa.Array() as lower, pa.Array() as upper if isinstance(value, str) and op is not Op.NE:
-                return self.has_numbers & ~_text_excluded(op, value, lower, upper)
+                excluded = np.zeros_like(self.known)
+                for compare, bound in zip(_TEXT_EXCLUDES[op], (lower, upper), strict=True):
+                    if compare is not None:
+                        excluded |= _true(compare(bound, value))
+                return self.has_numbers & ~excluded
             case _:
                 return None
 
@@ -183,14 +187,6 @@ _TEXT_EXCLUDES: dict[Op, tuple[Callable[..., pa.Array] | None, Callable[..., pa.
 """The comparisons of a lower and an upper bound with the value by which no text between them satisfies the operator."""
 
 
-def _text_excluded(op: Op, value: str, lower: pa.Array, upper: pa.Array) -> Mask:
-    excluded = np.zeros(len(lower), dtype=np.bool_)
-    for compare, bound in zip(_TEXT_EXCLUDES[op], (lower, upper), strict=True):
-        if compare is not None:
-            excluded |= _true(compare(bound, value))
-    return excluded
-
-
 def _true(array: pa.Array) -> Mask:
     found: Mask = to_numpy(pc.fill_null(array, scalar_of(False, pa.bool_())))
     return found
@@ -235,21 +231,18 @@ class FileSkipping:
 
     def _leaf_may_hold(self, leaf: Leaf, places: Places) -> Mask:
         if leaf not in self._leaves:
-            self._leaves[leaf] = self._on_arrays(leaf)
+            if leaf.field.id not in self._columns:
+                self._columns[leaf.field.id] = self.facts(leaf.field)
+            facts = self._columns[leaf.field.id]
+            everywhere = np.ones(self.size, dtype=np.bool_)
+            kept, decided = everywhere, everywhere
+            if facts is not None:
+                found = facts.may_match(leaf)
+                kept, decided = (~facts.known, ~facts.known) if found is None else (~facts.known | found, everywhere)
+            self._leaves[leaf] = kept, decided
         kept, decided = self._leaves[leaf]
         for place in places[~decided[places]].tolist():
             kept[place] = may_match(leaf, lambda column, place=place: self.stats(place, column))  # type: ignore[misc]
             decided[place] = True
         mask: Mask = kept[places]
         return mask
-
-    def _on_arrays(self, leaf: Leaf) -> tuple[Mask, Mask]:
-        """Per file the answer, and whether it is decided."""
-        if leaf.field.id not in self._columns:
-            self._columns[leaf.field.id] = self.facts(leaf.field)
-        facts = self._columns[leaf.field.id]
-        everywhere = np.ones(self.size, dtype=np.bool_)
-        if facts is None:
-            return everywhere, everywhere
-        found = facts.may_match(leaf)
-        return (~facts.known, ~facts.known) if found is None else (~facts.known | found, everywhere)

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
 from harness.metadata.model.schema import (
@@ -47,11 +46,7 @@ DAY_NS = 86_400_000_000_000
 
 
 def refuse_half_characters(sql: str, what: str) -> None:
-    """Refuses text that is not Unicode, such as arguments of a command that are not UTF-8: no engine takes it.
-
-    Raises:
-        RequestError: as said.
-    """
+    """Refuses text that is not Unicode, such as arguments of a command that are not UTF-8. Raises RequestError."""
     try:
         sql.encode()
     except UnicodeEncodeError as error:
@@ -151,15 +146,11 @@ def parse_bytes(text: str) -> bytes | None:
     return re.sub(rb"\\x(..)", lambda m: bytes.fromhex(m[1].decode()), text.encode())
 
 
-# Names of columns, and which field of a schema each one means (iceberg 5.19, 5.21).
-
-
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The meaning of a path: fields from the top-level column down, and identifiers in front that are no fields."""
+    """The meaning of a path: fields from the top-level column down."""
 
     fields: tuple[Field, ...]
-    skipped: int
     rest: tuple[str, ...] = ()  # names within a metadata column, whose fields differ from table to table
 
     @property
@@ -183,19 +174,19 @@ class Names:
 
     def resolve(self, names: tuple[str, ...]) -> Resolved:
         """The fields that a path of names means. Raises UnknownColumnError."""
-        found = self._descend(names, 0)
+        found = self._descend(names)
         is_qualified = self.table is not None and len(names) > 1 and names[0].casefold() == self.table.casefold()
         if found is None and is_qualified:
-            found = self._descend(names[1:], 1)
+            found = self._descend(names[1:])
         if found is None:
             raise self._unknown(names)
         return found
 
-    def _descend(self, names: tuple[str, ...], skipped: int) -> Resolved | None:
+    def _descend(self, names: tuple[str, ...]) -> Resolved | None:
         top = self._find(names[0], self.schema.fields)
         if top is None:
             top = self._find(names[0], METADATA.values())
-            return None if top is None else Resolved((top,), skipped, names[1:])
+            return None if top is None else Resolved((top,), names[1:])
         fields = [top]
         for name in names[1:]:
             inner = fields[-1].type
@@ -203,7 +194,7 @@ class Names:
             if child is None:
                 return None
             fields.append(child)
-        return Resolved(tuple(fields), skipped)
+        return Resolved(tuple(fields))
 
     def _find(self, name: str, fields: Iterable[Field]) -> Field | None:
         alike = [f for f in fields if f.name.casefold() == name.casefold()]
@@ -225,15 +216,14 @@ class Names:
         folded = {name.casefold(): name for name in known}
         near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}."
+        if wanted in known:
+            hint = f"did you mean the field {wanted}, without quotes around the whole?"
         return UnknownColumnError(f'Unknown column "{wanted}": {hint}', field=wanted)
 
 
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-# Names of columns, as a caller lists them, to fields.
 
 
 def bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
@@ -252,19 +242,12 @@ def bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     return bound
 
 
-# Names, types and values, written.
-
-
 _GLOB = re.compile(r"[\[*?]")
 _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 
 def name(identifier: str) -> str:
-    """A quoted identifier.
-
-    Raises:
-        UnsupportedError: it is empty, which DuckDB's SQL cannot say.
-    """
+    """A quoted identifier. Raises UnsupportedError: it is empty, which DuckDB's SQL cannot say."""
     if identifier == "":
         raise UnsupportedError(
             "Cannot name a column or struct field '' in DuckDB, which has no empty names: leave the column out, or "
@@ -345,7 +328,9 @@ def literal(value: Any, type_: Type) -> str:
         case BooleanType():
             return "true" if value else "false"
         case FloatType():
-            return f"CAST({_float_text(float(value))} AS {target})"
+            number = float(value)
+            infinite = "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+            return f"CAST('{number if math.isfinite(number) else infinite}' AS {target})"
         case DecimalType():
             return f"CAST('{Decimal(value):f}' AS {target})"
         case DateType():
@@ -361,7 +346,7 @@ def literal(value: Any, type_: Type) -> str:
         case StringType():
             return text(value)
         case UuidType():
-            return f"CAST('{UUID(bytes=bytes(value))}' AS UUID)"
+            return f"CAST('{uuid.UUID(bytes=bytes(value))}' AS UUID)"
         case FixedType() | BinaryType() | GeometryType() | GeographyType():
             return f"from_hex('{bytes(value).hex()}')"
         case StructType(fields=fields):
@@ -380,11 +365,3 @@ def literal(value: Any, type_: Type) -> str:
 def struct(parts: dict[str, str]) -> str:
     """A struct expression of named parts."""
     return f"struct_pack({', '.join(f'{name(key)} := {part}' for key, part in parts.items())})"
-
-
-def _float_text(value: float) -> str:
-    if math.isnan(value):
-        return "'nan'"
-    if math.isinf(value):
-        return "'inf'" if value > 0 else "'-inf'"
-    return f"'{value!r}'"

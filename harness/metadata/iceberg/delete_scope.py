@@ -24,12 +24,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.model.column_stats import ColumnStats, Known
 from harness.metadata.model.schema import (
     BinaryType,
     DateType,
@@ -43,7 +44,6 @@ from harness.metadata.model.schema import (
     StructType,
     TimestampType,
     TimeType,
-    Type,
     children,
 )
 from harness.storage.records import dataclass
@@ -88,13 +88,9 @@ class DeleteScope:
             return None
         if file.referenced_data_file is not None:
             return file.referenced_data_file
-        bounds = self.path_bounds(file)
+        bounds = path_bounds(file)
         # Equal bounds that no live file has are cut, or wrong, or of a file that is gone: only reading tells which.
         return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
-
-    def path_bounds(self, file: DataFile) -> tuple[str, str] | None:
-        """Lowest and highest path in a position delete file; None: unknown."""
-        return path_bounds(file) if self.trusted else None
 
     def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
         """Refuses a delete for one data file that has another partition than that file."""
@@ -204,7 +200,6 @@ def key_columns(
         ids: the file's `equality_ids`.
         schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
             still counts.
-        file: for messages.
 
     Returns:
         Per key its top-level column, pruned down to the key, and the path of field ids from that column to the key.
@@ -230,11 +225,26 @@ def read_schema_first(schemas: Mapping[int, Schema], read: Schema) -> tuple[Sche
 
 def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field, tuple[int, ...]]:
     for schema in schemas:
-        for root in schema.fields:
-            pruned = _prune(root, field_id)
-            if pruned is not None:
-                root, path = _checked(pruned, field_id, file)
-                return (root if schema is schemas[0] else _optional(root)), path
+        found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
+        if not found:
+            continue
+        *above, key = found
+        beside = next((f for f in above if not isinstance(f.type, StructType)), None)
+        if beside is not None:
+            raise _refused(field_id, f"lies below {beside.name!r}, a list or map", file)
+        if children(key.type):
+            raise _refused(field_id, f"is {key.type}, not a single value", file)
+        if isinstance(key.type, FloatType):
+            raise UnsupportedError(
+                f"Cannot apply an equality delete: its key {key.name!r} is {key.type}, which the format forbids",
+                cause="UnknownEqualityField",
+                file=file,
+                field=key.name,
+                rule="iceberg 4.23",
+            )
+        for parent in reversed(above):
+            key = replace(parent, type=StructType((_kept(key, schema, schemas),)))
+        return _kept(key, schema, schemas), tuple(f.id for f in found)
     raise InvalidTableError(
         f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}",
         cause="UnknownEqualityField",
@@ -244,44 +254,16 @@ def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field,
     )
 
 
-def _prune(field: Field, field_id: int) -> tuple[Field, tuple[int, ...]] | None:
-    """`field` reduced to the path that leads to `field_id`, with that path, or None if the id is not below it."""
+def _path(field: Field, field_id: int) -> tuple[Field, ...]:
+    """The fields from `field` down to that id; none if it is not below."""
     if field.id == field_id:
-        return field, (field.id,)
-    for child in children(field.type):
-        below = _prune(child, field_id)
-        if below is not None:
-            pruned, path = below
-            type_: Type = StructType((pruned,)) if isinstance(field.type, StructType) else field.type
-            return replace(field, type=type_), (field.id, *path)
-    return None
+        return (field,)
+    return next(((field, *below) for child in children(field.type) if (below := _path(child, field_id))), ())
 
 
-def _optional(field: Field) -> Field:
-    """A dropped column: files written since lack it, required or not."""
-    type_ = field.type
-    if isinstance(type_, StructType):
-        type_ = StructType(tuple(_optional(f) for f in type_.fields))
-    return replace(field, type=type_, required=False)
-
-
-def _checked(found: tuple[Field, tuple[int, ...]], field_id: int, file: str) -> tuple[Field, tuple[int, ...]]:
-    current, path = found
-    for step in path[1:]:
-        if not isinstance(current.type, StructType):
-            raise _refused(field_id, f"lies below {current.name!r}, a list or map", file)
-        current = next(f for f in current.type.fields if f.id == step)
-    if children(current.type):
-        raise _refused(field_id, f"is {current.type}, not a single value", file)
-    if isinstance(current.type, FloatType):
-        raise UnsupportedError(
-            f"Cannot apply an equality delete: its key {current.name!r} is {current.type}, which the format forbids",
-            cause="UnknownEqualityField",
-            file=file,
-            field=current.name,
-            rule="iceberg 4.23",
-        )
-    return found
+def _kept(field: Field, schema: Schema, schemas: tuple[Schema, ...]) -> Field:
+    """A column that was dropped is optional: files written since lack it, required or not."""
+    return field if schema is schemas[0] else replace(field, required=False)
 
 
 def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
@@ -294,9 +276,6 @@ def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
     )
 
 
-# Equality deletes that cannot hit a data file, by the statistics of their keys (iceberg 4.9).
-
-
 # Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.
 _ORDERED = (BinaryType, DateType, DecimalType, FixedType, FloatType, IntegerType, StringType, TimestampType, TimeType)
 
@@ -304,66 +283,43 @@ _ORDERED = (BinaryType, DateType, DecimalType, FixedType, FloatType, IntegerType
 def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[Field]) -> bool:
     """False only if no row of the equality delete can equal a row of the data file, by counts and bounds of the keys.
 
-    Scope is not looked at; `DeleteIndex` has done that.
-
-    Args:
-        delete: the delete's entry, with statistics of the keys.
-        data: the data file's entry, likewise.
-        keys: the delete's top-level keys with their newest type. Keys inside structs must be left out: writers differ
-            on whether a null struct counts as null of its fields. Fewer keys only make the answer True more often.
+    delete, data: in scope of each other, with statistics of the keys.
+    keys: the delete's top-level keys with their newest type. Fewer keys make the answer True more often. Keys inside
+        structs must be left out: writers differ on whether a null struct counts as null of its fields.
     """
-    return all(_may_share(key, delete.file, data.file) for key in keys)
+    return all(_may_share(key, _known(key, delete.file), _known(key, data.file)) for key in keys)
 
 
-def _may_share(key: Field, delete: DataFile, data: DataFile) -> bool:
+def _known(key: Field, file: DataFile) -> Known:
+    counts = (file.value_counts, file.null_value_counts, file.nan_value_counts)
+    values, nulls, nans = (None if count is None else count.get(key.id) for count in counts)
+    lower, upper = ((bounds or {}).get(key.id) for bounds in (file.lower_bounds, file.upper_bounds))
+    stats = ColumnStats(
+        lower=None if lower is None else decode_bound(key.type, lower),
+        upper=None if upper is None else decode_bound(key.type, upper),
+        null_count=nulls,
+        nan_count=nans,
+        value_count=values,
+    )
+    return Known.of(key.type, stats)
+
+
+def _may_share(key: Field, one: Known, other: Known) -> bool:
     """True if some value of `key`, or null, may be in both files."""
-    if _may_hold_null(key, delete) and _may_hold_null(key, data):
+    if one.has_nulls and other.has_nulls:
         return True
-    if _only_null(key, delete) or _only_null(key, data):
+    if not (one.has_values and other.has_values):
         return False
     # Bounds leave NaN out, and NaN equals NaN (4.23).
-    if isinstance(key.type, FloatType) and _may_hold_nan(key, delete) and _may_hold_nan(key, data):
+    if one.has_nans and other.has_nans:
         return True
-    return not (_below(key, delete, data) or _below(key, data, delete))
+    return not (_below(key, one, other) or _below(key, other, one))
 
 
-def _may_hold_null(key: Field, file: DataFile) -> bool:
-    return _count(file.null_value_counts, key, file) != 0
-
-
-def _may_hold_nan(key: Field, file: DataFile) -> bool:
-    return _count(file.nan_value_counts, key, file) != 0
-
-
-def _only_null(key: Field, file: DataFile) -> bool:
-    values, nulls = (_count(counts, key, file) for counts in (file.value_counts, file.null_value_counts))
-    return values is not None and values == nulls
-
-
-def _count(counts: Mapping[int, int] | None, key: Field, file: DataFile) -> int | None:
-    """None: not known. A count of no values comes from writers that left the column out, and says nothing (3.19)."""
-    if counts is None or (file.value_counts or {}).get(key.id) == 0:
-        return None
-    return counts.get(key.id)
-
-
-def _below(key: Field, low: DataFile, high: DataFile) -> bool:
+def _below(key: Field, low: Known, high: Known) -> bool:
     """True if every value in `low` is known to be less than every value in `high`."""
-    if not isinstance(key.type, _ORDERED):
-        return False
-    low_bounds, high_bounds = _bounds(key, low), _bounds(key, high)
-    if low_bounds is None or high_bounds is None or not low_bounds[1] < high_bounds[0]:
+    if not isinstance(key.type, _ORDERED) or any(k.lower is None or k.upper is None for k in (low, high)):
         return False
     # An upper bound cut without rounding up is met on disk (3.9): values that it begins may be above it.
-    return not (isinstance(low_bounds[1], str | bytes) and high_bounds[0].startswith(low_bounds[1]))
-
-
-def _bounds(key: Field, file: DataFile) -> tuple[Any, Any] | None:
-    """Both bounds as internal values; None if one is unknown or they are inverted (iceberg 3.25)."""
-    lower, upper = (file.lower_bounds or {}).get(key.id), (file.upper_bounds or {}).get(key.id)
-    if lower is None or upper is None:
-        return None
-    decoded = decode_bound(key.type, lower), decode_bound(key.type, upper)
-    if decoded[0] is None or decoded[1] is None or decoded[0] > decoded[1]:
-        return None
-    return decoded
+    is_cut = isinstance(low.upper, str | bytes) and high.lower.startswith(low.upper)
+    return low.upper < high.lower and not is_cut

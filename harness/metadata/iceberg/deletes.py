@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from harness.metadata.iceberg.delete_scope import (
     DeleteScope,
     first_equality_delete,
     first_position_delete,
+    path_bounds,
     vectors_by_target,
 )
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
@@ -35,6 +36,7 @@ from harness.storage.records import dataclass
 from harness.storage.threads import cached_property
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 _LAST = chr(0x10FFFF)
 
@@ -71,8 +73,8 @@ class DeleteIndex:
     equality: EqualityDeletes
     scope: DeleteScope
     _vectors: Mapping[str, ManifestEntry] = field(repr=False)
-    _targeted: Mapping[str, _BySequence] = field(repr=False)
-    _scoped: Mapping[Hashable, _BySequence] = field(repr=False)
+    _targeted: Mapping[str, _BySequence[ManifestEntry]] = field(repr=False)
+    _scoped: Mapping[Hashable, _BySequence[ManifestEntry]] = field(repr=False)
     _ranges: Mapping[int, _PathRanges] = field(repr=False)
 
     @staticmethod
@@ -87,8 +89,6 @@ class DeleteIndex:
 
         Args:
             entries: delete entries, with bounds of the file path (id 2147483546) and of equality keys.
-            scope: the rules.
-            format_version: the table's.
             live_paths: recorded paths of the snapshot's live data files; those of `single_targets` are enough. A delete
                 file on one path that is not among them is read for its whole partition: slower, equally right
                 (iceberg 4.14).
@@ -177,20 +177,34 @@ def _check_entry(entry: ManifestEntry, format_version: int) -> None:
             file=entry.file.path,
             rule="iceberg 4.16",
         )
-    match entry.file.content:
-        case Content.DATA:
-            raise CorruptFileError(
-                f"Delete manifest lists data file {entry.file.path}, expected delete files only",
-                cause="CorruptManifest",
-                file=entry.manifest,
-                field="content",
-                rule="iceberg 2.20",
-            )
-        case Content.POSITION_DELETES:
-            if entry.file.format == "puffin":
-                _check_vector_entry(entry, format_version)
-        case Content.EQUALITY_DELETES:
-            _check_equality_entry(entry)
+    file = entry.file
+    if file.content is Content.DATA:
+        raise CorruptFileError(
+            f"Delete manifest lists data file {file.path}, expected delete files only",
+            cause="CorruptManifest",
+            file=entry.manifest,
+            field="content",
+            rule="iceberg 2.20",
+        )
+    is_puffin = file.format == "puffin"
+    if file.content is Content.POSITION_DELETES:
+        if is_puffin:
+            _check_vector_entry(entry, format_version)
+    elif is_puffin:
+        raise UnsupportedError(
+            "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc",
+            cause="UnsupportedFormat",
+            file=file.path,
+            rule="iceberg 2.20",
+        )
+    elif not file.equality_ids:
+        raise CorruptDeleteError(
+            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
+            cause="CorruptManifest",
+            file=file.path,
+            field="equality_ids",
+            rule="iceberg 4.23",
+        )
 
 
 def _check_vector_entry(entry: ManifestEntry, format_version: int) -> None:
@@ -214,51 +228,32 @@ def _check_vector_entry(entry: ManifestEntry, format_version: int) -> None:
         )
 
 
-def _check_equality_entry(entry: ManifestEntry) -> None:
-    if entry.file.format == "puffin":
-        raise UnsupportedError(
-            "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc",
-            cause="UnsupportedFormat",
-            file=entry.file.path,
-            rule="iceberg 2.20",
-        )
-    if not entry.file.equality_ids:
-        raise CorruptDeleteError(
-            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
-            cause="CorruptManifest",
-            file=entry.file.path,
-            field="equality_ids",
-            rule="iceberg 4.23",
-        )
-
-
 @dataclass(frozen=True, slots=True)
-class _BySequence:
-    """Deletes in ascending order of sequence number."""
+class _BySequence(Generic[T]):
+    """Deletes, or their ordinals, in ascending order of sequence number."""
 
     numbers: tuple[int, ...]
-    entries: tuple[ManifestEntry, ...]
+    items: tuple[T, ...]
 
-    def since(self, number: int) -> tuple[ManifestEntry, ...]:
+    @staticmethod
+    def of(deletes: Iterable[tuple[int, T]]) -> _BySequence[T]:
+        ordered = sorted(deletes, key=lambda pair: pair[0])
+        return _BySequence(tuple(number for number, _ in ordered), tuple(item for _, item in ordered))
+
+    def since(self, number: int) -> tuple[T, ...]:
         """Deletes with this sequence number or a later one."""
-        return self.entries[first_position_delete(self.numbers, number) :]
+        return self.items[first_position_delete(self.numbers, number) :]
 
 
-_NONE = _BySequence((), ())
+_NONE: _BySequence[Any] = _BySequence((), ())
 
 
-def _by_sequence(entries: Iterable[ManifestEntry]) -> _BySequence:
-    """The given delete files in order."""
-    ordered = tuple(sorted(entries, key=lambda entry: entry.sequence_number))
-    return _BySequence(tuple(entry.sequence_number for entry in ordered), ordered)
-
-
-def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence]:
+def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence[ManifestEntry]]:
     """Delete files by key."""
-    groups: defaultdict[K, list[ManifestEntry]] = defaultdict(list)
+    groups: defaultdict[K, list[tuple[int, ManifestEntry]]] = defaultdict(list)
     for key, entry in keyed:
-        groups[key].append(entry)
-    return {key: _by_sequence(entries) for key, entries in groups.items()}
+        groups[key].append((entry.sequence_number, entry))
+    return {key: _BySequence.of(group) for key, group in groups.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +269,7 @@ class _PathRanges:
     uppers: tuple[str, ...]
     highest: tuple[str, ...]
     bounded: tuple[ManifestEntry, ...]
-    unbounded: _BySequence
+    unbounded: _BySequence[ManifestEntry]
 
     def covering(self, path: str, number: int) -> Iterator[ManifestEntry]:
         """Files that may name `path`, with this sequence number or a later one."""
@@ -288,10 +283,10 @@ class _PathRanges:
 
 def _path_ranges(files: Iterable[ManifestEntry], scope: DeleteScope) -> dict[int, _PathRanges]:
     """Ranges by spec id."""
-    by_spec: defaultdict[int, list[ManifestEntry]] = defaultdict(list)
+    by_spec: defaultdict[int, list[tuple[tuple[str, str] | None, ManifestEntry]]] = defaultdict(list)
     for entry in files:
-        by_spec[entry.file.spec_id].append(entry)
-    return {spec_id: _ranges_of([(scope.path_bounds(e.file), e) for e in of]) for spec_id, of in by_spec.items()}
+        by_spec[entry.file.spec_id].append((path_bounds(entry.file) if scope.trusted else None, entry))
+    return {spec_id: _ranges_of(bounds) for spec_id, bounds in by_spec.items()}
 
 
 def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _PathRanges:
@@ -302,27 +297,16 @@ def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _P
         uppers,
         tuple(accumulate(uppers, max)),
         tuple(entry for _, _, entry in known),
-        _by_sequence(entry for pair, entry in bounds if pair is None),
+        _BySequence.of((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _DeleteSet:
-    """Equality deletes of one partition, or the global ones, in ascending order of sequence number."""
-
-    numbers: tuple[int, ...]
-    ordinals: tuple[int, ...]
-
-
-_EMPTY = _DeleteSet((), ())
 
 
 @dataclass(frozen=True, slots=True)
 class EqualityDeletes:
     """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
 
-    everywhere: _DeleteSet
-    by_partition: Mapping[Hashable, _DeleteSet]
+    everywhere: _BySequence[int]
+    by_partition: Mapping[Hashable, _BySequence[int]]
     answers: dict[tuple[Hashable, int, int], tuple[int, ...]]
 
     @staticmethod
@@ -332,22 +316,18 @@ class EqualityDeletes:
         everywhere: list[tuple[int, int]] = []
         for ordinal, (partition, number) in enumerate(deletes):
             (everywhere if partition is None else groups[partition]).append((number, ordinal))
-        return EqualityDeletes(_delete_set(everywhere), {key: _delete_set(group) for key, group in groups.items()}, {})
+        by_partition = {key: _BySequence.of(group) for key, group in groups.items()}
+        return EqualityDeletes(_BySequence.of(everywhere), by_partition, {})
 
     def hitting(self, partition: Hashable, number: int) -> tuple[int, ...]:
         """Ordinals, ascending, of the deletes that hit a data file; equal answers are one object."""
         own = self.by_partition.get(partition)
-        scope = _EMPTY if own is None else own
+        scope = _NONE if own is None else own
         start, everywhere = (first_equality_delete(deletes.numbers, number) for deletes in (scope, self.everywhere))
         key = (None if own is None else partition, start, everywhere)
         if key not in self.answers:
-            self.answers[key] = tuple(sorted(scope.ordinals[start:] + self.everywhere.ordinals[everywhere:]))
+            self.answers[key] = tuple(sorted(scope.items[start:] + self.everywhere.items[everywhere:]))
         return self.answers[key]
-
-
-def _delete_set(group: list[tuple[int, int]]) -> _DeleteSet:
-    group.sort()
-    return _DeleteSet(tuple(number for number, _ in group), tuple(ordinal for _, ordinal in group))
 
 
 @dataclass(frozen=True)
@@ -366,7 +346,7 @@ class FilesWithDeletes:
     def __getitem__(self, path: str) -> FileDeletes:
         ordinal = self._ordinals[path]
         found = self.with_positions.get(ordinal)
-        return FileDeletes(data=self.files.entry(ordinal)) if found is None else found
+        return FileDeletes(data=next(iter(self.files.entries([ordinal])))) if found is None else found
 
     @cached_property
     def authorities(self) -> frozenset[str]:
@@ -380,11 +360,7 @@ class FilesWithDeletes:
 
 
 def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions) -> dict[int, FileDeletes]:
-    """The files that may have deleted positions, by ordinal, with the sources of the positions.
-
-    Raises:
-        CorruptDeleteError: as `DeleteIndex.for_data_file`.
-    """
+    """The files that may have deleted positions, by ordinal, and from where. Raises as `DeleteIndex.for_data_file`."""
     table = files.table
     concerned = np.zeros(len(files), dtype=np.bool_)
     named = index.named_paths

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, SkippedDataFiles
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
 from harness.metadata.iceberg.deletes import (
@@ -69,9 +69,7 @@ def list_files(
     Args:
         data: the live data files, skipped ones too, in order, with statistics of all equality keys.
         deletes: the live delete files, with all statistics.
-        source: the table.
         schema: the scan's.
-        kept: the cache of the manifests.
 
     Raises:
         InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
@@ -79,14 +77,15 @@ def list_files(
     """
     metadata, options = source.metadata, source.options
     files = data.files
-    paths = cache(lambda: _all_paths(data))
+    chunks = files.table.column("path").chunks
+    paths = cache(lambda: pa.chunked_array([*chunks, *data.skipped.paths().chunks], pa.string()))
     if not options.allow_duplicate_files:
         _refuse_duplicates(data, paths, kept)
     spellings = Spellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
     deletes = _joined(deletes, paths, spellings)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     scope = DeleteScope(
-        partition_of=partitions.key,
+        partition_of=lambda file: partitions.key_of(file.spec_id, file.partition),
         specs=metadata.specs,
         lenient=options.lenient_delete_partition,
         trusted=not source.storage.untrusted,
@@ -96,8 +95,17 @@ def list_files(
     positions = with_positions(files, index, partitions)
     _tell_of_targets(index, files, positions, paths, spellings)
     numbers = _partition_numbers(files, partitions)
-    scopes = _Scopes(_Keys.of(index, partitions), source, partitions)
+    keys = [
+        key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
+    ]
+    scopes = _Scopes(index.equality_deletes, keys, source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
+
+    def described() -> pa.Table:
+        recorded = data.skipped.paths()
+        physical = physical_paths(source.path_map, recorded)
+        return data.skipped.table.append_column("path", recorded).append_column("physical", physical)
+
     return FileList(
         files=_table(files, numbers, delete_sets, positions, source),
         equality_deletes=scopes.used(),
@@ -105,9 +113,7 @@ def list_files(
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
         load_positions=_loader(FilesWithDeletes(files, positions), source, spellings),
-        skipped=SkippedFiles.of(
-            to_numpy(data.skipped.table.column("verdict")), lambda: _described(data.skipped, source)
-        ),
+        skipped=SkippedFiles.of(to_numpy(data.skipped.table.column("verdict")), described),
     )
 
 
@@ -115,9 +121,13 @@ def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray],
     """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
     # Of some thousand files it is told more quickly than it is looked up.
     known = kept if len(data.files) + len(data.skipped) >= _MANY else None
-    manifests = [] if known is None else sorted(_manifest_paths(data))
-    if known is not None and known.has_distinct_paths(manifests):
-        return
+    tables = (data.files.table, data.skipped.table)
+    manifests: list[str] = []
+    if known is not None:
+        used = np.concatenate([distinct(to_numpy(t.column("manifest"))) for t in tables])
+        manifests = sorted({data.files.manifests[number] for number in used.tolist()})
+        if known.has_distinct_paths(manifests):
+            return
     paths = load()
     path = first_repeated(paths)
     if path is None:
@@ -125,7 +135,7 @@ def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray],
             known.note_distinct_paths(manifests)
         return
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
-    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in (data.files.table, data.skipped.table)])
+    numbers = np.concatenate([to_numpy(t.column("manifest")) for t in tables])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
     raise InvalidTableError(
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
@@ -184,16 +194,6 @@ def _loader(planned: FilesWithDeletes, source: ScanSource, spellings: Spellings)
     )
 
 
-def _manifest_paths(data: FilteredFiles) -> set[str]:
-    """The paths of the manifests that any file is in."""
-    numbers = [distinct(to_numpy(t.column("manifest"))) for t in (data.files.table, data.skipped.table)]
-    return {data.files.manifests[number] for number in np.concatenate(numbers).tolist()}
-
-
-def _all_paths(data: FilteredFiles) -> pa.ChunkedArray:
-    return pa.chunked_array([*data.files.table.column("path").chunks, *data.skipped.paths().chunks], pa.string())
-
-
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
     """The paths among `paths` that live data files have."""
     if not paths:
@@ -215,31 +215,14 @@ def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[
 
 
 @dataclass(frozen=True, slots=True)
-class _Keys:
-    """The equality deletes of the index, with their keys."""
-
-    deletes: tuple[ManifestEntry, ...]
-    columns: tuple[tuple[Field, ...], ...]
-    paths: tuple[tuple[tuple[int, ...], ...], ...]
-
-    @staticmethod
-    def of(index: DeleteIndex, partitions: Partitions) -> _Keys:
-        found = [
-            key_columns(entry.file.equality_ids or (), partitions.schemas, file=entry.file.path)
-            for entry in index.equality_deletes
-        ]
-        return _Keys(index.equality_deletes, tuple(k for k, _ in found), tuple(p for _, p in found))
-
-    def top_level(self, place: int) -> tuple[Field, ...]:
-        columns = zip(self.columns[place], self.paths[place], strict=True)
-        return tuple(column for column, path in columns if len(path) == 1)
-
-
-@dataclass(frozen=True, slots=True)
 class _Scopes:
-    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come."""
+    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come.
 
-    keys: _Keys
+    keys: of each delete the columns, and the paths to them.
+    """
+
+    deletes: Sequence[ManifestEntry]
+    keys: Sequence[tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]]
     source: ScanSource
     partitions: Partitions
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -259,7 +242,10 @@ class _Scopes:
         known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
         for deletes in hits:
             if id(deletes) not in known:
-                known[id(deletes)] = self._numbers.setdefault(self._renumbered(deletes), len(self._numbers))
+                known[id(deletes)] = self._numbers.setdefault(
+                    tuple(sorted(self._used.setdefault(place, len(self._used)) for place in deletes)),
+                    len(self._numbers),
+                )
         return array_of([known[id(deletes)] for deletes in hits], pa.int32())
 
     def all(self) -> tuple[tuple[int, ...], ...]:
@@ -270,31 +256,30 @@ class _Scopes:
         """Every delete in a scope, by the number that scopes call it."""
         return tuple(self._delete(place) for place in self._used)
 
-    def _renumbered(self, hits: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(self._used.setdefault(place, len(self._used)) for place in hits))
-
     def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
         if self.source.options.prune is Prune.OFF:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
-        keys = {delete: self.keys.top_level(delete) for delete in set().union(*(hits[i] for i in places))}
+        used = set().union(*(hits[i] for i in places))
+        pairs = {delete: zip(*self.keys[delete], strict=True) for delete in used}
+        keys = {delete: tuple(c for c, path in pairs[delete] if len(path) == 1) for delete in used}  # top-level ones
         for place, entry in zip(places, files.entries(places), strict=True):
             deletes = hits[place]
-            yield place, tuple(i for i in deletes if may_hit(self.keys.deletes[i], entry, keys[i]))
+            yield place, tuple(i for i in deletes if may_hit(self.deletes[i], entry, keys[i]))
 
     def _delete(self, place: int) -> EqualityDelete:
-        entry = self.keys.deletes[place]
-        spec = self.source.metadata.specs[entry.file.spec_id]
+        entry, (columns, paths) = self.deletes[place], self.keys[place]
+        spec, tuple_ = self.source.metadata.specs[entry.file.spec_id], entry.file.partition
         return EqualityDelete(
             path=entry.file.path,
             physical=self.source.path_map.physical(entry.file.path),
             format=entry.file.format,
-            keys=self.keys.columns[place],
-            key_paths=self.keys.paths[place],
+            keys=columns,
+            key_paths=paths,
             sequence_number=entry.sequence_number,
-            partition=None if spec.is_unpartitioned else self.partitions.index(entry.file),
+            partition=None if spec.is_unpartitioned else self.partitions.index_of(spec.id, tuple_),
             record_count=entry.file.record_count,
         )
 
@@ -323,12 +308,6 @@ def _table(
             cause="CorruptManifest",
             rule="iceberg 2.7",
         ) from error
-
-
-def _described(skipped: SkippedDataFiles, source: ScanSource) -> pa.Table:
-    paths = skipped.paths()
-    described = skipped.table.append_column("path", paths)
-    return described.append_column("physical", physical_paths(source.path_map, paths))
 
 
 def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:

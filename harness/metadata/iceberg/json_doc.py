@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import enum
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.files.documents import TooLongError, gunzip, unzstd
+from harness.metadata.files.documents import TooLongError, all_streams, unzstd
 from harness.storage.limits import Limits, refusal
 from harness.storage.records import dataclass
 
 E = TypeVar("E", bound=enum.Enum)
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,6 @@ class Json:
     file: str | None = None
     path: tuple[str | int, ...] = ()
     rule: str | None = None
-
-    @property
-    def pointer(self) -> str:
-        """The value's place as a JSON pointer; `/` for the root."""
-        return pointer(self.path)
 
     def under(self, rule: str) -> Json:
         """The same value, with another rule for errors to cite."""
@@ -70,10 +66,12 @@ class Json:
 
     def child(self, key: str) -> Json:
         """The member `key`, which must be there."""
-        value = self.object().get(key)
+        return Json(self._required(key, self.object().get(key)), self.file, (*self.path, key), self.rule)
+
+    def _required(self, key: str, value: V | None) -> V:
         if value is None:
             raise self.error(f"Missing required field '{key}'", key=key)
-        return Json(value, self.file, (*self.path, key), self.rule)
+        return value
 
     def optional(self, key: str) -> Json | None:
         """The member `key`; None if it is absent or null."""
@@ -85,10 +83,7 @@ class Json:
 
     def integer(self, key: str, *, bits: int = 64) -> int:
         """The member `key`, a signed integer of `bits` bits that must be there."""
-        value = self.optional_integer(key, bits=bits)
-        if value is None:
-            raise self.error(f"Missing required field '{key}'", key=key)
-        return value
+        return self._required(key, self.optional_integer(key, bits=bits))
 
     def optional_integer(self, key: str, *, bits: int = 64) -> int | None:
         """The member `key`, a signed integer of `bits` bits; None if it is absent or null."""
@@ -116,20 +111,12 @@ class Json:
 
     def integers(self, key: str, *, bits: int = 32) -> tuple[int, ...]:
         """The list of integers `key`; empty if it is absent or null."""
-        values = self.object().get(key)
-        if values is None:
-            return ()
         limit = 1 << bits - 1
-        if type(values) is not list or not all(type(v) is int and -limit <= v < limit for v in values):
-            raise self.error(f"Invalid value: got {show(values)}, expected a list of {bits}-bit integers", key=key)
-        return tuple(values)
+        return self._list(key, lambda v: type(v) is int and -limit <= v < limit, f"{bits}-bit integers")
 
     def text(self, key: str) -> str:
         """The member `key`, a string that must be there."""
-        value = self.optional_text(key)
-        if value is None:
-            raise self.error(f"Missing required field '{key}'", key=key)
-        return value
+        return self._required(key, self.optional_text(key))
 
     def optional_text(self, key: str) -> str | None:
         """The member `key`, a string; None if it is absent or null."""
@@ -140,11 +127,14 @@ class Json:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """The list of strings `key`; empty if it is absent or null."""
+        return self._list(key, lambda v: type(v) is str, "strings")
+
+    def _list(self, key: str, is_right: Callable[[Any], bool], expected: str) -> tuple[Any, ...]:
         values = self.object().get(key)
         if values is None:
             return ()
-        if type(values) is not list or not all(type(v) is str for v in values):
-            raise self.error(f"Invalid value: got {show(values)}, expected a list of strings", key=key)
+        if type(values) is not list or not all(map(is_right, values)):
+            raise self.error(f"Invalid value: got {show(values)}, expected a list of {expected}", key=key)
         return tuple(values)
 
     def boolean(self, key: str) -> bool:
@@ -162,11 +152,6 @@ class Json:
                 return member
         expected = " or ".join(str(member.value) for member in kind)
         raise self.error(f"Invalid value: got {show(text)}, expected {expected}", key=key)
-
-
-def cursor(value: Any) -> Json:
-    """`value` as a cursor: itself if it is one, else the root of a nameless document."""
-    return value if isinstance(value, Json) else Json(value)
 
 
 def pointer(path: tuple[str | int, ...]) -> str:
@@ -198,9 +183,16 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
     most = limits.document_bytes
     try:
         if data.startswith(GZIP_MAGIC):
-            return gunzip(data, most=most)
+            return all_streams(data, codec="gzip", most=most)
         if data.startswith(ZSTD_MAGIC):
-            return _zstd(data, file, most)
+            if not pa.Codec.is_available("zstd"):
+                raise UnsupportedError(
+                    "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read",
+                    cause="UnsupportedCodec",
+                    file=file,
+                    rule="iceberg 1.7",
+                )
+            return unzstd(data, most=most)
         return data
     except TooLongError as error:
         asked = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
@@ -209,14 +201,3 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
         raise CorruptFileError(
             f"Cannot decompress metadata file: {error}", cause="CorruptMetadata", file=file, rule="iceberg 1.7"
         ) from error
-
-
-def _zstd(data: bytes, file: str, most: int) -> bytes:
-    if not pa.Codec.is_available("zstd"):
-        raise UnsupportedError(
-            "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read",
-            cause="UnsupportedCodec",
-            file=file,
-            rule="iceberg 1.7",
-        )
-    return unzstd(data, most=most)

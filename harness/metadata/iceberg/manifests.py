@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from harness.errors import CorruptFileError, EncryptedTableError, InvalidTableError, UnsupportedError
-from harness.metadata.files.avro_container import Container, WriterField, open_container
+from harness.metadata.files.avro_container import Container, open_container
 from harness.metadata.files.avro_decoding import (
     BOOLEAN,
     BYTES,
@@ -25,17 +25,12 @@ from harness.metadata.files.avro_decoding import (
     decode_error,
 )
 from harness.metadata.files.avro_values import DAMAGE
-from harness.metadata.iceberg.model import PartitionField, PartitionSpec, parse_header_spec
+from harness.metadata.iceberg.model import PartitionSpec, parse_header_spec
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types, partition_value
 from harness.metadata.model.schema import Schema
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.records import dataclass
-
-# Entries of manifests, and what they inherit from the manifest list.
-
-
-# Manifest lists.
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +121,19 @@ def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> 
 
 def _manifest_file(row: list[Any], file: str) -> ManifestFile:
     path, spec_id, length, content, sequence_number, min_sequence_number, added_snapshot_id, *rest = row
-    *counts, summaries, key_metadata, first_row_id = rest
+    *counts, partitions, key_metadata, first_row_id = rest
+    known = [None if count is None or count < 0 else count for count in counts]  # negative: the writer does not know
     for name, value in (("manifest_path", path), ("partition_spec_id", spec_id)):
         if value is None:
-            raise _corrupt(f"a manifest has no {name}", file, name)
+            raise corrupt(file, name, f"a manifest has no {name}", "2.2", what="manifest list")
     if content not in (None, 0, 1):
-        raise _corrupt(f"got content {content!r}, expected 0 (data) or 1 (deletes)", file, "content")
+        reason = f"got content {content!r}, expected 0 (data) or 1 (deletes)"
+        raise corrupt(file, "content", reason, "2.2", what="manifest list")
     if key_metadata:
-        raise EncryptedTableError(
-            f"Cannot read manifest {path}: it is encrypted, and harness holds no keys",
-            cause="EncryptedTable",
-            file=file,
-            field="key_metadata",
-            rule="iceberg 2.19",
-        )
+        raise _encrypted(f"manifest {path}", file)
+    summaries = None
+    if partitions is not None:  # one without contains_null is read as "may contain nulls"
+        summaries = tuple(FieldSummary(null is not False, *bounds) for null, *bounds in partitions)
     return ManifestFile(
         path=path,
         length=length,
@@ -148,30 +142,14 @@ def _manifest_file(row: list[Any], file: str) -> ManifestFile:
         sequence_number=sequence_number or 0,
         min_sequence_number=min_sequence_number or 0,
         added_snapshot_id=added_snapshot_id,
-        added_files_count=_known(counts[0]),
-        existing_files_count=_known(counts[1]),
-        deleted_files_count=_known(counts[2]),
-        added_rows_count=_known(counts[3]),
-        existing_rows_count=_known(counts[4]),
-        deleted_rows_count=_known(counts[5]),
-        partitions=_summaries(summaries),
+        added_files_count=known[0],
+        existing_files_count=known[1],
+        deleted_files_count=known[2],
+        added_rows_count=known[3],
+        existing_rows_count=known[4],
+        deleted_rows_count=known[5],
+        partitions=summaries,
         first_row_id=first_row_id,
-    )
-
-
-def _known(count: int | None) -> int | None:
-    """A negative count is a writer's way to say unknown."""
-    return None if count is None or count < 0 else count
-
-
-def _summaries(rows: list[list[Any]] | None) -> tuple[FieldSummary, ...] | None:
-    # A summary without contains_null is read as "may contain nulls".
-    return None if rows is None else tuple(FieldSummary(null is not False, *rest) for null, *rest in rows)
-
-
-def _corrupt(reason: str, file: str, field: str) -> CorruptFileError:
-    return CorruptFileError(
-        f"Invalid manifest list: {reason}", cause="CorruptManifest", file=file, field=field, rule="iceberg 2.2"
     )
 
 
@@ -259,24 +237,20 @@ _STATUSES = {int(status): status for status in Status}
 _NO_STATISTICS: list[Any] = [None] * 6
 
 
-class EntryReader:
+class _EntryReader:
     """Turns decoded rows of one manifest into entries; must see all of them, in order, for row ids (iceberg 2.11)."""
 
-    def __init__(
-        self, manifest: ManifestFile, spec: PartitionSpec, *, is_v1: bool, is_disputed: bool, live_only: bool
-    ) -> None:
-        """For one manifest. is_v1: its header says format version 1. is_disputed: it says deletes, the list data."""
-        self._manifest = manifest
-        self._path = manifest.path
-        self._spec_id = spec.id
-        self._nulls = {f.field_id: None for f in spec.fields}
-        self._is_v1 = is_v1
-        self._is_disputed = is_disputed
+    def __init__(self, reader: ManifestReader, *, live_only: bool) -> None:
+        self._manifest = reader.manifest
+        self._path = reader.manifest.path
+        self._spec_id = reader.spec.id
+        self._nulls = reader.no_partition()
+        self._is_v1, self._is_disputed = reader.is_v1, reader.is_disputed
         self._live_only = live_only
-        self._next_row_id = None if manifest.is_deletes else manifest.first_row_id
+        self._next_row_id = None if reader.manifest.is_deletes else reader.manifest.first_row_id
 
     def entry(self, row: list[Any]) -> ManifestEntry | None:
-        """The entry of a row, in the order that `parse_manifest` asks for; None if it is to be left out."""
+        """The entry of a row, in the order of `_wanted`; None if it is to be left out."""
         status_number, snapshot_id, sequence_number, file_sequence_number, file = row
         status = _STATUSES.get(status_number)
         if status is None:
@@ -290,7 +264,14 @@ class EntryReader:
         if sequence_number is None:
             sequence_number = inherited
             if sequence_number is None:
-                raise self._no_sequence_number(status, file[1])
+                kind = status.name.lower()
+                raise InvalidTableError(
+                    f"Cannot tell which deletes apply to {file[1]}: its entry is {kind} and has no sequence number",
+                    cause="MissingSequenceNumber",
+                    file=self._path,
+                    field="sequence_number",
+                    rule="iceberg 2.9",
+                )
         return ManifestEntry(
             status,
             self._manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
@@ -298,15 +279,6 @@ class EntryReader:
             inherited if file_sequence_number is None else file_sequence_number,
             self._file(status, file),
             self._path,
-        )
-
-    def _no_sequence_number(self, status: Status, path: str | None) -> InvalidTableError:
-        return InvalidTableError(
-            f"Cannot tell which deletes apply to {path}: its entry is {status.name.lower()} and has no sequence number",
-            cause="MissingSequenceNumber",
-            file=self._path,
-            field="sequence_number",
-            rule="iceberg 2.9",
         )
 
     def _file(self, status: Status, row: list[Any]) -> DataFile:
@@ -317,7 +289,7 @@ class EntryReader:
         content = self._content(content_number, path)
         self._check_format(content, format_, path)
         if key_metadata:
-            raise encrypted(path, self._path)
+            raise _encrypted(path, self._path)
         if record_count is not None and record_count < 0:
             record_count = None
         values, nulls, nans, lower, upper, sizes = (*statistics, *_NO_STATISTICS[len(statistics) :])
@@ -379,17 +351,16 @@ class EntryReader:
         return assigned
 
 
-def corrupt(file: str, field_: str, reason: str, rule: str) -> CorruptFileError:
+def corrupt(file: str, field_: str, reason: str, rule: str, *, what: str = "manifest") -> CorruptFileError:
     """The error for a manifest, called `file`, that breaks a rule of the format."""
     return CorruptFileError(
-        f"Invalid manifest: {reason}", cause="CorruptManifest", file=file, field=field_, rule=f"iceberg {rule}"
+        f"Invalid {what}: {reason}", cause="CorruptManifest", file=file, field=field_, rule=f"iceberg {rule}"
     )
 
 
-def encrypted(path: str, manifest: str) -> EncryptedTableError:
-    """The error for an encrypted file at `path`."""
+def _encrypted(what: str, manifest: str) -> EncryptedTableError:
     return EncryptedTableError(
-        f"Cannot read {path}: it is encrypted, and harness holds no keys",
+        f"Cannot read {what}: it is encrypted, and harness holds no keys",
         cause="EncryptedTable",
         file=manifest,
         field="key_metadata",
@@ -402,36 +373,6 @@ Statistics: TypeAlias = Literal["all"] | AbstractSet[int] | None
 """Whose statistics to decode: `ALL` fields with column sizes, the given field ids, or None. Decoding costs time."""
 
 
-def parse_manifest(
-    data: bytes,
-    manifest: ManifestFile,
-    *,
-    specs: Mapping[int, PartitionSpec],
-    schemas: Sequence[Schema],
-    statistics: Statistics = None,
-    live_only: bool = True,
-    limits: Limits = DEFAULT,
-) -> Iterator[ManifestEntry]:
-    """The entries of a manifest, in file order, after inheritance; `live_only` leaves out those of status deleted.
-
-    specs: the table's, by id. schemas: where source columns of partition fields get their types; the first schema that
-    has the column wins, so that of the read should come first and old ones last.
-    Files of one partition share one `partition` mapping.
-
-    Raises:
-        CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
-        InvalidTableError: no spec (cause `MissingSpec`), no sequence number (cause `MissingSequenceNumber`).
-        UnsupportedError: an unknown file format or codec. EncryptedTableError: the manifest or a file is encrypted.
-        LimitError: the manifest asks for more than `limits` allow.
-        All on iteration, which nothing of the manifest must survive.
-
-    Source: iceberg 2.4-2.22.
-    """
-    yield from open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits).entries(
-        statistics, live_only=live_only
-    )
-
-
 def open_manifest(
     data: bytes,
     manifest: ManifestFile,
@@ -440,8 +381,19 @@ def open_manifest(
     schemas: Sequence[Schema],
     limits: Limits = DEFAULT,
 ) -> ManifestReader:
-    """The manifest in `data`, with its header read; arguments and errors as `parse_manifest`."""
-    container = _open(data, manifest, limits)
+    """The manifest in `data`, with its header read (iceberg 2.4 to 2.22).
+
+    specs: the table's, by id. schemas: where source columns of partition fields get their types; the first schema that
+    has the column wins, so that of the read should come first and old ones last.
+
+    Raises:
+        CorruptFileError: damage; cause `CorruptManifest`. EncryptedTableError: the manifest is encrypted.
+        InvalidTableError: neither table nor header has the spec; cause `MissingSpec`.
+        UnsupportedError: an unknown codec. LimitError: the header asks for more than `limits` allow.
+    """
+    if manifest.key_metadata:
+        raise _encrypted(manifest.path, manifest.path)
+    container = open_container(data, file=manifest.path, limits=limits)
     spec = _spec(container, manifest, specs)
     return ManifestReader(manifest, container, spec, _partition_converter(container, spec, schemas))
 
@@ -454,6 +406,11 @@ class ManifestReader:
     container: Container
     spec: PartitionSpec
     _convert: Callable[[list[Any]], Mapping[int, Any]]
+
+    @property
+    def schema(self) -> bytes:
+        """The writer's schema, as it is written."""
+        return self.container.metadata["avro.schema"]
 
     @property
     def is_v1(self) -> bool:
@@ -469,9 +426,18 @@ class ManifestReader:
         return not self.manifest.is_deletes and self.container.text("content") == "deletes"
 
     def entries(self, statistics: Statistics = None, *, live_only: bool = True) -> Iterator[ManifestEntry]:
-        """The entries one by one, as `parse_manifest`."""
-        known = {"is_v1": self.is_v1, "is_disputed": self.is_disputed}
-        reader = EntryReader(self.manifest, self.spec, **known, live_only=live_only)
+        """The entries, in file order, after inheritance; `live_only` leaves out those of status deleted.
+
+        Files of one partition share one `partition` mapping.
+
+        Raises:
+            CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
+            InvalidTableError: no sequence number; cause `MissingSequenceNumber`.
+            UnsupportedError: an unknown file format. EncryptedTableError: a file is encrypted.
+            LimitError: the manifest asks for more than its limits allow.
+            All on iteration, which nothing of the manifest must survive.
+        """
+        reader = _EntryReader(self, live_only=live_only)
         try:
             yield from filter(None, map(reader.entry, self.container.records(_wanted(self._convert, statistics))))
         except DAMAGE as error:  # a field of another type than it must have
@@ -493,28 +459,12 @@ class ManifestReader:
         return {f.field_id: None for f in self.spec.fields}
 
 
-def spec_of(
-    data: bytes, manifest: ManifestFile, *, specs: Mapping[int, PartitionSpec], limits: Limits = DEFAULT
-) -> PartitionSpec:
-    """The spec of a manifest's partition tuples: one of the table's, else the one in the header (iceberg 2.22).
-
-    Raises:
-        CorruptFileError: damage. EncryptedTableError: the manifest is encrypted.
-        InvalidTableError: neither has the spec; cause `MissingSpec`.
-        LimitError: the header asks for more than `limits` allow.
-    """
-    return _spec(_open(data, manifest, limits), manifest, specs)
-
-
-def _open(data: bytes, manifest: ManifestFile, limits: Limits) -> Container:
-    if manifest.key_metadata:
-        raise encrypted(manifest.path, manifest.path)
-    return open_container(data, file=manifest.path, limits=limits)
-
-
 def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
     """The spec of the manifest's partition tuples: the table's, else the one in the header (iceberg 2.22)."""
-    spec_id = manifest.spec_id if manifest.spec_id is not None else _header_spec_id(container)
+    spec_id = manifest.spec_id
+    if spec_id is None:  # the header says it, or it is 0 (iceberg 1.27)
+        stated = container.text("partition-spec-id") or ""
+        spec_id = int(stated) if re.fullmatch(r"[0-9]{1,18}", stated) else 0
     if spec_id in specs:
         return specs[spec_id]
     text = container.text("partition-spec")
@@ -528,22 +478,24 @@ def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, Part
     return parse_header_spec(text, spec_id, file=container.file)
 
 
-def _header_spec_id(container: Container) -> int:
-    """The header's spec id, 0 without one (iceberg 1.27)."""
-    text = container.text("partition-spec-id")
-    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else 0
-
-
 _DATA_FILE = Wanted(2, ("data_file",))
 _PARTITION = Wanted(102, ("partition",))
 
 
 def _wanted(convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Statistics) -> tuple[Wanted, ...]:
-    """The fields to decode of an entry, in the order in which `EntryReader` takes it apart."""
+    """The fields to decode of an entry, in the order in which `_EntryReader` takes it apart.
+
+    Statistics cost most of the time, so none or those of some columns; column sizes, which no plan needs, with all.
+    """
+    some: tuple[Wanted, ...] = ()
+    if statistics:
+        keep = None if statistics == ALL else frozenset(int(id_) for id_ in statistics)
+        some = tuple(Wanted(id_, (name,), IntMap(key, value, keep)) for name, id_, key, value in _STATISTICS)
+        some += (Wanted(108, ("column_sizes",), IntMap(117, 118)),) if keep is None else ()
     file = (
         Wanted(134, ("content",), kinds=LONG),
         Wanted(100, ("file_path",), kinds=TEXT),
-        Wanted(101, ("file_format",), Memo(_lower), TEXT),
+        Wanted(101, ("file_format",), Memo(str.lower), TEXT),
         replace(_PARTITION, shape=Memo(convert)),
         Wanted(103, ("record_count",), kinds=LONG),
         Wanted(104, ("file_size_in_bytes",), kinds=LONG),
@@ -555,7 +507,7 @@ def _wanted(convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Stati
         Wanted(143, ("referenced_data_file",), kinds=TEXT),
         Wanted(144, ("content_offset",), kinds=LONG),
         Wanted(145, ("content_size_in_bytes",), kinds=LONG),
-        *_statistics_wanted(statistics),
+        *some,
     )
     return (
         Wanted(0, ("status",), kinds=LONG),
@@ -575,19 +527,6 @@ _STATISTICS = (
 )
 
 
-def _statistics_wanted(statistics: Statistics) -> tuple[Wanted, ...]:
-    """None, or one per statistic; column sizes, which no plan needs, only with all."""
-    if statistics is None or len(statistics) == 0:
-        return ()
-    keep = None if statistics == ALL else frozenset(int(id_) for id_ in statistics)
-    sizes = (Wanted(108, ("column_sizes",), IntMap(117, 118)),) if keep is None else ()
-    return (*(Wanted(id_, (name,), IntMap(key, value, keep)) for name, id_, key, value in _STATISTICS), *sizes)
-
-
-def _lower(text: str) -> str:
-    return text.lower()
-
-
 def _partition_converter(
     container: Container, spec: PartitionSpec, schemas: Sequence[Schema]
 ) -> Callable[[list[Any]], Mapping[int, Any]]:
@@ -595,10 +534,14 @@ def _partition_converter(
     written = container.fields(_DATA_FILE, _PARTITION)
     types = partition_types(spec, schemas)
     nulls = {f.field_id: None for f in spec.fields}
+    # By id, never by name; by position if the writer gives no ids (iceberg 2.17).
+    places = {f.id: place for place, f in enumerate(written)}
+    if all(f.id is None for f in written):
+        places = {f.field_id: place for place, f in enumerate(spec.fields[: len(written)])}
     steps = [
-        (position, f, partition_value(types[f.field_id], written[position].kind))
-        for f, position in _positions(written, spec)
-        if not isinstance(f.transform, Void)
+        (places[f.field_id], f, partition_value(types[f.field_id], written[places[f.field_id]].kind))
+        for f in spec.fields
+        if f.field_id in places and not isinstance(f.transform, Void)
     ]
 
     def convert(values: list[Any]) -> Mapping[int, Any]:
@@ -611,11 +554,3 @@ def _partition_converter(
         return partition
 
     return convert
-
-
-def _positions(written: tuple[WriterField, ...], spec: PartitionSpec) -> list[tuple[PartitionField, int]]:
-    """The places of the spec's fields: by id, never by name; by position if the writer gives no ids (iceberg 2.17)."""
-    if all(f.id is None for f in written):
-        return [(f, position) for position, f in enumerate(spec.fields[: len(written)])]
-    by_id = {f.id: position for position, f in enumerate(written)}
-    return [(f, by_id[f.field_id]) for f in spec.fields if f.field_id in by_id]

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
 from harness.metadata.files.documents import check_document
-from harness.metadata.iceberg.json_doc import Json, decompress
+from harness.metadata.iceberg.json_doc import Json, decompress, pointer
 from harness.metadata.iceberg.model import (
     BlobMetadata,
-    EncryptionKey,
     LogEntry,
     MetadataLogEntry,
     PartitionSpec,
@@ -28,7 +28,6 @@ from harness.metadata.iceberg.model import (
     SortOrder,
     StatisticsFile,
     TableMetadata,
-    last_partition_id,
     parse_sort_order,
     parse_spec,
     parse_spec_fields,
@@ -76,11 +75,6 @@ def parse_ref(item: Json) -> SnapshotRef:
     )
 
 
-def parse_metadata_log_entry(item: Json) -> MetadataLogEntry:
-    """An element of `metadata-log` (iceberg 1.8)."""
-    return MetadataLogEntry(item.integer("timestamp-ms"), item.text("metadata-file"))
-
-
 def parse_statistics_file(item: Json) -> StatisticsFile:
     """An element of `statistics` (iceberg 1.29)."""
     return StatisticsFile(
@@ -88,37 +82,16 @@ def parse_statistics_file(item: Json) -> StatisticsFile:
         path=item.text("statistics-path"),
         size=item.optional_integer("file-size-in-bytes"),
         footer_size=item.optional_integer("file-footer-size-in-bytes"),
-        key_metadata=item.optional_text("key-metadata"),
-        blobs=tuple(_blob(blob) for blob in item.elements("blob-metadata")),
-    )
-
-
-def _blob(item: Json) -> BlobMetadata:
-    return BlobMetadata(
-        type=item.text("type"),
-        snapshot_id=item.snapshot_id("snapshot-id"),
-        sequence_number=item.integer("sequence-number"),
-        fields=item.integers("fields"),
-        properties=parse_texts(item.optional("properties")),
-    )
-
-
-def parse_partition_statistics_file(item: Json) -> PartitionStatisticsFile:
-    """An element of `partition-statistics` (iceberg 1.29)."""
-    return PartitionStatisticsFile(
-        snapshot_id=item.snapshot_id("snapshot-id"),
-        path=item.text("statistics-path"),
-        size=item.optional_integer("file-size-in-bytes"),
-    )
-
-
-def parse_encryption_key(item: Json) -> EncryptionKey:
-    """An element of `encryption-keys` (iceberg 1.31)."""
-    return EncryptionKey(
-        key_id=item.text("key-id"),
-        encrypted_key_metadata=item.optional_text("encrypted-key-metadata"),
-        encrypted_by_id=item.optional_text("encrypted-by-id"),
-        properties=parse_texts(item.optional("properties")),
+        blobs=tuple(
+            BlobMetadata(
+                type=blob.text("type"),
+                snapshot_id=blob.snapshot_id("snapshot-id"),
+                sequence_number=blob.integer("sequence-number"),
+                fields=blob.integers("fields"),
+                properties=parse_texts(blob.optional("properties")),
+            )
+            for blob in item.elements("blob-metadata")
+        ),
     )
 
 
@@ -182,12 +155,17 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
     document = Json(value, file, rule="iceberg 1.17")
     version = _format_version(document)
     warnings: list[str] = []
-    _warn_of_missing(document, version, warnings)
+    expected = _EXPECTED + (_EXPECTED_V2 if version >= 2 else ()) + (_EXPECTED_V3 if version >= 3 else ())
+    missing = [key for key in expected if not document.has(key)]
+    if missing:
+        warnings.append(f"Metadata of format version {version} lacks {', '.join(missing)} [iceberg 1.17]")
     schemas, current_schema_id = _schemas(document, version)
     for schema in schemas.values():
         check_nesting(schema.fields, limits, file=file)
     specs = _specs(document, version)
+    default_spec_id = document.optional_integer("default-spec-id", bits=32)
     snapshots = _snapshots(document, warnings)
+    sort_orders = _lenient(document, "sort-orders", parse_sort_order, warnings)
     current_snapshot_id = _current_snapshot_id(document, snapshots)
     metadata = TableMetadata(
         file=file,
@@ -195,28 +173,43 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
         uuid=document.optional_text("table-uuid"),
         location=document.text("location"),
         last_updated_ms=document.optional_integer("last-updated-ms"),
-        last_column_id=document.optional_integer("last-column-id"),
         last_sequence_number=document.optional_integer("last-sequence-number") or 0,
         schemas=schemas,
         current_schema_id=current_schema_id,
         specs=specs,
-        default_spec_id=_default_spec_id(document, specs),
-        last_partition_id=_or(document.optional_integer("last-partition-id"), last_partition_id(tuple(specs.values()))),
-        sort_orders=_sort_orders(document, warnings),
+        default_spec_id=max(specs, default=0) if default_spec_id is None else default_spec_id,
+        sort_orders={0: SortOrder(0, ())} | {order.id: order for order in sort_orders},  # 0 is always there (1.18)
         default_sort_order_id=document.optional_integer("default-sort-order-id") or 0,
         snapshots=snapshots,
         current_snapshot_id=current_snapshot_id,
         refs=_refs(document, current_snapshot_id),
-        snapshot_log=_snapshot_log(document),
-        metadata_log=_lenient(document, "metadata-log", parse_metadata_log_entry, warnings),
+        snapshot_log=tuple(
+            LogEntry(entry.integer("timestamp-ms"), entry.snapshot_id("snapshot-id"))
+            for entry in document.under("iceberg 1.33").elements("snapshot-log")
+        ),
+        metadata_log=_lenient(
+            document,
+            "metadata-log",
+            lambda item: MetadataLogEntry(item.integer("timestamp-ms"), item.text("metadata-file")),
+            warnings,
+        ),
         statistics=_lenient(document, "statistics", parse_statistics_file, warnings),
-        partition_statistics=_lenient(document, "partition-statistics", parse_partition_statistics_file, warnings),
+        partition_statistics=_lenient(
+            document,
+            "partition-statistics",
+            lambda item: PartitionStatisticsFile(
+                snapshot_id=item.snapshot_id("snapshot-id"),
+                path=item.text("statistics-path"),
+                size=item.optional_integer("file-size-in-bytes"),
+            ),
+            warnings,
+        ),
         properties=parse_texts(document.optional("properties")),
         next_row_id=document.optional_integer("next-row-id"),
-        encryption_keys=_encryption_keys(document),
+        encryption_keys=tuple(k.text("key-id") for k in document.under("iceberg 1.31").elements("encryption-keys")),
         warnings=(),
     )
-    return metadata.with_warnings((*warnings, *_consistency_warnings(metadata)))
+    return replace(metadata, warnings=(*warnings, *_consistency_warnings(metadata)))
 
 
 def _refuse_constant(name: str) -> Any:
@@ -272,13 +265,6 @@ def _view_texts(document: Json) -> dict[str, str]:
         return {}
 
 
-def _warn_of_missing(document: Json, version: int, warnings: list[str]) -> None:
-    expected = _EXPECTED + (_EXPECTED_V2 if version >= 2 else ()) + (_EXPECTED_V3 if version >= 3 else ())
-    missing = [key for key in expected if not document.has(key)]
-    if missing:
-        warnings.append(f"Metadata of format version {version} lacks {', '.join(missing)} [iceberg 1.17]")
-
-
 def _schemas(document: Json, version: int) -> tuple[dict[int, Schema], int]:
     """Schemas by id, and the current one's id, with the fallback of v1 to `schema` (iceberg 1.18)."""
     document = document.under("iceberg 1.17" if version >= 2 else "iceberg 1.18")
@@ -307,17 +293,6 @@ def _specs(document: Json, version: int) -> dict[int, PartitionSpec]:
     if version == 1 and document.has("partition-spec"):
         return {0: PartitionSpec(0, parse_spec_fields(document.child("partition-spec")))}
     raise document.error("Missing required field 'partition-specs'", key="partition-specs", cause="MissingSpec")
-
-
-def _default_spec_id(document: Json, specs: Mapping[int, PartitionSpec]) -> int:
-    default = document.optional_integer("default-spec-id", bits=32)
-    return _or(default, max(specs, default=0))
-
-
-def _sort_orders(document: Json, warnings: list[str]) -> dict[int, SortOrder]:
-    """Sort orders by id; the unsorted order 0 is always among them (iceberg 1.18)."""
-    orders = _lenient(document, "sort-orders", parse_sort_order, warnings)
-    return {0: SortOrder(0, ())} | {order.id: order for order in orders}
 
 
 def _snapshots(document: Json, warnings: list[str]) -> dict[int, Snapshot]:
@@ -362,15 +337,6 @@ def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
     return {name: ref for name, ref in refs.items() if name != "main" or current is not None}
 
 
-def _snapshot_log(document: Json) -> tuple[LogEntry, ...]:
-    entries = document.under("iceberg 1.33").elements("snapshot-log")
-    return tuple(LogEntry(entry.integer("timestamp-ms"), entry.snapshot_id("snapshot-id")) for entry in entries)
-
-
-def _encryption_keys(document: Json) -> tuple[EncryptionKey, ...]:
-    return tuple(parse_encryption_key(item) for item in document.under("iceberg 1.31").elements("encryption-keys"))
-
-
 def _consistency_warnings(metadata: TableMetadata) -> Iterator[str]:
     """Contradictions that do not matter to a reader."""
     if metadata.default_spec_id not in metadata.specs:
@@ -395,7 +361,7 @@ def _lenient(document: Json, key: str, parse: Callable[[Json], T], warnings: lis
             try:
                 parsed.append(parse(item))
             except InvalidTableError as error:
-                warnings.append(f"Ignored {item.pointer}: {error.message}")
+                warnings.append(f"Ignored {pointer(item.path)}: {error.message}")
     except InvalidTableError as error:
         warnings.append(f"Ignored /{key}: {error.message}")
     return tuple(parsed)
@@ -408,7 +374,3 @@ def _by_id(document: Json, key: str, values: Iterable[Identified]) -> dict[int, 
         if found.setdefault(value.id, value) != value:
             raise document.error(f"Invalid {key}: id {value.id} has two meanings, expected unique ids", key=key)
     return found
-
-
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value

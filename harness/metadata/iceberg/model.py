@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping
+from dataclasses import field
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.iceberg.json_doc import Json, show
@@ -89,25 +89,28 @@ def parse_spec(document: Json) -> PartitionSpec:
 
 
 def parse_spec_fields(fields: Json) -> tuple[PartitionField, ...]:
-    """Partition fields from their list. Where none has an id they are numbered from 1000 (iceberg 1.19).
-
-    Raises:
-        InvalidTableError: as for `parse_spec`.
-    """
+    """Partition fields from their list, numbered from 1000 where none has an id (1.19). Raises as `parse_spec`."""
     fields = fields.under("iceberg 1.19")
     items = list(fields.items())
     with_id = sum(item.has("field-id") for item in items)
     if with_id not in (0, len(items)):
         raise fields.error(f"Invalid partition spec: {with_id} of {len(items)} fields have an id, expected all or none")
-    parsed = tuple(
-        _partition_field(item, FIRST_PARTITION_FIELD_ID + index if with_id == 0 else item.integer("field-id", bits=32))
-        for index, item in enumerate(items)
-    )
-    ids = [field.field_id for field in parsed]
+    parsed = []
+    for index, item in enumerate(items):
+        sources = _sources(item)
+        field_ = PartitionField(
+            field_id=FIRST_PARTITION_FIELD_ID + index if with_id == 0 else item.integer("field-id", bits=32),
+            source_id=sources[0] if len(sources) == 1 else None,
+            source_ids=sources,
+            name=item.text("name"),
+            transform=_transform(item, sources),
+        )
+        parsed.append(field_)
+    ids = [field_.field_id for field_ in parsed]
     repeated = next((id_ for index, id_ in enumerate(ids) if id_ in ids[:index]), None)
     if repeated is not None:
         raise fields.error(f"Invalid partition spec: field id {repeated} occurs twice, expected unique ids")
-    return parsed
+    return tuple(parsed)
 
 
 def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
@@ -138,35 +141,18 @@ def parse_sort_order(document: Json) -> SortOrder:
     Raises:
         InvalidTableError: a part is missing or has an unknown value.
     """
-    fields = tuple(_sort_field(item) for item in document.elements("fields"))
-    return SortOrder(document.integer("order-id", bits=32), fields)
-
-
-def last_partition_id(specs: Sequence[PartitionSpec]) -> int:
-    """The highest partition field id in use, 999 if there is none (iceberg 1.18)."""
-    return max((field.field_id for spec in specs for field in spec.fields), default=FIRST_PARTITION_FIELD_ID - 1)
-
-
-def _partition_field(item: Json, field_id: int) -> PartitionField:
-    sources = _sources(item)
-    return PartitionField(
-        field_id=field_id,
-        source_id=sources[0] if len(sources) == 1 else None,
-        source_ids=sources,
-        name=item.text("name"),
-        transform=_transform(item, sources),
-    )
-
-
-def _sort_field(item: Json) -> SortField:
-    sources = _sources(item)
-    return SortField(
-        source_id=sources[0] if len(sources) == 1 else None,
-        source_ids=sources,
-        transform=_transform(item, sources),
-        direction=item.choice("direction", Direction),
-        null_order=item.choice("null-order", NullOrder),
-    )
+    fields = []
+    for item in document.elements("fields"):
+        sources = _sources(item)
+        field_ = SortField(
+            source_id=sources[0] if len(sources) == 1 else None,
+            source_ids=sources,
+            transform=_transform(item, sources),
+            direction=item.choice("direction", Direction),
+            null_order=item.choice("null-order", NullOrder),
+        )
+        fields.append(field_)
+    return SortOrder(document.integer("order-id", bits=32), tuple(fields))
 
 
 def _sources(item: Json) -> tuple[int, ...]:
@@ -261,7 +247,6 @@ class StatisticsFile:
     path: str
     size: int | None = None
     footer_size: int | None = None
-    key_metadata: str | None = field(default=None, repr=False)
     blobs: tuple[BlobMetadata, ...] = ()
 
 
@@ -272,16 +257,6 @@ class PartitionStatisticsFile:
     snapshot_id: int
     path: str
     size: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncryptionKey:
-    """A wrapped key of an encrypted table; harness unwraps none (iceberg 1.31)."""
-
-    key_id: str
-    encrypted_key_metadata: str | None = field(default=None, repr=False)
-    encrypted_by_id: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +274,7 @@ class TableMetadata:
     refs: branches and tags by name; `main` is there if and only if there is a current snapshot (iceberg 1.25).
     snapshot_log: history of `main`, in file order, which may be up to a minute out of time order (iceberg 1.34).
     next_row_id: v3 only.
+    encryption_keys: their ids; harness unwraps none (iceberg 1.31).
     warnings: what is odd but harmless to a reader, with the rule; one sentence each.
     """
 
@@ -307,13 +283,11 @@ class TableMetadata:
     uuid: str | None
     location: str
     last_updated_ms: int | None
-    last_column_id: int | None
     last_sequence_number: int
     schemas: Mapping[int, Schema] = field(hash=False)
     current_schema_id: int
     specs: Mapping[int, PartitionSpec] = field(hash=False)
     default_spec_id: int
-    last_partition_id: int
     sort_orders: Mapping[int, SortOrder] = field(hash=False)
     default_sort_order_id: int
     snapshots: Mapping[int, Snapshot] = field(hash=False)
@@ -325,7 +299,7 @@ class TableMetadata:
     partition_statistics: tuple[PartitionStatisticsFile, ...]
     properties: Mapping[str, str] = field(hash=False)
     next_row_id: int | None
-    encryption_keys: tuple[EncryptionKey, ...]
+    encryption_keys: tuple[str, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -337,7 +311,3 @@ class TableMetadata:
     def current_snapshot(self) -> Snapshot | None:
         """The newest state of `main`; None for a table without snapshot."""
         return None if self.current_snapshot_id is None else self.snapshots[self.current_snapshot_id]
-
-    def with_warnings(self, warnings: tuple[str, ...]) -> TableMetadata:
-        """The same metadata with these warnings."""
-        return replace(self, warnings=warnings)

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Literal, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from harness.metadata.files import roaring
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.iceberg.delete_scope import FILE_PATH_ID, check_stray_rows
-from harness.metadata.iceberg.deletes import FileDeletes
+from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.source import Spellings
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -47,9 +47,7 @@ from harness.storage.stores import Storage
 
 _MAGIC = b"PFA1"
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
-_VECTOR_TYPE = "deletion-vector-v1"
 _TRAILER_BYTES = 12  # payload size, flags, magic
-_COMPRESSED_FOOTER = 1  # bit 0 of the flags
 _WHOLE_FILE_BYTES = 1 << 18  # smaller files are read at once: one request instead of one per part
 
 
@@ -115,8 +113,14 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
         CorruptDeleteError: size, magic, checksum or bitmap is wrong (4.18, 4.20), the number of positions is not the
             entry's record count, or a position is beyond the end of the data file (4.19).
     """
+    offset, size = entry.file.content_offset, entry.file.content_size
     try:
-        positions = decode_deletion_vector(_blob(puffin, entry), limits=puffin.storage.limits)
+        if offset is None or size is None or offset < len(_MAGIC) or size < 0 or offset + size > puffin.size:
+            raise _corrupt(
+                f"its bytes are {size} from {offset} on, expected within the {puffin.size} bytes of the file",
+                rule="iceberg 4.17",
+            )
+        positions = decode_deletion_vector(puffin.bytes_at(offset, size), limits=puffin.storage.limits)
         _check_counts(positions, entry, data_record_count)
     except HarnessError as error:
         error.field = error.field or entry.file.referenced_data_file
@@ -146,27 +150,14 @@ def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64
     return roaring.decode_portable(memoryview(blob)[8:-4], rule="iceberg 4.18", limits=limits)
 
 
-def _blob(puffin: PuffinFile, entry: ManifestEntry) -> bytes:
-    offset, size = entry.file.content_offset, entry.file.content_size
-    if offset is None or size is None or offset < len(_MAGIC) or size < 0 or offset + size > puffin.size:
-        raise _corrupt(
-            f"its bytes are {size} from {offset} on, expected within the {puffin.size} bytes of the file",
-            rule="iceberg 4.17",
-        )
-    return puffin.bytes_at(offset, size)
-
-
 def _check_counts(positions: BitMap64, entry: ManifestEntry, data_record_count: int | None) -> None:
-    cardinality = len(positions)
-    if cardinality != entry.file.record_count:
-        raise _corrupt(
-            f"it holds {cardinality} positions, expected {entry.file.record_count} as its manifest entry says",
-            rule="iceberg 4.19",
-        )
-    if cardinality and data_record_count is not None and positions.max() >= data_record_count:
-        raise _corrupt(
-            f"it deletes position {positions.max()} of a data file with {data_record_count} rows", rule="iceberg 4.19"
-        )
+    count = entry.file.record_count
+    if len(positions) != count:
+        reason = f"it holds {len(positions)} positions, expected {count} as its manifest entry says"
+        raise _corrupt(reason, rule="iceberg 4.19")
+    if positions and data_record_count is not None and positions.max() >= data_record_count:
+        reason = f"it deletes position {positions.max()} of a data file with {data_record_count} rows"
+        raise _corrupt(reason, rule="iceberg 4.19")
 
 
 def _corrupt(reason: str, *, rule: str = "iceberg 4.18") -> CorruptDeleteError:
@@ -185,37 +176,14 @@ POSITION_ID = 2147483545
 PositionsByPath: TypeAlias = Mapping[str, BitMap64]
 
 
-class PathSet(Protocol):
-    """Paths of data files."""
-
-    def __contains__(self, path: object) -> bool: ...
-
-
 Renamed: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
 """Takes the paths in the rows of one delete file. Gives the names of these among the data files."""
 
 _ENCRYPTED_PARQUET = b"PARE"
 
 
-class Targets(Protocol):
-    """The data files that delete files may name: by recorded path, and by ordinal those with deleted positions."""
-
-    @property
-    def with_positions(self) -> Mapping[int, FileDeletes]:
-        """Deletes by ordinal, of every file that may have deleted positions."""
-
-    @property
-    def authorities(self) -> Iterable[str]:
-        """Schemes and authorities that their paths begin with."""
-        return ()
-
-    def __contains__(self, path: object) -> bool: ...
-
-    def __getitem__(self, path: str) -> FileDeletes: ...
-
-
 def make_loader(
-    targets: Targets,
+    targets: FilesWithDeletes,
     *,
     storage: Storage,
     path_map: PathMap,
@@ -243,7 +211,7 @@ def make_loader(
 
 
 def read_positions(
-    storage: Storage, physical: str, file: DataFile, *, wanted: PathSet, renamed: Renamed | None = None
+    storage: Storage, physical: str, file: DataFile, *, wanted: Container[str], renamed: Renamed | None = None
 ) -> PositionsByPath:
     """The positions in one position delete file, by recorded path of the data file, for the paths in `wanted` only.
 
@@ -263,91 +231,79 @@ def read_positions(
         raise
 
 
+@dataclass(slots=True)
 class _Loader:
     """Deletes of the planned files, and what has been read of them so far."""
 
-    def __init__(
-        self,
-        targets: Targets,
-        storage: Storage,
-        path_map: PathMap,
-        table: str | None,
-        spellings: Spellings | None,
-    ) -> None:
-        self._targets = targets
-        self._storage = storage
-        self._path_map = path_map
-        self._table = table
-        self._spellings = spellings
-        self._is_told = False
-        self._scopes: dict[str, frozenset[str]] = {}
-        self._files: dict[str, PositionsByPath] = {}
-        self._vectors: dict[str, BitMap64] = {}
-        self._puffins: dict[str, PuffinFile] = {}
+    targets: FilesWithDeletes
+    storage: Storage
+    path_map: PathMap
+    table: str | None
+    spellings: Spellings | None
+    is_told: bool = False
+    scopes: dict[str, frozenset[str]] = field(default_factory=dict)
+    files: dict[str, PositionsByPath] = field(default_factory=dict)
+    vectors: dict[str, BitMap64] = field(default_factory=dict)
+    puffins: dict[str, PuffinFile] = field(default_factory=dict)
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
         try:
-            deletes = self._targets.with_positions
+            deletes = self.targets.with_positions
             found = {i: self._positions(deletes[i]) for i in ordinals if i in deletes}
         except HarnessError as error:
-            error.within(table=self._table)
+            error.within(table=self.table)
             raise
         finally:
             # Contents of small puffin files serve this call's vectors, and are not worth keeping.
-            self._puffins.clear()
+            self.puffins.clear()
         return {ordinal: positions for ordinal, positions in found.items() if positions}
 
     def _positions(self, deletes: FileDeletes) -> BitMap64 | None:
         path = deletes.data.file.path
         if deletes.vector is not None:
-            if path not in self._vectors:
-                self._vectors[path] = self._read_vector(deletes.vector, deletes.data.file)
-            return self._vectors[path]
+            if path not in self.vectors:
+                vector, count = deletes.vector, deletes.data.file.record_count
+                file = vector.file.path
+                if file not in self.puffins:
+                    physical = self.path_map.physical(file)
+                    name = file if file == physical else f"{file} ({physical})"
+                    self.puffins[file] = open_puffin(self.storage, physical, file=name)
+                self.vectors[path] = read_deletion_vector(self.puffins[file], vector, data_record_count=count)
+            return self.vectors[path]
         for entry in deletes.suspects:
             self._read_file(entry)
         found = [self._read_file(entry).get(path) for entry in deletes.position_files]
         bitmaps = [bitmap for bitmap in found if bitmap is not None]
         return bitmaps[0] if len(bitmaps) == 1 else BitMap64.union(*bitmaps) if bitmaps else None
 
-    def _read_vector(self, vector: ManifestEntry, data: DataFile) -> BitMap64:
-        path = vector.file.path
-        if path not in self._puffins:
-            physical = self._path_map.physical(path)
-            name = path if path == physical else f"{path} ({physical})"
-            self._puffins[path] = open_puffin(self._storage, physical, file=name)
-        return read_deletion_vector(self._puffins[path], vector, data_record_count=data.record_count)
-
     def _read_file(self, entry: ManifestEntry) -> PositionsByPath:
         path = entry.file.path
-        if path not in self._files:
-            physical = self._path_map.physical(path)
-            renamed = None if self._spellings is None else partial(self._renamed, path, self._spellings)
-            positions = read_positions(self._storage, physical, entry.file, wanted=self._targets, renamed=renamed)
+        if path not in self.files:
+            physical = self.path_map.physical(path)
+            renamed = None if self.spellings is None else partial(self._renamed, path, self.spellings)
+            positions = read_positions(self.storage, physical, entry.file, wanted=self.targets, renamed=renamed)
             for named in positions:
                 target = entry.file.referenced_data_file
-                if path not in self._in_scope(named) or target not in (None, named):
-                    stray = self._targets[named]
+                if named not in self.scopes:
+                    in_scope = self.targets[named].position_files
+                    self.scopes[named] = frozenset(each.file.path for each in in_scope)
+                if path not in self.scopes[named] or target not in (None, named):
+                    stray = self.targets[named]
                     check_stray_rows(entry, stray.data, has_vector=stray.vector is not None)
-            self._files[path] = positions
-        return self._files[path]
+            self.files[path] = positions
+        return self.files[path]
 
     def _renamed(self, delete: str, spellings: Spellings, names: Sequence[str]) -> Sequence[str]:
         """The data files that the caller's path map gives for names of none; else a warning, where one is nearly."""
         if spellings.path_map.said:
-            names = [n if n in self._targets else spellings.joined(n, self._targets) or n for n in names]
-        if not self._is_told and not any(name in self._targets for name in names):
-            others = spellings.alike(names, self._targets.authorities)
-            data = next((other for other in others if other in self._targets), None)
+            names = [n if n in self.targets else spellings.joined(n, self.targets) or n for n in names]
+        if not self.is_told and not any(name in self.targets for name in names):
+            others = spellings.alike(names, self.targets.authorities)
+            data = next((other for other in others if other in self.targets), None)
             if data is not None:
-                self._is_told = True
+                self.is_told = True
                 spellings.tell(delete, others[data], data)
         return names
-
-    def _in_scope(self, data_path: str) -> frozenset[str]:
-        if data_path not in self._scopes:
-            files = self._targets[data_path].position_files
-            self._scopes[data_path] = frozenset(entry.file.path for entry in files)
-        return self._scopes[data_path]
 
 
 def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -392,7 +348,10 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         count = row_count(first.metadata, file=name)
         limits.check("rows", count, "rows", file=name)
         fields = list(first.schema_arrow)
-        path, position = (fields[i].name for i in _find_columns([(f.name, _parquet_id(f)) for f in fields], name))
+        texts = [(f.metadata or {}).get(b"PARQUET:field_id") for f in fields]
+        ids = [None if text is None or int(text) < 0 else int(text) for text in texts]
+        places = _find_columns([(f.name, id_) for f, id_ in zip(fields, ids, strict=True)], name)
+        path, position = (fields[place].name for place in places)
         reader = open_parquet(source, metadata=first.metadata, read_dictionary=[path])
         # Small files: starting threads costs more than they save.
         table = whole(reader.read(columns=[path, position], use_threads=False), count, file=name)
@@ -401,11 +360,6 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         raise CorruptFileError(
             f"Cannot read position delete file: {error}. Restore the file", file=name, rule="iceberg 4.10"
         ) from error
-
-
-def _parquet_id(field: pa.Field) -> int | None:
-    value = (field.metadata or {}).get(b"PARQUET:field_id")
-    return None if value is None or int(value) < 0 else int(value)
 
 
 def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple[int, int]:
@@ -427,35 +381,25 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
 
 
 def _by_path(
-    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: PathSet, file: str, renamed: Renamed | None
+    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Container[str], file: str, renamed: Renamed | None
 ) -> PositionsByPath:
-    _check_no_nulls(paths, "file_path", file)
-    _check_no_nulls(positions, "pos", file)
+    for label, column in (("file_path", paths), ("pos", positions)):
+        # A dictionary may also hold a null that rows point to.
+        nulls = column.null_count or (pc.sum(pc.is_null(column)).as_py() if pa.types.is_dictionary(column.type) else 0)
+        if nulls:
+            raise _wrong_rows(f"{nulls} rows without {label}, expected none. Rewrite the delete", label, file)
     codes, names = _dictionary(paths, file)
-    values = _integers(positions, file)
+    if not pa.types.is_integer(positions.type):
+        raise _wrong_rows(f"positions of type {positions.type}, expected long", "pos", file)
+    values: npt.NDArray[np.int64] = positions.cast(pa.int64()).to_numpy()
     if values.size and int(values.min()) < 0:
-        raise CorruptDeleteError(
-            f"Position delete file has position {int(values.min())}, expected 0 or more. Rewrite the delete",
-            file=file,
-            field="pos",
-            rule="iceberg 4.11",
-        )
+        raise _wrong_rows(f"position {int(values.min())}, expected 0 or more. Rewrite the delete", "pos", file)
     used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
     names = names if renamed is None else list(renamed(names))
     live = [code for code, name in enumerate(names) if used[code] and name in wanted]
     if len(live) == 1 and used[live[0]] == values.size:
         return {names[live[0]]: roaring.from_positions(values)}
-    return _split(codes, values, names, live, used)
-
-
-def _split(
-    codes: npt.NDArray[np.int64],
-    values: npt.NDArray[np.int64],
-    names: Sequence[str],
-    live: Iterable[int],
-    used: npt.NDArray[np.int64],
-) -> PositionsByPath:
-    """Bitmaps of the live codes. One sort groups all of the rows, in whatever order they are."""
+    # One sort groups all of the rows, in whatever order they are.
     grouped = values[np.argsort(codes, kind="stable")]
     ends = np.cumsum(used)
     found: dict[str, BitMap64] = {}
@@ -466,51 +410,23 @@ def _split(
     return found
 
 
-def _check_no_nulls(column: pa.ChunkedArray, label: Literal["file_path", "pos"], file: str) -> None:
-    # A dictionary may also hold a null that rows point to.
-    nulls = column.null_count or (pc.sum(pc.is_null(column)).as_py() if pa.types.is_dictionary(column.type) else 0)
-    if nulls:
-        raise CorruptDeleteError(
-            f"Position delete file has {nulls} rows without {label}, expected none. Rewrite the delete",
-            file=file,
-            field=label,
-            rule="iceberg 4.11",
-        )
-
-
 def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Per row the index of its path, and the paths."""
     encoded = paths if pa.types.is_dictionary(paths.type) else pc.dictionary_encode(paths)
     type_ = encoded.type.value_type
+    no_text = _wrong_rows(f"paths of type {type_}, expected UTF-8 text", "file_path", file)
     # Bytes are what text is stored as; writers may not say that it is text. A number would be cast to some path.
     if type_ not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
-        raise _no_text(type_, file)
+        raise no_text
     array = encoded.unify_dictionaries().combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # no rows, no chunks
         return np.empty(0, dtype=np.int64), []
     try:
         names = array.dictionary.cast(pa.string()).to_pylist()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise _no_text(type_, file) from error
+        raise no_text from error
     return array.indices.to_numpy(zero_copy_only=False), names
 
 
-def _no_text(type_: pa.DataType, file: str) -> CorruptDeleteError:
-    return CorruptDeleteError(
-        f"Position delete file has paths of type {type_}, expected UTF-8 text",
-        file=file,
-        field="file_path",
-        rule="iceberg 4.11",
-    )
-
-
-def _integers(positions: pa.ChunkedArray, file: str) -> npt.NDArray[np.int64]:
-    if not pa.types.is_integer(positions.type):
-        raise CorruptDeleteError(
-            f"Position delete file has positions of type {positions.type}, expected long",
-            file=file,
-            field="pos",
-            rule="iceberg 4.11",
-        )
-    array: npt.NDArray[np.int64] = positions.cast(pa.int64()).to_numpy()
-    return array
+def _wrong_rows(reason: str, column: str, file: str) -> CorruptDeleteError:
+    return CorruptDeleteError(f"Position delete file has {reason}", file=file, field=column, rule="iceberg 4.11")

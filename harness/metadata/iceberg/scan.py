@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.errors import HarnessError, InvalidTableError
+from harness.errors import HarnessError
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
@@ -19,23 +18,21 @@ from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
-from harness.metadata.iceberg.json_doc import Json, show
 from harness.metadata.iceberg.manifests import (
     ALL,
     ManifestEntry,
     ManifestFile,
-    parse_manifest,
+    open_manifest,
     parse_manifest_list,
-    spec_of,
 )
 from harness.metadata.iceberg.model import Snapshot
-from harness.metadata.iceberg.skipping import bounds_of
+from harness.metadata.iceberg.name_mapping import table_name_mapping
+from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.values import all_partition_fields
 from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.metadata.plan.projection import MappedName, NameMapping
 from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import KEPT, Counts, ScanPlan, trusted_of_files, within_roots
 from harness.storage.limits import contained
@@ -45,79 +42,12 @@ if TYPE_CHECKING:
     from harness.metadata.iceberg.summaries import ManifestFilter
 
 
-# Name mappings: field ids for data files that carry none (iceberg 1.30, 5.7).
-
-
-PROPERTY = "schema.name-mapping.default"
-"""The table property that holds the mapping, as JSON text."""
-
-
-def table_name_mapping(properties: Mapping[str, str], *, file: str | None = None) -> NameMapping | None:
-    """The name mapping of a table's properties; None if it has none. `file` is for messages.
-
-    Raises:
-        InvalidTableError: as for `parse_name_mapping`.
-    """
-    text = properties.get(PROPERTY)
-    return None if text is None else parse_name_mapping(text, file=file)
-
-
-def parse_name_mapping(text: str, *, file: str | None = None) -> NameMapping:
-    """The name mapping in a JSON text.
-
-    A dot in a name is part of it, names are case-sensitive, 0 is an id like any other, and an entry without a field id
-    hides its columns.
-
-    Raises:
-        InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
-    """
-    try:
-        document = Json(json.loads(text), file, (PROPERTY,), "iceberg 5.7")
-        fields = _level(document)
-    except (ValueError, RecursionError) as error:
-        raise InvalidTableError(
-            f"Cannot parse name mapping: got {show(text)}, expected a JSON list",
-            file=file,
-            field=PROPERTY,
-            rule="iceberg 5.7",
-        ) from error
-    _check_ids(document, fields, set())
-    return NameMapping(fields)
-
-
-def _level(items: Json) -> tuple[MappedName, ...]:
-    seen: set[str] = set()
-    entries = []
-    for item in items.items():
-        names = item.texts("names")
-        for name in names:
-            if name in seen:
-                raise item.error(f"Invalid name mapping: the name {show(name)} occurs twice at one level", key="names")
-            seen.add(name)
-        fields = item.optional("fields")
-        field_id = item.optional_integer("field-id", bits=32)
-        entries.append(MappedName(names=names, field_id=field_id, fields=() if fields is None else _level(fields)))
-    return tuple(entries)
-
-
-def _check_ids(document: Json, fields: tuple[MappedName, ...], seen: set[int]) -> None:
-    """Refuses a field id that occurs twice: a column has one place in a file."""
-    for field in fields:
-        if field.field_id is not None and field.field_id in seen:
-            raise document.error(f"Invalid name mapping: field id {field.field_id} occurs twice, expected unique ids")
-        if field.field_id is not None:
-            seen.add(field.field_id)
-        _check_ids(document, field.fields, seen)
-
-
 def plan_scan(
     source: ScanSource, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> ScanPlan:
     """The plan of a read.
 
     Args:
-        source: the table.
-        selection: snapshot and schema.
         columns: names in the order wanted; None: all columns of the schema.
         where: a boolean SQL expression, or a filter for the schema of `selection`; None: all rows.
 
@@ -156,10 +86,10 @@ def with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> Scan
     unsure = [m for m in manifests if m.spec_id not in specs]
     limits = source.storage.limits
     with source.reading(unsure) as read:
-        found = {m.path: spec_of(read(m), m, specs=specs, limits=limits) for m in unsure}
+        found = [open_manifest(read(m), m, specs=specs, schemas=(), limits=limits).spec for m in unsure]
     if not found:
         return source
-    added = {spec.id: spec for spec in found.values()}
+    added = {spec.id: spec for spec in found}
     return replace(source, metadata=replace(source.metadata, specs={**added, **specs}))
 
 
@@ -178,19 +108,16 @@ class _Scan:
     ) -> ScanPlan:
         metadata = self.source.metadata
         chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
-        condition = None if where is None else self._condition(where)
+        condition = None
+        if where is not None:
+            parsed = filter_for(where, self.schema)
+            condition = replace(parsed, columns=tuple(map(self._typed, parsed.columns)))
         deletes = self._delete_entries([m for m in manifests if m.is_deletes])
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
         data = [m for m in manifests if not m.is_deletes]
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
         opened = self._open(data, condition, statistics)
-        files = list_files(
-            opened.files,
-            deletes,
-            source=self.source,
-            schema=self.schema,
-            kept=self.kept,
-        )
+        files = list_files(opened.files, deletes, source=self.source, schema=self.schema, kept=self.kept)
         return ScanPlan(
             table=self.source.location,
             format="iceberg",
@@ -220,19 +147,15 @@ class _Scan:
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
+        found: list[ManifestEntry] = []
+        schemas = read_schema_first(self.source.metadata.schemas, self.schema)
         with self.source.reading(manifests) as read:
-            return tuple(entry for m in manifests for entry in self._entries(m, read(m)))
-
-    def _entries(self, manifest: ManifestFile, data: bytes) -> Iterator[ManifestEntry]:
-        with contained(file=manifest.path):
-            yield from parse_manifest(
-                data,
-                manifest,
-                specs=self.source.metadata.specs,
-                schemas=read_schema_first(self.source.metadata.schemas, self.schema),
-                statistics=ALL,
-                limits=self.source.storage.limits,
-            )
+            for manifest in manifests:
+                data = read(manifest)
+                with contained(file=manifest.path):
+                    specs, limits = self.source.metadata.specs, self.source.storage.limits
+                    found += open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits).entries(ALL)
+        return tuple(found)
 
     def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests that the filter skips by their partition summaries, as far as these
@@ -267,8 +190,11 @@ class _Scan:
         summaries: dict[int | None, Mapping[str, str]] = {s.id: s.summary for s in metadata.snapshots.values()}
         used = {m.spec_id for m in manifests}
         return {
-            spec.id: ManifestFilter.of(
-                condition.predicate, spec, self.schema, lambda manifest: summaries.get(manifest.added_snapshot_id)
+            spec.id: ManifestFilter(
+                spec,
+                projected(condition.predicate, spec, self.schema),
+                self.schema,
+                lambda manifest: summaries.get(manifest.added_snapshot_id),
             )
             for spec in metadata.specs.values()
             if spec.id in used
@@ -277,8 +203,6 @@ class _Scan:
     def _data_files(
         self, manifests: list[ManifestFile], statistics: frozenset[int], condition: Filter | None
     ) -> FilteredFiles:
-        specs = self.source.metadata.specs
-        skip = None if condition is None else self._skip(condition)
         kept = self.kept
 
         def known(manifest: ManifestFile) -> bool:
@@ -288,10 +212,10 @@ class _Scan:
             return read_data_files(
                 manifests,
                 read=read,
-                specs=specs,
+                specs=self.source.metadata.specs,
                 schemas=read_schema_first(self.source.metadata.schemas, self.schema),
                 statistics=statistics,
-                skip=skip,
+                skip=None if condition is None else self._skip(condition),
                 limits=self.source.storage.limits,
                 kept=kept,
             )
@@ -319,8 +243,7 @@ class _Scan:
         if self.source.options.prune is Prune.OFF:
             return {}
         wanted = frozenset(f.id for f in columns)
-        if condition is not None:
-            wanted |= fields_of(condition.predicate)
+        wanted |= frozenset() if condition is None else fields_of(condition.predicate)
         try:
             again = self._open(manifests, condition, wanted).files.files
         except HarnessError:  # whatever they were once read as, nothing need be known
@@ -328,10 +251,6 @@ class _Scan:
         if not again.table.column("path").equals(files.table.column("path")):
             return {}
         return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}
-
-    def _condition(self, where: str | Filter) -> Filter:
-        parsed = filter_for(where, self.schema)
-        return replace(parsed, columns=tuple(map(self._typed, parsed.columns)))
 
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""

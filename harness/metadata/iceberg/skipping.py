@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,7 +55,6 @@ from harness.metadata.iceberg.transforms import (
     Void,
     Year,
     apply,
-    from_unscaled,
     is_defined,
     result_type,
     unscaled,
@@ -79,6 +77,7 @@ from harness.metadata.model.schema import (
     TimeType,
     Type,
     UnknownType,
+    from_unscaled,
 )
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
@@ -99,7 +98,9 @@ def project(transform: Transform, source: Field, part: Predicate, target: Field)
     if isinstance(transform, Void | UnknownTransform):
         return Constant(True)
     if isinstance(transform, Identity):
-        return Constant(True) if isinstance(part, And | Or | Undecided) else _moved(part, target)
+        if isinstance(part, Constant):
+            return part
+        return Constant(True) if isinstance(part, And | Or | Undecided) else replace(part, field=target)
     match part:
         case IsNull(negated=negated):
             return IsNull(target, negated)
@@ -115,10 +116,6 @@ def project(transform: Transform, source: Field, part: Predicate, target: Field)
             return Constant(True)
 
 
-def _moved(part: Comparison | In | IsNull | IsNan | StartsWith | Constant, target: Field) -> Predicate:
-    return part if isinstance(part, Constant) else replace(part, field=target)
-
-
 def _project_values(
     transform: Bucket | Truncate | Year | Month | Day | Hour,
     source: Field,
@@ -129,7 +126,12 @@ def _project_values(
         return Constant(True)
     match transform, part:
         case Truncate(width=width), StartsWith() if isinstance(source.type, StringType):
-            return _project_prefix(width, part, target)
+            if len(part.prefix) < width:
+                return StartsWith(target, part.prefix, part.negated)
+            if len(part.prefix) == width:
+                return Comparison(target, Op.NE if part.negated else Op.EQ, part.prefix)
+            # A value that shares the first `width` characters may still not have the prefix (trap T16).
+            return Constant(True) if part.negated else Comparison(target, Op.EQ, part.prefix[:width])
         case _, StartsWith() | In(negated=True) | Comparison(op=Op.NE):
             return Constant(True)
         case _, In(values=values):
@@ -182,24 +184,11 @@ def _project_range(
         return Comparison(target, Op.GE, bound)
     at_most = Comparison(target, Op.LE, bound)
     if isinstance(transform, Truncate) and isinstance(source, IntegerType):
-        return Or((at_most, In(target, _wrapped(transform.width))))
+        # The smallest int and long, which Java lets overflow to a large positive number (iceberg 3.12).
+        smallest = [(-(1 << (bits - 1)), bits) for bits in (32, 64)]
+        wrapped = tuple(wrap(least - least % transform.width, bits) for least, bits in smallest)
+        return Or((at_most, In(target, wrapped)))
     return at_most
-
-
-def _wrapped(width: int) -> tuple[int, ...]:
-    """Results of the smallest int and long, which Java lets overflow to a large positive number (iceberg 3.12)."""
-    smallest = ((-(1 << (bits - 1)), bits) for bits in (32, 64))
-    return tuple(wrap(value - value % width, bits) for value, bits in smallest)
-
-
-def _project_prefix(width: int, part: StartsWith, target: Field) -> Predicate:
-    length = len(part.prefix)
-    if length < width:
-        return StartsWith(target, part.prefix, part.negated)
-    if length == width:
-        return Comparison(target, Op.NE if part.negated else Op.EQ, part.prefix)
-    # A value that shares the first `width` characters may still not have the prefix (trap T16).
-    return Constant(True) if part.negated else Comparison(target, Op.EQ, part.prefix[:width])
 
 
 def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:
@@ -282,72 +271,50 @@ def nested_columns(schema: Schema) -> frozenset[int]:
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
-# Live data files without a row that a filter wants: by partition tuple, then by statistics.
-
-
 def decode_bounds(encoded: pa.ChunkedArray, type_: Type) -> Decoded | None:
     """The bounds of a column of `type_`; None: it has a type that is decoded one by one. Source: iceberg 3.21-3.24."""
     array = encoded.combine_chunks()
     match type_:
         case IntegerType(bits=bits):
-            return _whole(array, (4, bits // 8))
+            return _numbers(array, "i", 4, bits // 8)
         case DateType():
-            return _whole(array, (4,))
+            return _numbers(array, "i", 4)
         case TimeType():
-            return _whole(array, (8,))
+            return _numbers(array, "i", 8)
         case TimestampType(unit=unit):
-            return _whole(array, (8, 4), PER_DAY[unit])
+            return _numbers(array, "i", 8, 4, days=PER_DAY[unit])
         case FloatType(bits=bits):
-            return _floats(array, bits)
+            return _numbers(array, "f", 4, bits // 8)
         case StringType():
-            return _texts(array)
+            try:
+                return array.cast(pa.string())
+            except pa.ArrowInvalid:  # some are cut inside a character, and are looked at one by one (iceberg 3.22)
+                return None
         case _:
             return None
 
 
-def _whole(array: pa.Array, widths: tuple[int, ...], days: int = 1) -> Numbers | None:
-    """days: what a bound of four bytes counts, where the type's own bounds have eight (iceberg 3.23)."""
-    values = np.zeros(len(array), dtype=np.int64)
+def _numbers(array: pa.Array, kind: Literal["i", "f"], *widths: int, days: int = 1) -> Numbers | None:
+    """Bounds of those lengths. days: the unit of a bound of four bytes, where the type's own have eight (3.23)."""
+    values = np.zeros(len(array), dtype=f"{kind}8")
     known = np.zeros(len(array), dtype=np.bool_)
     for width in dict.fromkeys(widths):
-        places, found = _of_width(array, width, "<i8" if width == 8 else "<i4")
+        of_width = pc.equal(pc.binary_length(array), scalar_of(width, pa.int32()))
+        fits = pc.fill_null(of_width, scalar_of(False, pa.bool_()))
+        chosen = array.filter(fits)
+        if not len(chosen):
+            continue
+        start = np.frombuffer(chosen.buffers()[1], dtype=np.int32)[chosen.offset]
+        layout = f"<{kind}{width}"
+        found = np.frombuffer(chosen.buffers()[2], dtype=layout, count=len(chosen), offset=int(start))
+        unit = days if width == 4 else 1
         # Beyond 64 bits only Python's numbers count right.
-        if width == 4 and days != 1 and len(found) and int(np.abs(found.astype(np.int64)).max()) * days >= 1 << 63:
+        if unit != 1 and int(np.abs(found.astype(np.int64)).max()) * unit >= 1 << 63:
             return None
-        values[places] = found.astype(np.int64) * (days if width == 4 else 1)
-        known[places] = True
+        places = np.flatnonzero(to_numpy(fits))
+        values[places] = found.astype(values.dtype) * unit
+        known[places] = found == found  # NaN says nothing
     return Numbers(values, known)
-
-
-def _floats(array: pa.Array, bits: int) -> Numbers:
-    values = np.zeros(len(array), dtype=np.float64)
-    known = np.zeros(len(array), dtype=np.bool_)
-    for width in dict.fromkeys((4, bits // 8)):
-        places, found = _of_width(array, width, "<f8" if width == 8 else "<f4")
-        values[places] = found
-        known[places] = ~np.isnan(found)
-    return Numbers(values, known)
-
-
-def _of_width(array: pa.Array, width: int, layout: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    """The places of the bounds of a length, and their bytes as numbers."""
-    of_width = pc.equal(pc.binary_length(array), scalar_of(width, pa.int32()))
-    fits = pc.fill_null(of_width, scalar_of(False, pa.bool_()))
-    places: npt.NDArray[np.int64] = np.flatnonzero(to_numpy(fits))
-    chosen = array.filter(fits)
-    if not len(chosen):
-        return places, np.zeros(0, dtype=layout)
-    offsets = np.frombuffer(chosen.buffers()[1], dtype=np.int32)[chosen.offset :]
-    start = int(offsets[0])
-    return places, np.frombuffer(chosen.buffers()[2], dtype=layout, count=len(chosen), offset=start)
-
-
-def _texts(array: pa.Array) -> pa.Array | None:
-    """None: some are cut inside a character, and are looked at one by one (iceberg 3.22)."""
-    try:
-        return array.cast(pa.string())
-    except pa.ArrowInvalid:
-        return None
 
 
 def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts:
@@ -457,20 +424,13 @@ def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Sche
     verdicts = np.full(len(data), KEPT, dtype=np.int8)
     if not len(data):
         return verdicts
-    may_match = _tuples_that_match(data, specs, schema, condition.predicate)
+    tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
+    for spec_id, spec in specs.items():
+        tests[spec_id] = partition_filter(condition.predicate, spec, schema) if spec.fields else lambda values: True
+    tuples = zip(data.specs_of_tuples(), data.tuples, strict=True)
+    may_match = np.array([spec not in tests or tests[spec](values) for spec, values in tuples], dtype=np.bool_)
     verdicts[~may_match[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
     places = np.flatnonzero(verdicts == KEPT)
     held = may_hold(data, nested_columns(schema), decidable(condition.predicate, schema), places)
     verdicts[places[~held]] = BY_STATISTICS
     return verdicts
-
-
-def _tuples_that_match(
-    data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Schema, predicate: Predicate
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """For each of `DataFiles.tuples` whether a row of the partition may make the filter true."""
-    tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
-    for spec_id, spec in specs.items():
-        tests[spec_id] = partition_filter(predicate, spec, schema) if spec.fields else lambda values: True
-    found = zip(data.specs_of_tuples(), data.tuples, strict=True)
-    return np.array([spec not in tests or tests[spec](values) for spec, values in found], dtype=np.bool_)

@@ -6,7 +6,7 @@ import difflib
 import functools
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -23,37 +23,20 @@ from harness.errors import (
 )
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.manifests import ManifestFile
-from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, SnapshotRef, TableMetadata
+from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, TableMetadata
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
-from harness.storage.decoded import Cache, Key
+from harness.storage.decoded import Key
 from harness.storage.gate import is_name
-from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown
+from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown, slashed
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion, Storage
 from harness.storage.threads import read_ahead
 
-# Small manifests of stores in the cache, as they are: a request takes longer than decoding them.
-
-
 MOST_BYTES = 256 << 10
+"""Manifests of stores up to this length are kept as they are: a request takes longer than decoding them."""
 _BYTES = pa.schema([pa.field("manifest", pa.binary(), nullable=False)])
-
-
-def kept_bytes(cache: Cache, physical: str, version: FileVersion, read: Callable[[], bytes]) -> bytes:
-    """The bytes of a manifest, by `read` where they are not kept. Bytes of an unexpected length are not."""
-    if version.size > MOST_BYTES:
-        return read()
-    key = Key("manifest bytes", physical, version.size, version.token)
-    known = cache.columns(key, _BYTES)
-    if known is not None and known.num_rows:
-        return bytes(known.column(0)[0].as_py())
-    data = read()
-    if len(data) == version.size:
-        cache.put(key, pa.table([pa.array([data], pa.binary())], schema=_BYTES))
-    return data
-
 
 _RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 """A UUID of RFC 9562 that was drawn, and not made of a name."""
@@ -79,15 +62,15 @@ class ScanSource:
         if cache is None:
             return None
         listed = {manifest.path: manifest for manifest in manifests}
-        return KeptManifests(cache, functools.cache(functools.partial(self._version, cache, listed)))
 
-    def _version(
-        self, cache: Cache, listed: Mapping[str, ManifestFile], recorded: str
-    ) -> tuple[str, FileVersion | None]:
-        physical = self.path_map.physical(recorded)
-        self.storage.check(physical, recorded)
-        known = None if cache.folder is None or is_local(physical) else self._listed_version(listed.get(recorded))
-        return physical, known or cache.version(self.storage, physical)
+        @functools.cache
+        def version(recorded: str) -> tuple[str, FileVersion | None]:
+            physical = self.path_map.physical(recorded)
+            self.storage.check(physical, recorded)
+            known = None if cache.folder is None or is_local(physical) else self._listed_version(listed.get(recorded))
+            return physical, known or cache.version(self.storage, physical)
+
+        return KeptManifests(cache, version)
 
     def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
         """The version of a manifest in a store, without asking the store; None: the list does not say.
@@ -121,7 +104,14 @@ class ScanSource:
         if cache is None or cache.folder is None or version is None or is_local(physical):
             return self.read(manifest.path, "manifest")
         self.storage.check(physical, manifest.path)
-        return kept_bytes(cache, physical, version, lambda: self.read(manifest.path, "manifest"))
+        key = Key("manifest bytes", physical, version.size, version.token)
+        known = cache.columns(key, _BYTES) if version.size <= MOST_BYTES else None
+        if known is not None and known.num_rows:
+            return bytes(known.column(0)[0].as_py())
+        data = self.read(manifest.path, "manifest")
+        if len(data) == version.size <= MOST_BYTES:
+            cache.put(key, pa.table([pa.array([data], pa.binary())], schema=_BYTES))
+        return data
 
     def read(self, recorded: str, what: str) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.
@@ -171,7 +161,6 @@ def select(
     A snapshot id, time or tag: that snapshot under its own schema.
 
     Args:
-        metadata: the table.
         snapshot_id: any snapshot in the metadata, staged ones too.
         timestamp_ms: what `main` was at that time, inclusive; milliseconds since 1970-01-01 UTC.
         ref: name of a branch or tag, case-sensitive.
@@ -182,7 +171,11 @@ def select(
         InvalidTableError: the table lost the snapshot of a ref, or the schema of a snapshot.
         EncryptedTableError: the snapshot is encrypted (iceberg 1.31).
     """
-    _check_exclusive(snapshot_id=snapshot_id, timestamp=timestamp_ms, ref=ref)
+    selectors = {"snapshot_id": snapshot_id, "timestamp": timestamp_ms, "ref": ref}
+    given = [name for name, value in selectors.items() if value is not None]
+    if len(given) > 1:
+        message = f"Cannot select a snapshot by {' and '.join(given)} at once: give one of them"
+        raise RequestError(message, cause="ExclusiveSelectors", rule="iceberg 1.32", options=given)
     if snapshot_id is not None:
         snapshot = _by_id(metadata, snapshot_id)
         selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
@@ -193,15 +186,15 @@ def select(
         selection = _by_ref(metadata, ref)
     else:
         selection = IcebergSelection(metadata.current_snapshot, metadata.current_schema)
-    _check_not_encrypted(metadata, selection.snapshot)
+    chosen = selection.snapshot
+    if chosen is not None and (chosen.key_id is not None or metadata.encryption_keys):
+        raise EncryptedTableError(
+            f"Cannot read snapshot {chosen.id}: encrypted table not supported, harness holds no keys",
+            snapshot=chosen.id,
+            file=metadata.file,
+            rule="iceberg 1.31",
+        )
     return selection
-
-
-def _check_exclusive(**selectors: object) -> None:
-    given = [name for name, value in selectors.items() if value is not None]
-    if len(given) > 1:
-        message = f"Cannot select a snapshot by {' and '.join(given)} at once: give one of them"
-        raise RequestError(message, cause="ExclusiveSelectors", rule="iceberg 1.32", options=given)
 
 
 def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
@@ -209,7 +202,11 @@ def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
     if snapshot is None:
         known = [str(known_id) for known_id in metadata.snapshots]
         near = difflib.get_close_matches(str(snapshot_id), known, n=_SHOWN, cutoff=0.8)
-        hint = f"did you mean {', '.join(near)}" if near else _newest(metadata)
+        newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
+        hint = "the table has no snapshot"
+        if near or newest:
+            latest = ", ".join(f"{s.id} ({show_ms(s.timestamp_ms)})" for s in newest[:_SHOWN])
+            hint = f"did you mean {', '.join(near)}" if near else f"the newest are {latest}"
         raise _not_found(metadata, f"Cannot find snapshot {snapshot_id}: {hint}", snapshot_id, rule="iceberg 1.32")
     return snapshot
 
@@ -245,17 +242,9 @@ def _by_ref(metadata: TableMetadata, name: str) -> IcebergSelection:
     if ref is None:
         if name == MAIN:
             return IcebergSelection(None, metadata.current_schema)
-        message = f"Cannot find branch or tag '{name}': {_known_refs(metadata, name)}"
-        raise _not_found(metadata, message, None, rule="iceberg 1.37")
-    snapshot = _head(metadata, name, ref)
-    match ref.type:
-        case RefType.BRANCH:
-            return IcebergSelection(snapshot, metadata.current_schema)
-        case RefType.TAG:
-            return IcebergSelection(snapshot, _schema_of(metadata, snapshot))
-
-
-def _head(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Snapshot:
+        near = difflib.get_close_matches(name, metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
+        hint = f"the table has {', '.join(near) or 'none'}"
+        raise _not_found(metadata, f"Cannot find branch or tag '{name}': {hint}", None, rule="iceberg 1.37")
     snapshot = metadata.snapshots.get(ref.snapshot_id)
     if snapshot is None:
         raise InvalidTableError(
@@ -265,7 +254,8 @@ def _head(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Snapshot:
             file=metadata.file,
             rule="iceberg 1.25",
         )
-    return snapshot
+    is_branch = ref.type is RefType.BRANCH
+    return IcebergSelection(snapshot, metadata.current_schema if is_branch else _schema_of(metadata, snapshot))
 
 
 def _schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
@@ -285,33 +275,10 @@ def _schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
     return schema
 
 
-def _check_not_encrypted(metadata: TableMetadata, snapshot: Snapshot | None) -> None:
-    if snapshot is not None and (snapshot.key_id is not None or metadata.encryption_keys):
-        raise EncryptedTableError(
-            f"Cannot read snapshot {snapshot.id}: encrypted table not supported, harness holds no keys",
-            snapshot=snapshot.id,
-            file=metadata.file,
-            rule="iceberg 1.31",
-        )
-
-
 def _not_found(
     metadata: TableMetadata, message: str, snapshot_id: int | None, rule: str, *, cause: str = "MissingSnapshot"
 ) -> SnapshotNotFoundError:
     return SnapshotNotFoundError(message, cause=cause, snapshot=snapshot_id, file=metadata.file, rule=rule)
-
-
-def _newest(metadata: TableMetadata) -> str:
-    newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
-    if not newest:
-        return "the table has no snapshot"
-    newest = newest[:_SHOWN]
-    return f"the newest are {', '.join(f'{s.id} ({show_ms(s.timestamp_ms)})' for s in newest)}"
-
-
-def _known_refs(metadata: TableMetadata, name: str) -> str:
-    names = difflib.get_close_matches(f"{name}", metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
-    return f"the table has {', '.join(names)}" if names else "the table has none"
 
 
 # The places of a copied table's files: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
@@ -333,15 +300,24 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
     metadata directory outside the location, or opened under another name, counts as moved only if the current manifest
     list lies in the directory opened: so a lone copy of a metadata file still reads the table where it was.
     """
-    opened = _opened_directory(metadata.file)
-    location = local_path(metadata.location).rstrip("/")
-    recorded = _recorded_directories(metadata, location)
+    # Absolute, so that a path such as `v1.metadata.json` has a directory.
+    file = metadata.file
+    opened = slashed(os.path.dirname(os.path.abspath(local_path(file)))) if is_local(file) else _directory(file)
+    location = slashed(local_path(metadata.location)).rstrip("/")
+    snapshot = metadata.current_snapshot
+    listed = () if snapshot is None else (snapshot.manifest_list, *(snapshot.manifests or ()))
+    manifest_list = next((path for path in listed if path), None)
+    candidates = [
+        None if manifest_list is None else _directory(manifest_list),
+        metadata.properties.get(METADATA_PATH_PROPERTY),
+        join(location, "metadata"),
+    ]
+    recorded = [slashed(local_path(candidate)).rstrip("/") for candidate in candidates if candidate is not None]
     if not location or opened in recorded:
         return ()
     beside: tuple[tuple[str, str], ...] = ()
-    manifest_list = _manifest_list(metadata)
     if manifest_list is not None:
-        listed_in, name = _directory(manifest_list), manifest_list.rsplit("/", 1)[-1]
+        listed_in, name = _directory(manifest_list), slashed(manifest_list).rsplit("/", 1)[-1]
         inside = listed_in == location or listed_in.startswith(location + "/")
         if (not inside or not _shares_end(opened, listed_in, location)) and storage.has_file(join(opened, name)):
             beside = ((listed_in, opened),)
@@ -357,28 +333,8 @@ def _shares_end(opened: str, recorded: str, location: str) -> bool:
     return recorded.startswith(location + "/") and opened.endswith(recorded[len(location) :])
 
 
-def _recorded_directories(metadata: TableMetadata, location: str) -> list[str]:
-    manifest_list = _manifest_list(metadata)
-    candidates = [
-        None if manifest_list is None else _directory(manifest_list),
-        metadata.properties.get(METADATA_PATH_PROPERTY),
-        join(location, "metadata"),
-    ]
-    return [local_path(candidate).rstrip("/") for candidate in candidates if candidate is not None]
-
-
-def _manifest_list(metadata: TableMetadata) -> str | None:
-    snapshot = metadata.current_snapshot
-    return None if snapshot is None else snapshot.manifest_list or next(iter(snapshot.manifests or ()), None)
-
-
-def _opened_directory(path: str) -> str:
-    """The directory of a physical path; absolute, so that a path such as `v1.metadata.json` has one."""
-    return os.path.dirname(os.path.abspath(local_path(path))) if is_local(path) else _directory(path)
-
-
 def _directory(path: str) -> str:
-    plain = local_path(path)
+    plain = slashed(local_path(path))
     return plain.rsplit("/", 1)[0] if "/" in plain else "."
 
 

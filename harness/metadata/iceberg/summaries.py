@@ -13,7 +13,7 @@ from typing import Any, Final
 from harness.metadata.filters.predicate import Predicate, fields_of, may_match
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.iceberg.skipping import partition_target, projected, source_columns
+from harness.metadata.iceberg.skipping import partition_target, source_columns
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.column_stats import ColumnStats
@@ -178,23 +178,21 @@ class ManifestFilter:
     """A filter against the partition summaries of manifests of one spec."""
 
     spec: PartitionSpec
-    predicate: Predicate  # on partition fields
+    predicate: Predicate  # on partition fields, `harness.metadata.iceberg.skipping.projected`
     schema: Schema
     writer: Writer
 
-    @staticmethod
-    def of(predicate: Predicate, spec: PartitionSpec, schema: Schema, writer: Writer) -> ManifestFilter:
-        """predicate: on columns of `schema`."""
-        return ManifestFilter(spec, projected(predicate, spec, schema), schema, writer)
-
     def may_hold(self, manifest: ManifestFile) -> bool:
         """False only if no file of the manifest can have a row that makes the filter true."""
+        by_id, writer = self._summaries(manifest), self.writer(manifest)
+        return by_id is None or may_match(self.predicate, lambda field: _summary_stats(by_id[field.id], field, writer))
+
+    def _summaries(self, manifest: ManifestFile) -> Mapping[int, FieldSummary] | None:
+        """Summaries by partition field id; None: the manifest has none, or not one a field."""
         summaries = manifest.partitions
         if summaries is None or len(summaries) != len(self.spec.fields):
-            return True
-        positions = {f.field_id: position for position, f in enumerate(self.spec.fields)}
-        writer = self.writer(manifest)
-        return may_match(self.predicate, lambda field: _summary_stats(summaries[positions[field.id]], field, writer))
+            return None
+        return {f.field_id: summary for f, summary in zip(self.spec.fields, summaries, strict=True)}
 
     def trusted(self) -> tuple[str, ...]:
         """The summaries that are trusted where a manifest is skipped: of which partition fields, and how far."""
@@ -210,14 +208,11 @@ class ManifestFilter:
 
         Such a tuple proves the writer wrong: summaries of this table should not be used any more.
         """
-        summaries = manifest.partitions
-        if summaries is None or len(summaries) != len(self.spec.fields):
+        by_id, writer = self._summaries(manifest), self.writer(manifest)
+        if by_id is None:
             return lambda values: False
-        writer = self.writer(manifest)
-        by_id = {f.field_id: summary for f, summary in zip(self.spec.fields, summaries, strict=True)}
-        known = [
-            (target.id, _summary_stats(by_id[target.id], target, writer)) for target in _targets(self.spec, self.schema)
-        ]
+        targets = _targets(self.spec, self.schema)
+        known = [(target.id, _summary_stats(by_id[target.id], target, writer)) for target in targets]
         return lambda values: not all(_is_within(values.get(id_), stats) for id_, stats in known)
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError, UnsupportedError
 from harness.metadata.files.documents import HEAD, check_document, kind_of
@@ -22,7 +22,7 @@ from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource, default_prefixes, select
-from harness.metadata.model.schema import Field, Schema, children
+from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -48,10 +48,7 @@ _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_
 class FoundMetadata:
     """A table's current metadata.
 
-    path: the metadata file, physical.
-    metadata: its content.
-    path_map: from the recorded paths of the table's files to physical ones.
-    storage: reads them.
+    path: the metadata file, physical. path_map: from the recorded paths of the table's files to physical ones.
     warnings: of the search and of the metadata.
     """
 
@@ -62,10 +59,8 @@ class FoundMetadata:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    path: str
-    warnings: tuple[str, ...] = ()
+_Choice: TypeAlias = tuple[str, tuple[str, ...]]
+"""The path of a metadata file, and warnings of the search."""
 
 
 def find_metadata(
@@ -79,7 +74,6 @@ def find_metadata(
 
     Args:
         location: a metadata file, a table's directory, or its `metadata` directory.
-        storage: where it is.
         allow_version_guess: take the highest number where only `<n>-<id>.metadata.json` files are there (iceberg 1.5).
         path_map: prefixes that go before those which follow from the table's own move (iceberg 1.12).
 
@@ -89,21 +83,21 @@ def find_metadata(
         HarnessError: as for `parse_metadata`.
     """
     try:
-        choice = _choose(location, storage, allow_version_guess)
-        storage = storage.around(location, choice.path)
-        metadata = _read_metadata(choice.path, storage)
+        path, warnings = _choose(location, storage, allow_version_guess)
+        storage = storage.around(location, path)
+        metadata = _read_metadata(path, storage)
     except HarnessError as error:
         error.within(table=location)
         raise
     said = path_map.prefixes if path_map is not None else ()
     paths = PathMap(said + default_prefixes(metadata, storage), said=len(said))
-    return FoundMetadata(choice.path, metadata, paths, storage, choice.warnings + metadata.warnings)
+    return FoundMetadata(path, metadata, paths, storage, warnings + metadata.warnings)
 
 
 def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:
     if storage.exists(location):
         _refuse_other_file(location, storage)
-        return _Choice(location)
+        return location, ()
     # A table's directory may itself be called `metadata`, so look inside first.
     for directory in (join(location, METADATA_DIRECTORY), location.rstrip("/") or "/"):
         choice = _in_directory(directory, storage, allow_version_guess)
@@ -169,7 +163,10 @@ def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
     version = int(number[1]) if number else None
     path = None if version is None else _version_path(directory, version, storage)
     if path is None or version is None:
-        stem_path = _stem_path(directory, text, storage)
+        # The file whose name, or whose name without the extension, is the hint's text.
+        names = (text,) if _ANY.fullmatch(text) else tuple(text + suffix for suffix in _SUFFIXES)
+        inside = [] if "/" in text or "\\" in text else [join(directory, name) for name in names]
+        stem_path = next(filter(storage.has_file, inside), None)
         if stem_path is None:
             raise TableNotFoundError(
                 f"Cannot find the metadata file of the version hint: got {text[:80]!r}, and there is no such file; "
@@ -178,26 +175,18 @@ def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
                 file=join(directory, HINT),
                 rule="iceberg 1.3" if number else "iceberg 1.6",
             )
-        return _Choice(stem_path)
+        return stem_path, ()
     hinted = version
     while (later := _version_path(directory, version + 1, storage)) is not None:
         path, version = later, version + 1
     if version == hinted:
-        return _Choice(path)
-    return _Choice(path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",))
+        return path, ()
+    return path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",)
 
 
 def _version_path(directory: str, version: int, storage: Storage) -> str | None:
     candidates = (join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES)
     return next((path for path in candidates if storage.has_file(path)), None)
-
-
-def _stem_path(directory: str, text: str, storage: Storage) -> str | None:
-    """The file whose name, or whose name without the extension, is the hint's text."""
-    if "/" in text or "\\" in text:
-        return None
-    names = (text,) if _ANY.fullmatch(text) else tuple(text + suffix for suffix in _SUFFIXES)
-    return next((path for name in names if storage.has_file(path := join(directory, name))), None)
 
 
 def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:
@@ -206,7 +195,7 @@ def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_vers
     versioned = [name for name in lasting if _VERSIONED.fullmatch(name)]
     numbered = [name for name in lasting if _NUMBERED.fullmatch(name)]
     if versioned and len(versioned) == len(lasting):
-        return _Choice(join(directory, _highest(versioned, _VERSIONED)[0]))
+        return join(directory, _highest(versioned, _VERSIONED)[0]), ()
     if not numbered or len(numbered) < len(lasting):
         listed = _listed(sorted(lasting or names, reverse=True))
         raise _ambiguous(directory, f"there is no version hint, and the names do not tell ({listed})", "iceberg 1.4")
@@ -214,14 +203,14 @@ def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_vers
     if not allow_version_guess:
         raise AmbiguousTableError(
             f"Cannot tell the current metadata file: there is no version hint, and '{_listed(candidates)}' is only the "
-            "highest number; name the metadata file itself, or set allow_version_guess",
+            "highest number; name the metadata file itself, or give allow_version_guess",
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",
             options=("allow_version_guess",),
         )
     name = candidates[0] if len(candidates) == 1 else _undisputed(directory, candidates, storage)
-    return _Choice(join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",))
+    return join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",)
 
 
 def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
@@ -237,19 +226,18 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 def _undisputed(directory: str, names: Sequence[str], storage: Storage) -> str:
     """The only newest of files with one number, if no other counts it among its past (iceberg 1.5)."""
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
-    times = {name: _updated_ms(metadata) for name, metadata in loaded.items()}
-    newest = [name for name, time in times.items() if time == max(times.values())]
+    times = {name: metadata.last_updated_ms for name, metadata in loaded.items()}
+    undated = next((name for name, time in times.items() if time is None), None)
+    if undated is not None:
+        message = "Cannot tell the current metadata file: one of several has no 'last-updated-ms'"
+        file = loaded[undated].file
+        raise CorruptFileError(message, cause="AmbiguousMetadata", file=file, rule="iceberg 1.5")
+    latest = max(time for time in times.values() if time is not None)
+    newest = [name for name, time in times.items() if time == latest]
     past = {entry.file.rsplit("/", 1)[-1] for metadata in loaded.values() for entry in metadata.metadata_log}
     if len(newest) > 1 or newest[0] in past:
         raise _ambiguous(directory, f"several files have the highest number ({_listed(names)})", "iceberg 1.5")
     return newest[0]
-
-
-def _updated_ms(metadata: TableMetadata) -> int:
-    if metadata.last_updated_ms is None:
-        message = "Cannot tell the current metadata file: one of several has no 'last-updated-ms'"
-        raise CorruptFileError(message, cause="AmbiguousMetadata", file=metadata.file, rule="iceberg 1.5")
-    return metadata.last_updated_ms
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -297,9 +285,7 @@ class IcebergTable:
         """The asked snapshot and its schema (iceberg 1.32 to 1.37).
 
         Raises:
-            RequestError: several selectors, or a text that is no time.
-            SnapshotNotFoundError, InvalidTableError, EncryptedTableError: as for
-            `harness.metadata.iceberg.source.select`.
+            RequestError: a text that is no time. Others as `harness.metadata.iceberg.source.select`.
         """
         try:
             at = None if timestamp is None else timestamp_ms(timestamp)
@@ -308,11 +294,7 @@ class IcebergTable:
             raise error.within(table=self.location) from error.__cause__
 
     def newest(self) -> int | None:
-        """The id of the current snapshot in the metadata that is current now; None: it has none.
-
-        Raises:
-            HarnessError: as for `harness.metadata.iceberg.table.find_metadata`.
-        """
+        """The id of the current snapshot in the metadata that is current now; None: it has none. Raises as `load`."""
         found = find_metadata(self.location, self.source.storage, allow_version_guess=True)
         return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
 
@@ -325,16 +307,30 @@ class IcebergTable:
     def snapshots(self) -> list[dict[str, Any]]:
         """The table's snapshots in the order of the metadata, as plain values."""
         return [
-            _plain(snapshot, *_OF_SNAPSHOTS) | {"summary": dict(snapshot.summary)}
+            _plain(snapshot, "id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id")
+            | _plain(snapshot, "first_row_id", "added_rows", "manifest_list")
+            | {"summary": dict(snapshot.summary)}
             for snapshot in self.metadata.snapshots.values()
         ]
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
         return {
-            name: {"snapshot_id": ref.snapshot_id, "type": ref.type.value} | _plain(ref, *_OF_REFS)
+            name: {"snapshot_id": ref.snapshot_id, "type": ref.type.value}
+            | _plain(ref, "min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
             for name, ref in self.metadata.refs.items()
         }
+
+    def partitioning(self) -> list[str]:
+        """The partition fields of new files, such as `region` and `month(ordered_at)`."""
+        columns, spec = self.schema.by_id(), self.metadata.specs.get(self.metadata.default_spec_id)
+        sources = [(f, [columns.get(i) for i in f.source_ids]) for f in (spec.fields if spec else ())]
+        return [
+            f.name
+            if None in found or str(f.transform) == "identity"
+            else f"{f.transform}({', '.join('.'.join(each[0]) for each in found if each)})"
+            for f, found in sources
+        ]
 
     def describe(self) -> dict[str, Any]:
         """The metadata as plain values: for `harness info`."""
@@ -348,7 +344,8 @@ class IcebergTable:
             **_plain(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
             **_plain(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
-                {"id": schema.id, "fields": [_field(f) for f in schema.fields]} for schema in metadata.schemas.values()
+                {"id": schema.id, "fields": [described(f) for f in schema.fields]}
+                for schema in metadata.schemas.values()
             ],
             "default_spec_id": metadata.default_spec_id,
             "partition_specs": [
@@ -357,7 +354,7 @@ class IcebergTable:
             ],
             "default_sort_order_id": metadata.default_sort_order_id,
             "sort_orders": [
-                {"id": order.id, "fields": [_transformed(f) | _sorted(f) for f in order.fields]}
+                {"id": order.id, "fields": [_sort_key(f) for f in order.fields]}
                 for order in metadata.sort_orders.values()
             ],
             "snapshots": self.snapshots(),
@@ -375,12 +372,7 @@ class IcebergTable:
 
 
 def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
-    """The Iceberg table at a location, see `harness.table.open_table` for the options.
-
-    Raises:
-        TableNotFoundError, InvalidTableError, UnsupportedError: as for
-        `harness.metadata.iceberg.table.find_metadata`.
-    """
+    """The Iceberg table at a location, see `harness.table.open_table` for the options. Raises as `find_metadata`."""
     found = find_metadata(location, storage, allow_version_guess=options.allow_version_guess, path_map=options.path_map)
     source = ScanSource(
         location=location,
@@ -391,13 +383,6 @@ def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
     return IcebergTable(location, found.path, source, found.warnings)
 
 
-_OF_SNAPSHOTS = (
-    *("id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id"),
-    *("first_row_id", "added_rows", "manifest_list"),
-)
-_OF_REFS = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
-
-
 def _plain(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
@@ -406,20 +391,10 @@ def _transformed(part: PartitionField | SortField) -> dict[str, Any]:
     return {"source_ids": list(part.source_ids), "transform": str(part.transform)}
 
 
-def _sorted(key: SortField) -> dict[str, Any]:
-    return {"direction": key.direction.value, "null_order": key.null_order.value}
+def _sort_key(key: SortField) -> dict[str, Any]:
+    return _transformed(key) | {"direction": key.direction.value, "null_order": key.null_order.value}
 
 
 def _blob(blob: BlobMetadata) -> dict[str, Any]:
     known = _plain(blob, "type", "snapshot_id", "sequence_number")
     return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}
-
-
-def _field(field_: Field) -> dict[str, Any]:
-    described = _plain(field_, "id", "name") | {"type": str(field_.type), "required": field_.required}
-    if field_.initial_default is not None:
-        described["initial_default"] = field_.initial_default
-    if field_.doc is not None:
-        described["doc"] = field_.doc
-    parts = children(field_.type)
-    return described | ({"fields": [_field(part) for part in parts]} if parts else {})

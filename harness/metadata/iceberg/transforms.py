@@ -20,7 +20,9 @@ from harness.metadata.model.schema import (
     TimeType,
     Type,
     UuidType,
+    from_unscaled,
 )
+from harness.metadata.model.times import year_month_day
 from harness.storage.records import dataclass
 
 
@@ -121,9 +123,9 @@ def parse_transform(text: str) -> Transform:
 
 
 def result_type(transform: Transform, source: Type | None) -> Type:
-    """The type of the partition values; `source` None (the column was dropped) gives an opaque type where it matters.
+    """The type of the partition values (iceberg 1.21, 3.8). source: None if the column was dropped.
 
-    Source: iceberg 1.21, 3.8. `day` gives a date, as engines show it; its internal value is the same int.
+    `day` gives a date, as engines show it; its internal value is the same int.
     """
     match transform:
         case Identity() | Truncate() | Void():
@@ -164,7 +166,15 @@ def _function(transform: Transform, source: Type) -> Callable[[Any], Any] | None
             hashed = _hash_function(source)
             return None if hashed is None else lambda value: (hashed(value) & 0x7FFFFFFF) % n
         case Truncate(width=width):
-            return _truncation(width, source)
+            match source:
+                case IntegerType(bits=bits):
+                    return lambda value: wrap(value - value % width, bits)
+                case DecimalType(scale=scale):
+                    return lambda value: from_unscaled((n := unscaled(value, scale)) - n % width, scale)
+                case StringType() | BinaryType():
+                    return lambda value: value[:width]
+                case _:
+                    return None
         case Year() | Month() | Day() | Hour():
             return _time_function(transform, source)
         case Void():
@@ -198,14 +208,6 @@ def _hash_long(value: int) -> int:
     return murmur3(value.to_bytes(8, "little", signed=True))
 
 
-def _hash_nanos(value: int) -> int:
-    return _hash_long(value // 1000)
-
-
-def _hash_text(value: str) -> int:
-    return murmur3(value.encode())
-
-
 def _hash_unscaled(number: int) -> int:
     # The shortest two's complement: -128 takes one byte, 128 two.
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
@@ -217,11 +219,11 @@ def _hash_function(source: Type) -> Callable[[Any], int] | None:
         case IntegerType() | DateType() | TimeType(unit="us") | TimestampType(unit="us"):
             return _hash_long
         case TimestampType(unit="ns") | TimeType(unit="ns"):
-            return _hash_nanos
+            return lambda value: _hash_long(value // 1000)
         case DecimalType(scale=scale):
             return lambda value: _hash_unscaled(unscaled(value, scale))
         case StringType():
-            return _hash_text
+            return lambda value: murmur3(value.encode())
         case UuidType() | FixedType() | BinaryType():
             return murmur3
         case _:
@@ -234,41 +236,17 @@ def unscaled(value: Decimal, scale: int) -> int:
     Raises:
         ValueError: `value` has more digits after the point than `scale`, or is not finite.
     """
-    _, _, exponent = value.as_tuple()
+    sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise ValueError(f"{value} is not finite")
-    shift = exponent + scale
-    power: int = 10 ** abs(shift)
-    if shift >= 0:
-        return _digits(value) * power
-    whole, rest = divmod(_digits(value), power)
+    number = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
+    power: int = 10 ** abs(exponent + scale)
+    if exponent + scale >= 0:
+        return number * power
+    whole, rest = divmod(number, power)
     if rest != 0:
         raise ValueError(f"{value} does not fit scale {scale}")
     return whole
-
-
-def _digits(value: Decimal) -> int:
-    sign, digits, _ = value.as_tuple()
-    number = int("".join(map(str, digits)) or "0")
-    return -number if sign else number
-
-
-def from_unscaled(number: int, scale: int) -> Decimal:
-    """`number` / 10**scale, exact at any precision."""
-    # Not by arithmetic: the default context rounds at 28 digits, and tables hold 38.
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
-
-
-def _truncation(width: int, source: Type) -> Callable[[Any], Any] | None:
-    match source:
-        case IntegerType(bits=bits):
-            return lambda value: wrap(value - value % width, bits)
-        case DecimalType(scale=scale):
-            return lambda value: from_unscaled((n := unscaled(value, scale)) - n % width, scale)
-        case StringType() | BinaryType():
-            return lambda value: value[:width]
-        case _:
-            return None
 
 
 def wrap(value: int, bits: int) -> int:
@@ -303,10 +281,6 @@ def _time_function(transform: Year | Month | Day | Hour, source: Type) -> Callab
 
 
 def _months(days: int) -> int:
-    """Months since 1970-01 of a day since 1970-01-01, in the proleptic Gregorian calendar, for any year."""
-    # Count from 0000-03-01, so that the leap day is the last of its year; eras of 400 years are all alike.
-    era, day_of_era = divmod(days + 719_468, 146_097)
-    year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
-    month_from_march = (5 * day_of_year + 2) // 153
-    return (era * 400 + year - 1970) * 12 + month_from_march + 2
+    """Months since 1970-01 of a day since 1970-01-01."""
+    year, month, _ = year_month_day(days)
+    return (year - 1970) * 12 + month - 1

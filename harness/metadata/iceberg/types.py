@@ -13,7 +13,7 @@ import struct
 from decimal import Decimal
 from typing import Any
 
-from harness.metadata.iceberg.json_doc import Json, cursor, show
+from harness.metadata.iceberg.json_doc import Json, show
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -70,7 +70,14 @@ def parse_default(json: Json, type_: Type) -> Any:
             message = f"Invalid default: got {show(json.value)}, expected null, as always for type {type_}"
             raise json.under("iceberg 5.14").error(message)
         case StructType(fields=fields):
-            return _struct(json, fields)
+            by_key = {str(field.id): field for field in fields}
+            unknown = sorted(json.object().keys() - by_key.keys())
+            if unknown:
+                message = f"got the key {show(unknown[0])}, expected the ids of the struct's fields"
+                raise json.error(f"Invalid default: {message}")
+            given = [field for key, field in by_key.items() if key in json.object()]
+            parts = [(field, json.optional(str(field.id))) for field in given]
+            return {field.id: None if part is None else parse_default(part, field.type) for field, part in parts}
         case ListType(element=element):
             return [parse_default(item, element.type) for item in json.items()]
         case MapType(key=key, value=value):
@@ -87,36 +94,30 @@ def parse_default(json: Json, type_: Type) -> Any:
                 raise json.error(message) from error
 
 
-def _struct(json: Json, fields: tuple[Field, ...]) -> dict[int, Any]:
-    by_key = {str(field.id): field for field in fields}
-    unknown = sorted(json.object().keys() - by_key.keys())
-    if unknown:
-        raise json.error(f"Invalid default: got the key {show(unknown[0])}, expected the ids of the struct's fields")
-    return {
-        field.id: parse_default(json.child(key), field.type) if json.has(key) else None
-        for key, field in by_key.items()
-        if key in json.object()
-    }
-
-
 def _primitive(value: Any, type_: Type) -> Any:
     """`value` as internal values. Raises ValueError with what was expected."""
     match type_:
         case BooleanType():
             return _of(bool, value, "true or false")
         case IntegerType(bits=bits):
-            number = _of(int, value, f"a {bits}-bit integer")
-            return _within(number, bits)
+            return _within(_of(int, value, f"a {bits}-bit integer"), bits)
         case FloatType(bits=bits):
             return _float(value, bits)
         case DecimalType(precision=precision, scale=scale):
-            return _decimal(_text(value), precision, scale)
+            number = Decimal(value) if _DECIMAL_TYPE.fullmatch(_text(value)) else None
+            if number is None or number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
+                raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
+            return number
         case DateType():
             return _within(_days(_text(value)), 32)
         case TimeType(unit=unit):
             return _time(_text(value), _PER_SECOND[unit])
         case TimestampType(unit=unit, utc=utc):
-            return _timestamp(_text(value), _PER_SECOND[unit], "+00:00" if utc else "")
+            zone, per_second = "+00:00" if utc else "", _PER_SECOND[unit]
+            date, separator, time = _text(value).removesuffix(zone).partition("T")
+            if not separator or not value.endswith(zone):
+                raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
+            return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
         case StringType():
             return _text(value)
         case UuidType():
@@ -162,14 +163,6 @@ def _float(value: Any, bits: int) -> float:
     return number
 
 
-def _decimal(text: str, precision: int, scale: int) -> Decimal:
-    if _DECIMAL_TYPE.fullmatch(text):
-        number = Decimal(text)
-        if number.as_tuple().exponent == -scale and len(number.as_tuple().digits) <= precision:
-            return number
-    raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
-
-
 def _bytes(text: str, length: int | None) -> bytes:
     expected = "hexadecimal digits" if length is None else f"{2 * length} hexadecimal digits"
     try:
@@ -207,13 +200,6 @@ def _time(text: str, per_second: int) -> int:
     if rest:
         raise ValueError(f"at most {len(str(per_second)) - 1} digits of a second")
     return ((hours * 60 + minutes) * 60 + seconds) * per_second + fraction
-
-
-def _timestamp(text: str, per_second: int, zone: str) -> int:
-    date, separator, time = text.removesuffix(zone).partition("T")
-    if not separator or not text.endswith(zone):
-        raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
-    return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
 
 
 MAX_FIELD_ID = 2147483447
@@ -254,7 +240,7 @@ def parse_schema(json: Json | Any) -> Schema:
         InvalidTableError: a field is incomplete, an id occurs twice or is reserved (iceberg 1.23), or a default does
             not fit its type (iceberg 5.15).
     """
-    document = cursor(json).under("iceberg 1.22")
+    document = (json if isinstance(json, Json) else Json(json)).under("iceberg 1.22")
     kind = document.optional_text("type")
     if kind is not None and kind.lower() != "struct":
         raise document.error(f"Invalid schema: got type {show(kind)}, expected 'struct'", key="type")
@@ -273,7 +259,7 @@ def parse_type(json: Json | Any) -> Type:
     Raises:
         InvalidTableError: it is neither, or a nested type lacks a part.
     """
-    document = cursor(json)
+    document = json if isinstance(json, Json) else Json(json)
     if isinstance(document.value, str):
         return parse_type_name(document.value)
     kind = document.text("type").lower()
@@ -315,20 +301,20 @@ def parse_type_name(text: str) -> PrimitiveType:
 
 
 def _struct_fields(document: Json) -> tuple[Field, ...]:
-    return tuple(_field(item) for item in document.child("fields").items())
-
-
-def _field(document: Json) -> Field:
-    type_ = parse_type(document.child("type"))
-    default = document.optional("initial-default")
-    return Field(
-        id=document.integer("id", bits=32),
-        name=document.text("name"),
-        type=type_,
-        required=document.boolean("required"),
-        initial_default=None if default is None else parse_default(default, type_),
-        doc=document.optional_text("doc"),
-    )
+    fields = []
+    for item in document.child("fields").items():
+        type_ = parse_type(item.child("type"))
+        default = item.optional("initial-default")
+        field = Field(
+            id=item.integer("id", bits=32),
+            name=item.text("name"),
+            type=type_,
+            required=item.boolean("required"),
+            initial_default=None if default is None else parse_default(default, type_),
+            doc=item.optional_text("doc"),
+        )
+        fields.append(field)
+    return tuple(fields)
 
 
 def _part(document: Json, part: str) -> Field:

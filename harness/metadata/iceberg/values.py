@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
-from harness.metadata.iceberg.transforms import Identity, UnknownTransform, from_unscaled, result_type, unscaled
+from harness.metadata.iceberg.transforms import Identity, UnknownTransform, result_type, unscaled
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -28,13 +28,10 @@ from harness.metadata.model.schema import (
     TimeType,
     Type,
     UuidType,
+    from_unscaled,
 )
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass
-
-if TYPE_CHECKING:
-    from harness.metadata.iceberg.manifests import DataFile
-
 
 PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms": 1_000, "us": 1_000_000, "ns": 10**9}
@@ -53,16 +50,22 @@ def decode_bound(type_: Type, data: bytes) -> Any:
             return _integer(data) if len(data) in (4, bits // 8) else None
         case DateType():
             return _integer(data) if len(data) == 4 else None
-        case TimeType():
+        case TimestampType(unit=unit) if len(data) == 4:  # written while the column was a date (iceberg 3.23)
+            return _integer(data) * PER_DAY[unit]
+        case TimeType() | TimestampType():
             return _integer(data) if len(data) == 8 else None
-        case TimestampType(unit=unit):
-            return _timestamp_bound(unit, data)
         case FloatType(bits=bits):
-            return _float_bound(bits, data)
+            if len(data) not in (4, bits // 8):
+                return None
+            number: float = struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
+            return None if math.isnan(number) else number
         case DecimalType(scale=scale):
             return from_unscaled(int.from_bytes(data, "big", signed=True), scale) if data else None
         case StringType():
-            return _text_bound(data)
+            try:
+                return data.decode()
+            except UnicodeDecodeError:  # cut inside a character (iceberg 3.22)
+                return None
         case UuidType():
             return data if len(data) == 16 else None
         case FixedType(length=length):
@@ -76,32 +79,6 @@ def decode_bound(type_: Type, data: bytes) -> Any:
 
 def _integer(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
-
-
-def _timestamp_bound(unit: str, data: bytes) -> int | None:
-    match len(data):
-        case 8:
-            return _integer(data)
-        case 4:
-            # Written while the column was a date (iceberg 3.23).
-            return _integer(data) * PER_DAY[unit]
-        case _:
-            return None
-
-
-def _float_bound(bits: int, data: bytes) -> float | None:
-    if len(data) not in (4, bits // 8):
-        return None
-    value: float = struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
-    return None if math.isnan(value) else value
-
-
-def _text_bound(data: bytes) -> str | None:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        # Cut inside a character (iceberg 3.22).
-        return None
 
 
 def partition_value(type_: Type, kind: str) -> Callable[[Any], Any]:
@@ -121,18 +98,23 @@ def _converter(type_: Type, kind: str) -> Callable[[Any], Any]:
             return lambda value: _checked(value, bool)
         case IntegerType() | DateType():
             return lambda value: _checked(value, int)
-        case TimeType(unit=unit):
-            return _time_converter(unit, kind)
-        case TimestampType(unit=unit):
-            return _timestamp_converter(unit, kind)
+        case TimestampType(unit=unit) if kind in ("int", "date"):
+            # Days, written while the column was a date, as in bounds (iceberg 3.23).
+            return lambda value: _checked(value, int) * PER_DAY[unit]
+        case TimeType(unit=unit) | TimestampType(unit=unit):
+            # Avro says the unit in its logical type; without one it is the table's.
+            written = next((name for name in ("millis", "micros", "nanos") if kind.endswith(name)), unit)
+            multiplier, divisor = _PER_SECOND[unit], _PER_SECOND[written]
+            return lambda value: _checked(value, int) * multiplier // divisor
         case FloatType():
             return lambda value: float(_checked(value, float, int))
         case DecimalType(scale=scale):
-            return lambda value: _decimal(value, scale)
+            return lambda value: from_unscaled(_unscaled(value), scale)
         case StringType():
-            return _text
+            # Some writers declare strings as bytes.
+            return lambda value: value.decode() if isinstance(value, bytes) else _checked(value, str)
         case UuidType():
-            return _uuid
+            return lambda value: uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
         case FixedType(length=length):
             return lambda value: _sized(value, length)
         case BinaryType():
@@ -148,35 +130,11 @@ def _checked(value: Any, *classes: type) -> Any:
     return value
 
 
-def _time_converter(unit: str, kind: str) -> Callable[[Any], Any]:
-    """Avro says the unit in its logical type; without one it is the table's."""
-    written = next((name for name in ("millis", "micros", "nanos") if kind.endswith(name)), unit)
-    multiplier, divisor = _PER_SECOND[unit], _PER_SECOND[written]
-    return lambda value: _checked(value, int) * multiplier // divisor
-
-
-def _timestamp_converter(unit: str, kind: str) -> Callable[[Any], Any]:
-    if kind in ("int", "date"):
-        # Days, written while the column was a date, as in bounds (iceberg 3.23).
-        return lambda value: _checked(value, int) * PER_DAY[unit]
-    return _time_converter(unit, kind)
-
-
-def _decimal(value: Any, scale: int) -> Decimal:
+def _unscaled(value: Any) -> int:
     data: bytes = _checked(value, bytes)
     if not data:
         raise ValueError("a decimal has no bytes")
-    return from_unscaled(int.from_bytes(data, "big", signed=True), scale)
-
-
-def _text(value: Any) -> str:
-    # Some writers declare strings as bytes.
-    text: str = value.decode() if isinstance(value, bytes) else _checked(value, str)
-    return text
-
-
-def _uuid(value: Any) -> bytes:
-    return uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
+    return int.from_bytes(data, "big", signed=True)
 
 
 def _sized(value: Any, length: int) -> bytes:
@@ -199,9 +157,10 @@ def _value_key(value: Any, type_: Type) -> Hashable:
     match value:
         case None:
             return None
-        case bool() | float():
-            # Python has True == 1 == 1.0 and -0.0 == 0.0.
-            return (type(value).__name__, _bits(value) if isinstance(value, float) else value)
+        case bool():  # Python has True == 1 == 1.0
+            return ("bool", value)
+        case float():  # and -0.0 == 0.0
+            return ("float", b"nan" if math.isnan(value) else struct.pack(">d", value))
         case Decimal():
             return unscaled(value, type_.scale) if isinstance(type_, DecimalType) else value
         case list() | tuple():
@@ -210,10 +169,6 @@ def _value_key(value: Any, type_: Type) -> Hashable:
             return tuple((key, _value_key(item, type_)) for key, item in sorted(value.items()))
         case _:
             return value if isinstance(value, Hashable) else repr(value)
-
-
-def _bits(value: float) -> bytes:
-    return b"nan" if math.isnan(value) else struct.pack(">d", value)
 
 
 def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int, Type]:
@@ -229,9 +184,6 @@ def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> 
     return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 
 
-# Partition tuples of a table: their types, their equality, and the constants that they give to columns.
-
-
 @dataclass(frozen=True, slots=True)
 class Partitions:
     """The distinct partition tuples of the files of one scan, numbered as they come.
@@ -245,18 +197,13 @@ class Partitions:
     _indexes: dict[Hashable, int] = field(default_factory=dict)
     _tuples: list[Partition] = field(default_factory=list)
 
-    def key(self, file: DataFile) -> Hashable:
-        """Equal for files of one partition: same spec, equal tuple (iceberg 2.18, 4.1)."""
-        return self.key_of(file.spec_id, file.partition)
-
     def key_of(self, spec_id: int, values: Mapping[int, Any]) -> Hashable:
-        """The key of a tuple of a spec."""
-        types = self._types_of(spec_id)
+        """The key of a tuple of a spec: equal for files of one partition (iceberg 2.18, 4.1)."""
+        if spec_id not in self._types:
+            fields = self.specs[spec_id].fields if spec_id in self.specs else ()
+            self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)
+        types = self._types[spec_id]
         return partition_key(spec_id, values, types) if types else spec_id
-
-    def index(self, file: DataFile) -> int:
-        """The number of a file's partition."""
-        return self.index_of(file.spec_id, file.partition)
 
     def index_of(self, spec_id: int, values: Mapping[int, Any]) -> int:
         """The number of a tuple of a spec."""
@@ -271,20 +218,14 @@ class Partitions:
         """Every partition so far, by number."""
         return tuple(self._tuples)
 
-    def _types_of(self, spec_id: int) -> dict[int, Type]:
-        if spec_id not in self._types:
-            fields = self.specs[spec_id].fields if spec_id in self.specs else ()
-            self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)
-        return self._types[spec_id]
-
     def _partition(self, spec_id: int, values: Mapping[int, Any]) -> Partition:
-        spec = self.specs.get(spec_id)
+        fields = self.specs[spec_id].fields if spec_id in self.specs else ()
         constants = {
             part.source_id: values.get(part.field_id)
-            for part in (spec.fields if spec is not None else ())
+            for part in fields
             if isinstance(part.transform, Identity) and part.source_id is not None
         }
-        names = {part.field_id: part.name for part in (spec.fields if spec is not None else ())}
+        names = {part.field_id: part.name for part in fields}
         return Partition(spec_id=spec_id, values=dict(values), constants=constants, names=names)
 
 

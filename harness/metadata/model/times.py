@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from harness.errors import RequestError
 
@@ -47,12 +47,57 @@ def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"]
     )
 
 
+When: TypeAlias = int | str | datetime | None
+
+
+def parse_moment(at: When) -> dict[str, Any]:
+    """The argument of `Table.snapshot` that `at` means; none for None.
+
+    A number is a snapshot id or version. Text in digits is one too, `2024-12…` is a time, other text a branch or tag; a
+    name that looks like something else is written out, `ref=2024-12`, and likewise `snapshot=` and `timestamp=`.
+
+    Raises:
+        RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
+    """
+    if not isinstance(at, str):
+        if isinstance(at, bool) or not isinstance(at, int | datetime | None):
+            raise RequestError(f"Invalid at: got {at!r:.40}, expected a snapshot id, a time, or text", options=("at",))
+        return {} if at is None else {"timestamp" if isinstance(at, datetime) else "snapshot_id": at}
+    kind, separator, value = at.partition("=")
+    if not separator or kind not in ("snapshot", "timestamp", "ref"):
+        is_time = re.match(r"\d{4}-\d{2}", at)
+        kind, value = ("snapshot" if at.isdecimal() else "timestamp" if is_time else "ref"), at
+    match kind:
+        case "snapshot":
+            if not value.isdecimal():
+                raise RequestError(f"Invalid at={at!r}: a snapshot is a number", options=("at",))
+            return {"snapshot_id": int(value)}
+        case "timestamp":
+            time = int(value) if value.removeprefix("-").isdecimal() else value
+            timestamp_ms(time)
+            return {"timestamp": time}
+        case _:
+            return {"ref": value}
+
+
 def show_ms(time_ms: int) -> str:
     """A time in milliseconds since 1970-01-01 UTC as ISO text, or as that number outside the years 1 to 9999."""
     try:
         return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except OverflowError:
         return f"{time_ms} ms"
+
+
+def year_month_day(days: int) -> tuple[int, int, int]:
+    """The date of a day since 1970-01-01 in the proleptic Gregorian calendar, for any year."""
+    # Counted from 1 March of year 0, so that the leap day is the last of its year; eras of 400 years are all alike.
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+    month_from_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month_from_march + 2) // 5 + 1
+    month = month_from_march + 3 if month_from_march < 10 else month_from_march - 9
+    return era * 400 + year + (month <= 2), month, day
 
 
 def _to_ms(instant: datetime, rounding: Literal["down", "up"]) -> int:

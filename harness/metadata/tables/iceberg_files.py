@@ -29,7 +29,6 @@ from harness.metadata.iceberg.manifests import (
     ManifestReader,
     Statistics,
     open_manifest,
-    parse_manifest,
 )
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
@@ -260,7 +259,7 @@ class SnapshotFiles:
         files = self._read(self._of(deletes=False), ())
         numbers = _numbers(files, partitions)
         entries = list(self._entries(self._of(deletes=True)))
-        deletes = [(partitions.index(entry.file), entry.file) for entry in entries]
+        deletes = [(partitions.index_of(entry.file.spec_id, entry.file.partition), entry.file) for entry in entries]
         size = len(partitions.all())
         table = files.table
         sums = [
@@ -322,7 +321,7 @@ class SnapshotFiles:
                     limits=self.source.storage.limits,
                 )
 
-        return recorded(map(opened, manifests), keys)
+        return recorded(enumerate(map(opened, manifests)), keys)
 
     def _of_columns(
         self, files: DataFiles, recorded_: Sequence[pa.Table] | None, columns: AbstractSet[str]
@@ -375,15 +374,14 @@ class SnapshotFiles:
         for manifest in manifests:
             data = self.source.read(manifest.path, "manifest")
             with contained(file=manifest.path):
-                yield from parse_manifest(
+                reader = open_manifest(
                     data,
                     manifest,
                     specs=self.source.metadata.specs,
                     schemas=self._schemas,
-                    statistics=statistics,
-                    live_only=live_only,
                     limits=self.source.storage.limits,
                 )
+                yield from reader.entries(statistics, live_only=live_only)
 
     def _of_entries(self, files: Sequence[DataFile]) -> pa.Table:
         schema = self.plain_schema()

@@ -62,7 +62,11 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
         EngineError: its worker crashes at once, or does not get ready in time.
     """
     if name in engine_names():
-        return _own(name, places.tables)
+        try:
+            start_engines([name])
+        except RequestError as error:
+            raise RequestError(error.message, cause=NOT_INSTALLED) from error
+        return OwnReader(name, places.tables)
     if name in READERS:
         command = [interpreter_of(READERS[name], places.pythons), str(SCRIPT), name]
         return _worker(name, command, places, resources, {})
@@ -73,14 +77,6 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
     # The worker finds what this process finds, and what lies in the working directory.
     path = os.pathsep.join([entry or os.getcwd() for entry in sys.path] + [os.getcwd()])
     return _worker(name, command, places, resources, {"PYTHONPATH": path})
-
-
-def _own(name: str, tables: str | None) -> OwnReader:
-    try:
-        start_engines([name])
-    except RequestError as error:
-        raise RequestError(error.message, cause=NOT_INSTALLED) from error
-    return OwnReader(name, tables)
 
 
 def _worker(

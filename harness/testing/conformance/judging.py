@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from harness.differ.compare import compare
-from harness.differ.result import ComparisonResult, SchemaDifference, SchemaKind, counted, sentence
+from harness.differ.result import ComparisonResult, SchemaKind, counted, sentence
 from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
@@ -50,7 +50,8 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     kind, type_ = pa.types, array.type
     if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
         return _uuids(array, wanted)
-    if kind.is_map(wanted) and (kind.is_map(type_) or _holds_entries(type_)):
+    holds_pairs = is_list(type_) and kind.is_struct(type_.value_type) and type_.value_type.num_fields == 2
+    if kind.is_map(wanted) and (kind.is_map(type_) or holds_pairs):
         return _map(array, wanted)
     if kind.is_struct(wanted) and kind.is_struct(type_):
         return _struct(array, wanted)
@@ -67,10 +68,6 @@ def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     except ValueError:
         return array  # not the text of a UUID: the comparison will show it
     return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
-
-
-def _holds_entries(type_: pa.DataType) -> bool:
-    return is_list(type_) and bool(pa.types.is_struct(type_.value_type)) and type_.value_type.num_fields == 2
 
 
 def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -96,7 +93,6 @@ def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 _DECLINING = re.compile(
     r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
 )
-_NOT_EXPECTED = "read and not expected"
 MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
 
@@ -121,7 +117,9 @@ def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Stric
     """Judges a read."""
     found = _judged(expectation, answer.result, measure, engine)
     outcome, message = found.outcome, found.message
-    if expectation.open is not None and not _wrong_anyway(answer.result, outcome, measure):
+    is_broken = isinstance(answer.result, Exception) and _is_broken(answer.result)  # a crash or a hang is no answer
+    is_wrong = is_broken or (measure is not Strictness.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR))
+    if expectation.open is not None and not is_wrong:
         message = message or ("as harness decided" if outcome is Outcome.PASS else outcome.value)
         message = f"open: {expectation.open}; the engine: {message}"
         outcome = Outcome.OPEN
@@ -136,13 +134,6 @@ def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Stric
     )
 
 
-def _wrong_anyway(result: pa.Table | Exception, outcome: Outcome, measure: Strictness) -> bool:
-    """Tells whether a read is wrong even where the specification is open: a crash or a hang."""
-    if isinstance(result, Exception) and _is_broken(result):
-        return True
-    return measure is not Strictness.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR)
-
-
 def described(expectation: ResolvedExpectation) -> str:
     """The read in words: `columns id, name at version 3 where id > 1`."""
     columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
@@ -150,16 +141,12 @@ def described(expectation: ResolvedExpectation) -> str:
     if expectation.at.changes is not None:
         at = [" of the changes {} to {}".format(*expectation.at.changes)]
     where = "" if expectation.where is None else f" where {expectation.where}"
-    return f"{columns}{''.join(at)}{where}{_catalog(expectation)}"
-
-
-def _catalog(expectation: ResolvedExpectation) -> str:
-    opening = expectation.opening
-    if not opening:
-        return ""
-    if "max_version" not in opening:
-        return ", of what is published"
-    return f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
+    opening, catalog = expectation.opening, ""
+    if "max_version" in opening:
+        catalog = f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
+    elif opening:
+        catalog = ", of what is published"
+    return f"{columns}{''.join(at)}{where}{catalog}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,22 +235,10 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: st
         return _Found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
     if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
-        notes += tuple(map(_type_note, carried))
-        comparison = _without(comparison, carried)
+        notes += tuple(f"{each.column} is {each.right}, not {each.left}" for each in carried)
+        kept = tuple(difference for difference in comparison.schema if difference not in carried)
+        comparison = dataclasses.replace(comparison, schema=kept)
     if comparison.equal:
         return _Found(Outcome.PASS, notes=notes)
-    return _Found(Outcome.FAIL, _said(comparison), comparison, notes)
-
-
-def _said(comparison: ComparisonResult) -> str:
-    text = sentence(comparison)
-    return text.replace("only on the left", "expected and not read").replace("only on the right", _NOT_EXPECTED)
-
-
-def _without(comparison: ComparisonResult, schema: list[SchemaDifference]) -> ComparisonResult:
-    kept = tuple(difference for difference in comparison.schema if difference not in schema)
-    return dataclasses.replace(comparison, schema=kept)
-
-
-def _type_note(difference: SchemaDifference) -> str:
-    return f"{difference.column} is {difference.right}, not {difference.left}"
+    text = sentence(comparison).replace("only on the left", "expected and not read")
+    return _Found(Outcome.FAIL, text.replace("only on the right", "read and not expected"), comparison, notes)

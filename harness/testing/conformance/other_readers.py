@@ -16,7 +16,7 @@ from functools import cache, partial
 from importlib.metadata import version as installed
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,49 +30,33 @@ class SparkRefusal(Exception):
     """The message of a data source of Spark, without the exceptions that carried it."""
 
 
-class _Reader(Protocol):
-    """An engine, which is imported when the reader is made."""
-
-    def version(self) -> str:
-        """The engine's version, and that of what reads its files."""
-
-    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
-        """The rows. table: see `worker`."""
+_Columns: TypeAlias = "tuple[str, ...] | None"
+_Reader: TypeAlias = "tuple[str, Callable[[SimpleNamespace, _Columns, str | None], Any]]"
+"""An engine, imported: its version with that of what reads its files, and the function that gives rows."""
 
 
-class _PyIceberg:
+def _pyiceberg() -> _Reader:
     """PyIceberg, over a table's metadata file."""
+    import pyarrow as pa
+    import pyiceberg
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.expressions.parser import parse
+    from pyiceberg.table import StaticTable
 
-    def __init__(self) -> None:
-        import pyarrow as pa
-        import pyiceberg
-        from pyiceberg.expressions.parser import parse
-        from pyiceberg.table import StaticTable
-
-        self._version = f"{pyiceberg.__version__}, pyarrow {pa.__version__}"
-        self._parse, self._table = parse, StaticTable
-
-    def version(self) -> str:
-        return self._version
-
-    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
         _check_format(table, "iceberg", "PyIceberg")
-        opened = self._table.from_metadata(table.metadata_path)
-        scan = opened.scan(row_filter=self._filter(where), snapshot_id=_snapshot_id(opened, table.at))
+        opened = StaticTable.from_metadata(table.metadata_path)
+        try:
+            condition = AlwaysTrue() if where is None else parse(where)
+        except Exception as error:  # of the parser library beneath it
+            raise Unsupported(f"PyIceberg's filters have no such expression: {where}") from error
+        scan = opened.scan(row_filter=condition, snapshot_id=_snapshot_id(opened, table.at))
         if columns is not None:
             scan = scan.select(*columns)
         rows = scan.to_arrow()
         return rows if columns is None else rows.select(list(columns))
 
-    def _filter(self, where: str | None) -> Any:
-        if where is None:
-            from pyiceberg.expressions import AlwaysTrue
-
-            return AlwaysTrue()
-        try:
-            return self._parse(where)
-        except Exception as error:  # of the parser library beneath it
-            raise Unsupported(f"PyIceberg's filters have no such expression: {where}") from error
+    return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read
 
 
 def _snapshot_id(opened: Any, at: SimpleNamespace | None) -> int | None:
@@ -86,97 +70,71 @@ def _snapshot_id(opened: Any, at: SimpleNamespace | None) -> int | None:
     return int(found.snapshot_id)
 
 
-class _Deltalake:
+def _deltalake() -> _Reader:
     """delta-rs: a query that DataFusion runs inside deltalake."""
+    import deltalake
 
-    def __init__(self) -> None:
-        import deltalake
-        from deltalake import DeltaTable, QueryBuilder
-
-        self._deltalake, self._table, self._builder = deltalake, DeltaTable, QueryBuilder
-
-    def version(self) -> str:
-        return str(self._deltalake.__version__)
-
-    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
         _check_format(table, "delta", "delta-rs")
-        return self._builder().register("t", self._opened(table)).execute(_select("t", columns, where))
+        version = _version(table.at, "delta-rs").get("version")
+        opened = deltalake.DeltaTable(table.location, version=version if isinstance(version, int) else None)
+        if isinstance(version, datetime):
+            opened.load_as_version(version)
+        return deltalake.QueryBuilder().register("t", opened).execute(_select("t", columns, where))
 
-    def _opened(self, table: SimpleNamespace) -> Any:
-        if table.at is None:
-            return self._table(table.location)
-        if table.at.kind == "version":
-            return self._table(table.location, version=int(table.at.value))
-        if table.at.kind == "timestamp_ms":
-            opened = self._table(table.location)
-            opened.load_as_version(_moment(table.at.value))
-            return opened
-        raise Unsupported(f"delta-rs does not read by {table.at.kind}")
+    return str(deltalake.__version__), read
 
 
-class _Polars:
+def _polars() -> _Reader:
     """Polars: its own reader for Iceberg, and deltalake's log with its own reader for Delta."""
+    import polars as pl
 
-    def __init__(self) -> None:
-        import polars as pl
-
-        self._pl: Any = pl
-
-    def version(self) -> str:
-        return str(self._pl.__version__)
-
-    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
-        frame = self._iceberg(table) if table.format == "iceberg" else self._delta(table)
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        frame: Any
+        if table.format == "delta":
+            frame = pl.scan_delta(table.location, **_version(table.at, "Polars"))
+        elif table.at is None or table.at.kind == "snapshot_id":
+            snapshot = {} if table.at is None else {"snapshot_id": int(table.at.value)}
+            frame = pl.scan_iceberg(table.metadata_path, reader_override="native", **snapshot)
+        else:
+            raise Unsupported(f"Polars does not read Iceberg tables by {table.at.kind}")
         if where is not None:
-            frame = frame.filter(self._pl.sql_expr(where))
+            frame = frame.filter(pl.sql_expr(where))
         return (frame if columns is None else frame.select(list(columns))).collect()
 
-    def _iceberg(self, table: SimpleNamespace) -> Any:
-        scan = partial(self._pl.scan_iceberg, table.metadata_path, reader_override="native")
-        if table.at is None:
-            return scan()
-        if table.at.kind == "snapshot_id":
-            return scan(snapshot_id=int(table.at.value))
-        raise Unsupported(f"Polars does not read Iceberg tables by {table.at.kind}")
-
-    def _delta(self, table: SimpleNamespace) -> Any:
-        return self._pl.scan_delta(table.location, **_version(table.at, "Polars"))
+    return str(pl.__version__), read
 
 
-class _Daft:
+def _daft() -> _Reader:
     """Daft: files that PyIceberg or deltalake plan, read by Daft."""
+    import daft
 
-    def __init__(self) -> None:
-        import daft
-
-        self._daft: Any = daft
-
-    def version(self) -> str:
-        return str(self._daft.__version__)
-
-    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
-        frame = self._iceberg(table) if table.format == "iceberg" else self._delta(table)
-        if where is not None:
-            frame = frame.where(self._daft.sql_expr(where))
-        return (frame if columns is None else frame.select(*columns)).to_arrow()
-
-    def _iceberg(self, table: SimpleNamespace) -> Any:
+    def iceberg(table: SimpleNamespace) -> dict[str, Any]:
+        """Arguments of Daft's reader."""
         if table.at is None:
-            return self._daft.read_iceberg(table.metadata_path)
+            return {}
         if table.at.kind == "snapshot_id":
-            return self._daft.read_iceberg(table.metadata_path, snapshot_id=int(table.at.value))
+            return {"snapshot_id": int(table.at.value)}
         if table.at.kind == "ref":
             from pyiceberg.table import StaticTable
 
             found = StaticTable.from_metadata(table.metadata_path).refs().get(table.at.value)
             if found is None:
                 raise ValueError(f"There is no branch or tag {table.at.value}")
-            kind = found.snapshot_ref_type.value
-            return self._daft.read_iceberg(table.metadata_path, **{kind: table.at.value})
+            return {found.snapshot_ref_type.value: table.at.value}
         raise Unsupported(f"Daft does not read Iceberg tables by {table.at.kind}")
 
-    def _delta(self, table: SimpleNamespace) -> Any:
-        return self._daft.read_deltalake(table.location, **_version(table.at, "Daft"))
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        frame: Any
+        if table.format == "iceberg":
+            frame = daft.read_iceberg(table.metadata_path, **iceberg(table))
+        else:
+            frame = daft.read_deltalake(table.location, **_version(table.at, "Daft"))
+        if where is not None:
+            frame = frame.where(daft.sql_expr(where))
+        return (frame if columns is None else frame.select(*columns)).to_arrow()
+
+    return str(daft.__version__), read
 
 
 def _version(at: SimpleNamespace | None, engine: str) -> dict[str, Any]:
@@ -190,45 +148,42 @@ def _version(at: SimpleNamespace | None, engine: str) -> dict[str, Any]:
     raise Unsupported(f"{engine} does not read Delta tables by {at.kind}")
 
 
-class _DuckDBExtension:
+def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
     """DuckDB's own extension for a format, from its package and not from the network."""
+    import duckdb
 
-    def __init__(self, format: str, extensions: tuple[str, ...]) -> None:
-        import duckdb
+    files: list[str] = []
+    for name in extensions:
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        (file,) = Path(str(package.__file__)).parent.rglob(f"{name}.duckdb_extension")
+        files.append(str(file))
 
-        self._duckdb, self._format = duckdb, format
-        self._files: list[str] = []
-        for name in extensions:
-            package = importlib.import_module(f"duckdb_extension_{name}")
-            (file,) = Path(str(package.__file__)).parent.rglob(f"{name}.duckdb_extension")
-            self._files.append(str(file))
-
-    def version(self) -> str:
-        return f"{self._duckdb.__version__}, extension {installed(f'duckdb-extension-{self._format}')}"
-
-    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
-        _check_format(table, self._format, f"The extension {self._format}")
-        place = table.metadata_path if self._format == "iceberg" else table.location
-        connection = self._duckdb.connect()
-        for file in self._files:
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        _check_format(table, format, f"The extension {format}")
+        place = table.metadata_path if format == "iceberg" else table.location
+        connection = duckdb.connect()
+        for file in files:
             connection.load_extension(file)
         text = "'" + place.replace("'", "''") + "'"
-        scan = f"{self._format}_scan({text}{self._at(table.at)})"
+        scan = f"{format}_scan({text}{_scan_at(format, table.at)})"
         return connection.sql(_select(scan, columns, where)).to_arrow_table()
 
-    def _at(self, at: SimpleNamespace | None) -> str:
-        if at is None:
-            return ""
-        match self._format, at.kind:
-            case "delta", "version":
-                return f", version => {int(at.value)}"
-            case "iceberg", "snapshot_id":
-                return f", snapshot_from_id => {int(at.value)}"
-            case "iceberg", "timestamp_ms":
-                moment = _moment(at.value).replace(tzinfo=None)
-                return f", snapshot_from_timestamp => TIMESTAMP '{moment.isoformat(sep=' ')}'"
-            case _:
-                raise Unsupported(f"{self._format}_scan does not read by {at.kind}")
+    return f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}", read
+
+
+def _scan_at(format: str, at: SimpleNamespace | None) -> str:
+    if at is None:
+        return ""
+    match format, at.kind:
+        case "delta", "version":
+            return f", version => {int(at.value)}"
+        case "iceberg", "snapshot_id":
+            return f", snapshot_from_id => {int(at.value)}"
+        case "iceberg", "timestamp_ms":
+            moment = _moment(at.value).replace(tzinfo=None)
+            return f", snapshot_from_timestamp => TIMESTAMP '{moment.isoformat(sep=' ')}'"
+        case _:
+            raise Unsupported(f"{format}_scan does not read by {at.kind}")
 
 
 def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
@@ -364,17 +319,25 @@ def beside(spark: SparkSession, format: str) -> SparkSession:
     return own
 
 
+def _spark(format: str) -> _Reader:
+    reader = SparkReference(format)
+    return reader.version(), lambda table, columns, where: reader.read(table, columns=columns, where=where)
+
+
 _READERS: Mapping[str, Callable[[], _Reader]] = {
-    "pyiceberg": _PyIceberg,
-    "deltalake": _Deltalake,
-    "polars": _Polars,
-    "daft": _Daft,
-    "duckdb-iceberg": partial(_DuckDBExtension, "iceberg", ("avro", "iceberg")),
-    "duckdb-delta": partial(_DuckDBExtension, "delta", ("delta",)),
-    "spark-iceberg": partial(SparkReference, "iceberg"),
-    "spark-delta": partial(SparkReference, "delta"),
+    "pyiceberg": _pyiceberg,
+    "deltalake": _deltalake,
+    "polars": _polars,
+    "daft": _daft,
+    "duckdb-iceberg": partial(_duckdb, "iceberg", ("avro", "iceberg")),
+    "duckdb-delta": partial(_duckdb, "delta", ("delta",)),
+    "spark-iceberg": partial(_spark, "iceberg"),
+    "spark-delta": partial(_spark, "delta"),
 }
 
 if __name__ == "harness_worker":
-    _reader = _READERS[sys.argv[1]]()
-    version, read = _reader.version, _reader.read
+    _said, read = _READERS[sys.argv[1]]()
+
+    def version() -> str:
+        """The engine's version."""
+        return _said

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from harness.engines.registry import find_engine
 from harness.errors import UnsupportedError as Unsupported
-from harness.snapshot import Snapshot
 from harness.storage.gate import Outside
-from harness.table import Table, open_table
+from harness.table import open_table
 from harness.testing.oracle.planner.plan import plan_unpruned
 
 __all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
+
+
+AtKind: TypeAlias = Literal["snapshot_id", "version", "timestamp_ms", "ref"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class At:
         1970-01-01 UTC at which it was current, `ref` with the name of a branch or tag.
     """
 
-    kind: Literal["snapshot_id", "version", "timestamp_ms", "ref"]
+    kind: AtKind
     value: int | str
 
 
@@ -69,9 +71,10 @@ class ReaderUnderTest(Protocol):
                     raise Unsupported("Delta tables are not read")
                 return mine.scan(table.metadata_path).to_arrow()
 
-    `harness run --engine my_module:Engine` runs it. A package that declares it as an entry point (see `finding`) makes
-    it known by that name. Either way it runs in a process of its own (see `workers`), so that it may crash or hang. An
-    engine that cannot live beside harness's own packages is a script instead, in another interpreter: see `worker`.
+    `harness scenarios run --engines my_module:Engine` runs it. A package that declares it as an entry point (see
+    `finding`) makes it known by that name. Either way it runs in a process of its own (see `workers`), so that it may
+    crash or hang. An engine that cannot live beside harness's own packages is a script instead, in another interpreter:
+    see `worker`.
     """
 
     @property
@@ -138,18 +141,17 @@ class OwnReader:
             HarnessError: whatever opening, planning and reading raise.
         """
         location = table.metadata_path or table.location
+        at: dict[str, Any] = {}
         if self.name == ORACLE:
-            plan = plan_unpruned(
-                location,
-                **_arguments(table.at),
-                columns=columns,
-                where=where,
-                **self._roots(Outside.REFUSE),
-                **(opening or {}),
-            )
+            at = {} if table.at is None else {table.at.kind: table.at.value}
+            how = {**at, **self._roots(Outside.REFUSE), **(opening or {})}
+            plan = plan_unpruned(location, columns=columns, where=where, **how)
         else:
             opened = open_table(location, format_hint=table.format, **self._roots("refuse"), **(opening or {}))
-            plan = _snapshot_of(opened, table.at).plan(columns, where)
+            if table.at is not None:
+                names = {"version": "snapshot_id", "timestamp_ms": "timestamp"}
+                at = {names.get(table.at.kind, table.at.kind): table.at.value}
+            plan = opened.snapshot(**at).plan(columns, where)
         return find_engine(self.name).to_arrow(plan)
 
     def read_changes(
@@ -171,16 +173,3 @@ class OwnReader:
     def _roots(self, refuse: Outside | str) -> dict[str, Any]:
         """Arguments of `open_table`, or of the oracle's planner."""
         return {} if self.within is None else {"allowed_roots": (self.within,), "outside": refuse}
-
-
-def _snapshot_of(table: Table, at: At | None) -> Snapshot:
-    """The snapshot that a selector means."""
-    chosen = _arguments(at)
-    for name, harness_name in (("version", "snapshot_id"), ("timestamp_ms", "timestamp")):
-        if name in chosen:
-            chosen[harness_name] = chosen.pop(name)
-    return table.snapshot(**chosen)
-
-
-def _arguments(at: At | None) -> dict[str, Any]:
-    return {} if at is None else {at.kind: at.value}

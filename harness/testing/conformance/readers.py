@@ -2,7 +2,7 @@
 
 `python -m harness.testing.conformance.readers DIR` makes a virtual environment DIR/NAME for each reader that has none
 yet, installs what the reader needs (pip asks the package index that it is set up for), and prints `NAME=PATH` lines for
-`harness run --python`. A reader that cannot be installed is told on standard error and left out.
+`harness scenarios run --python`. A reader that cannot be installed is told on standard error and left out.
 """
 
 from __future__ import annotations

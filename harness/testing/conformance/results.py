@@ -185,9 +185,9 @@ class Case:
     @property
     def command(self) -> str:
         """The command that shows the case again and leaves its table in `repro`."""
-        engine = ["--engine", self.engine.asked, *self.engine.arguments]
+        engine = ["--engines", self.engine.asked, *self.engine.arguments]
         scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
-        return shlex.join(["harness", "run", *engine, "--scenario", scenario, "--keep", "repro"])
+        return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
 
 
 @dataclass(frozen=True, slots=True)

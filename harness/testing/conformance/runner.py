@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 
 import harness
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge, said
-from harness.testing.conformance.own import ORACLE, ArrowStream, At, OwnReader, ReaderUnderTest, TableAt
+from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
     Case,
     Check,
@@ -78,15 +79,24 @@ def run(
     """
     started = time.monotonic()
     known = Lists() if lists is None else lists
-    tested = [_Tested.of(engine) for engine in engines]
-    _check_names([each.info.name for each in tested])
+    tested: list[_Tested] = []
+    for given in engines:
+        reader = given.reader
+        info = EngineInfo(name=reader.name, version=reader.version(), asked=given.asked, arguments=given.arguments)
+        if any(each.info.name == info.name for each in tested):
+            raise RequestError(f"Cannot run: two engines are called {info.name!r}; results are told apart by that name")
+        tested.append(_Tested(info, reader, reader.capabilities()))
     infos = {scenario.name: _info(scenario) for scenario in scenarios}
     cases: list[Case] = []
     with _directory(keep) as directory:
         for number, scenario in enumerate(scenarios, 1):
             progress(f"{number}/{len(scenarios)} {scenario.name}")
-            place = _free(directory / scenario.name)
-            cases += _Scene(scenario, infos[scenario.name], known, place).cases(tested)
+            place = directory / scenario.name
+            if place.exists():
+                raise RequestError(
+                    "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
+                )
+            cases += _cases(scenario, infos[scenario.name], known, place, tested)
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
     found = tuple(cases)
@@ -95,7 +105,11 @@ def run(
         scenarios=tuple(infos.values()),
         cases=found,
         missing=dict(missing or {}),
-        unused=_unused(known, found),
+        unused=tuple(
+            line
+            for line in (*known.skips, *known.xfails)
+            if not any(line.matches(case.engine.name, case.scenario.name) for case in found)
+        ),
         environment=environment(),
         meanings={name: FEATURES[name].meaning for scenario in scenarios for name in scenario.features},
         seconds=time.monotonic() - started,
@@ -126,93 +140,54 @@ class _Tested:
     reader: ReaderUnderTest
     claims: frozenset[str] | None
 
-    @classmethod
-    def of(cls, engine: UnderTest) -> _Tested:
-        reader = engine.reader
-        info = EngineInfo(name=reader.name, version=reader.version(), asked=engine.asked, arguments=engine.arguments)
-        return cls(info, reader, reader.capabilities())
 
-    @property
-    def measure(self) -> Strictness:
-        if not isinstance(self.reader, OwnReader):
-            return Strictness.FOREIGN
-        return Strictness.ORACLE if self.reader.name == ORACLE else Strictness.OWN
-
-    def unclaimed(self, scenario: Scenario) -> list[str]:
-        return [] if self.claims is None else sorted(set(scenario.features) - self.claims)
-
-
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    """A scenario to be run in `place`."""
-
-    scenario: Scenario
-    info: ScenarioInfo
-    lists: Lists
-    place: Path
-
-    def cases(self, engines: Sequence[_Tested]) -> list[Case]:
-        skipped = {each.info.name: self._line(self.lists.skips, each) for each in engines}
-        built: Built | Check | None = None
-        found = []
-        for each in engines:
-            if (line := skipped[each.info.name]) is not None:
-                found.append(Case(scenario=self.info, engine=each.info, outcome=Outcome.SKIP, expected=line))
-                continue
-            built = self._build() if built is None else built
-            found.append(self._case(each, (built,) if isinstance(built, Check) else self._checks(each, built)))
-        return found
-
-    def _line(self, lines: tuple[Expected, ...], engine: _Tested) -> Expected | None:
-        return first_match(lines, engine.info.name, self.scenario.name)
-
-    def _case(self, engine: _Tested, checks: tuple[Check, ...]) -> Case:
-        line = self._line(self.lists.xfails, engine)
-        outcome = of_checks(checks)
-        return Case(
-            scenario=self.info,
-            engine=engine.info,
-            outcome=outcome if line is None else as_expected(outcome),
-            checks=checks,
-            expected=line,
-        )
-
-    def _build(self) -> Built | Check:
-        """The table; or the fault of the scenario itself, which is no engine's."""
-        try:
-            built = build(self.scenario, self.place)
-            absent = missing_features(evidence_of(built))
-        except (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
-            return Check(
-                number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}"
-            )
-        if absent:
-            message = f"vacuous: the scenario declares {', '.join(absent)}, which does not occur in its table or reads"
-            return Check(number=0, read="", outcome=Outcome.ERROR, message=message)
-        return built
-
-    def _checks(self, engine: _Tested, built: Built) -> tuple[Check, ...]:
-        if unclaimed := engine.unclaimed(self.scenario):
-            message = f"the engine does not claim {', '.join(unclaimed)}"
-            return tuple(
-                Check(number=each.number, read=described(each), outcome=Outcome.UNSUPPORTED, message=message)
-                for each in built.expectations
-            )
-        return tuple(
-            judge(each, _answer(engine.reader, built, each), engine.measure, engine.info.name)
-            for each in built.expectations
-        )
+def _cases(
+    scenario: Scenario, info: ScenarioInfo, lists: Lists, place: Path, engines: Sequence[_Tested]
+) -> Iterator[Case]:
+    """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
+    built: Built | Check | None = None
+    for each in engines:
+        if (line := first_match(lists.skips, each.info.name, scenario.name)) is not None:
+            yield Case(scenario=info, engine=each.info, outcome=Outcome.SKIP, expected=line)
+            continue
+        built = _built(scenario, place) if built is None else built
+        checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built))
+        outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
+        shown = outcome if line is None else as_expected(outcome)
+        yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line)
 
 
-def _answer(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> EngineAnswer:
-    started = time.monotonic()
-    result: pa.Table | Exception
+def _built(scenario: Scenario, place: Path) -> Built | Check:
+    """The table; or the fault of the scenario itself, which is no engine's."""
     try:
-        rows = _rows(reader, built, expectation)
-        result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
-    except Exception as error:  # whatever an engine raises is its answer
-        result = error
-    return EngineAnswer(result, time.monotonic() - started)
+        built = build(scenario, place)
+        absent = missing_features(evidence_of(built))
+    except (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
+        return Check(number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}")
+    if absent:
+        message = f"vacuous: the scenario declares {', '.join(absent)}, which does not occur in its table or reads"
+        return Check(number=0, read="", outcome=Outcome.ERROR, message=message)
+    return built
+
+
+def _checks(engine: _Tested, built: Built) -> Iterator[Check]:
+    reader = engine.reader
+    own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
+    measure = own if isinstance(reader, OwnReader) else Strictness.FOREIGN
+    unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
+    for each in built.expectations:
+        if unclaimed:
+            message = f"the engine does not claim {', '.join(sorted(unclaimed))}"
+            yield Check(number=each.number, read=described(each), outcome=Outcome.UNSUPPORTED, message=message)
+            continue
+        started = time.monotonic()
+        result: pa.Table | Exception
+        try:
+            rows = _rows(reader, built, each)
+            result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
+        except Exception as error:  # whatever an engine raises is its answer
+            result = error
+        yield judge(each, EngineAnswer(result, time.monotonic() - started), measure, engine.info.name)
 
 
 def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
@@ -241,19 +216,10 @@ def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectatio
 
 def table_at(built: Built, expectation: ResolvedExpectation, metadata_path: str | None) -> TableAt:
     """The table of an expectation, with a metadata file or found by its place."""
-    place = str(built.location)
-    return TableAt(format=built.scenario.format, location=place, metadata_path=metadata_path, at=_at(expectation))
-
-
-def _at(expectation: ResolvedExpectation) -> At | None:
-    at = expectation.at
-    if at.snapshot_id is not None:
-        return At("snapshot_id", at.snapshot_id)
-    if at.version is not None:
-        return At("version", at.version)
-    if at.timestamp_ms is not None:
-        return At("timestamp_ms", at.timestamp_ms)
-    return None if at.ref is None else At("ref", at.ref)
+    kinds: tuple[AtKind, ...] = get_args(AtKind)
+    given = ((kind, getattr(expectation.at, kind)) for kind in kinds)
+    at = next((At(kind, value) for kind, value in given if value is not None), None)
+    return TableAt(format=built.scenario.format, location=str(built.location), metadata_path=metadata_path, at=at)
 
 
 def _info(scenario: Scenario) -> ScenarioInfo:
@@ -268,27 +234,6 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         file=f"fixtures/{scenario.name}.yaml" if supplied else path,
         reads=len(scenario.expectations),
         asked=None if supplied else path,
-    )
-
-
-def _free(place: Path) -> Path:
-    if place.exists():
-        raise RequestError(
-            "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
-        )
-    return place
-
-
-def _check_names(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise RequestError(f"Cannot run: two engines are called {name!r}; results are told apart by that name")
-
-
-def _unused(lists: Lists, cases: Sequence[Case]) -> tuple[Expected, ...]:
-    lines = (*lists.skips, *lists.xfails)
-    return tuple(
-        line for line in lines if not any(line.matches(case.engine.name, case.scenario.name) for case in cases)
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.arguments import checked
 from harness.engines.registry import spark_engine
 from harness.engines.spark import session as engine
 from harness.errors import RequestError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from harness.testing.jobs.job import SparkJob
 
 
+@checked
 def spark_session(
     app_name: str = "harness",
     *,

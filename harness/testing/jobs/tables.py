@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from harness.arguments import check
 from harness.errors import RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, written
 from harness.metadata.files.parquet import open_parquet
@@ -202,6 +203,7 @@ class JobTables:
 
     def add(self, sources: Mapping[str, object]) -> None:
         """Further names, or other tables for those that there are."""
+        check({"tables": sources})
         self.sources |= {_own_name(name): source for name, source in sources.items()}
 
     def catalog_names(self) -> tuple[str, ...]:

@@ -82,13 +82,22 @@ class Arguments:
         return left
 
     def finish(self) -> None:
-        """Refuse keys that nobody took.
-
-        Raises:
-            RequestError: there are some.
-        """
+        """Raises RequestError for keys that nobody took."""
         if self._left:
             raise RequestError(f"Unknown key {', '.join(map(repr, self._left))} in {self.place}")
+
+
+def taken(value: Any, place: str, **kinds: Any) -> list[Any]:
+    """The values of a mapping with just these keys, in this order. kinds: a type, or a type and a default.
+
+    Raises:
+        RequestError: the mapping has another key, lacks one, or a value has another type.
+    """
+    given = Arguments(value, place)
+    keys = {name.replace("_", "-"): kind if isinstance(kind, tuple) else (kind,) for name, kind in kinds.items()}
+    found = [given.of(kind[0], key, *kind[1:]) for key, kind in keys.items()]
+    given.finish()
+    return found
 
 
 def checked(kind: type[_T], value: Any, place: str) -> _T:
@@ -115,11 +124,7 @@ def described(value: Any) -> str:
 
 
 def label_of(known: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
-    """The thing that a label means.
-
-    Raises:
-        RequestError: nothing; the message lists the labels that there are.
-    """
+    """The thing that a label means. Raises RequestError, with the labels that there are, for any other."""
     if label not in known:
         names = ", ".join(known) or "none yet"
         raise RequestError(f"Unknown {what} {label!r} in {place}: there are {names}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,15 @@ from harness.metadata.model.schema import (
     arrow_field,
     arrow_type,
 )
-from harness.testing.scenarios.model import Built, Expectation, History, ResolvedExpectation, ResolvedSelector, Scenario
+from harness.testing.scenarios.model import (
+    Built,
+    Expectation,
+    ExpectedError,
+    History,
+    ResolvedExpectation,
+    ResolvedSelector,
+    Scenario,
+)
 from harness.testing.scenarios.values import expanded, stored_struct
 from harness.testing.writing.iceberg.types import schema_of
 
@@ -151,21 +160,19 @@ def _about(place: str) -> Iterator[None]:
 
 def _resolved(history: History, expectation: Expectation, number: int) -> ResolvedExpectation:
     at = history.resolve(expectation.at)
-    expected = expectation.error
+    expected: pa.Table | ExpectedError | None = expectation.error
+    if expectation.rows is not None:
+        fields = _fields(history, expectation, at)
+        expected = expected_table(fields, expanded(expectation.rows, "rows"), history.labels)
     return ResolvedExpectation(
         number=number,
         at=at,
         columns=expectation.columns,
         where=expectation.where,
-        expected=expected if expectation.rows is None else _table(history, expectation, at),
+        expected=expected,
         open=expectation.open,
         opening=history.opening(expectation.catalog),
     )
-
-
-def _table(history: History, expectation: Expectation, at: ResolvedSelector) -> pa.Table:
-    fields = _fields(history, expectation, at)
-    return expected_table(fields, expanded(expectation.rows, "rows"), history.labels)
 
 
 def _fields(history: History, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
@@ -178,12 +185,6 @@ def _fields(history: History, expectation: Expectation, at: ResolvedSelector) ->
         field = known.get(name) or history.metadata_field(name)
         if field is None:
             raise RequestError(f"Unknown column {name!r}: there are {', '.join(known)}, and metadata columns")
-        fields.append(_numbered(field, place) if name in typed else field)
+        # A type given by hand has an id that no field of the table has.
+        fields.append(replace(field, id=-1 - place) if name in typed else field)
     return fields
-
-
-def _numbered(field: Field, place: int) -> Field:
-    """A field of hand-given type, with an id that no field of the table has."""
-    from dataclasses import replace
-
-    return replace(field, id=-1 - place)

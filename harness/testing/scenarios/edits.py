@@ -104,7 +104,14 @@ def _edit(document: Any, steps: list[str], value: Any, place: str) -> None:
     step, *rest = steps
     key = _key(document, step, place)
     if not rest:
-        _put(document, key, value, place)
+        if value is _GONE and isinstance(document, dict) and key not in document:
+            raise RequestError(f"Nothing to remove at {place}")
+        if value is _GONE:
+            del document[key]
+        elif isinstance(document, list) and key == len(document):
+            document.append(value)
+        else:
+            document[key] = value
         return
     inner = document[key] if isinstance(document, list) else document.get(key)
     if inner is None:
@@ -132,14 +139,3 @@ def _key(document: Any, step: str, place: str) -> Any:
             return int(step)
         case _:
             raise RequestError(f"Invalid {place}: {step!r} leads nowhere")
-
-
-def _put(document: Any, key: Any, value: Any, place: str) -> None:
-    if value is _GONE:
-        if isinstance(document, dict) and key not in document:
-            raise RequestError(f"Nothing to remove at {place}")
-        del document[key]
-    elif isinstance(document, list) and key == len(document):
-        document.append(value)
-    else:
-        document[key] = value

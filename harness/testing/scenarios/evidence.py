@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from harness.errors import HarnessError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import cached_property
 from harness.table import open_table
-from harness.testing.scenarios.model import Built, ResolvedExpectation
+from harness.testing.scenarios.model import Built
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,7 @@ class Evidence:
         return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
 
     def plan_of(self, number: int) -> ScanPlan:
-        """The plan of one read.
-
-        Raises:
-            HarnessError: it cannot be planned.
-        """
+        """The plan of one read. Raises HarnessError if the read cannot be planned."""
         found = self.planning[number]
         if isinstance(found, HarnessError):
             raise found
@@ -53,12 +50,11 @@ class Evidence:
     @cached_property
     def metadata(self) -> dict[str, Any]:
         """The newest Iceberg metadata document; empty for a Delta table, or where it cannot be read."""
-        path = self.built.metadata_path
-        if path is None:
+        if self.built.metadata_path is None:
             return {}
         try:
-            content = path.read_bytes()
-            return dict(json.loads(_plain(content)))
+            content = self.built.metadata_path.read_bytes()
+            return dict(json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content))
         except (OSError, ValueError, EOFError):
             return {}
 
@@ -157,6 +153,11 @@ class Evidence:
 Proof: TypeAlias = Callable[[Evidence], bool]
 
 
+def in_plans(shows: Callable[[ScanPlan], bool]) -> Proof:
+    """The proof of a feature by one plan that shows it."""
+    return lambda evidence: any(map(shows, evidence.plans))
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A feature that a scenario may claim. proof: tells whether the feature occurs, without the scenario's text."""
@@ -170,23 +171,15 @@ def evidence_of(built: Built) -> Evidence:
     planning: dict[int, ScanPlan | HarnessError] = {}
     for expectation in built.expectations:
         try:
-            planning[expectation.number] = _plan(built, expectation)
+            table, at = open_table(built.address, **expectation.opening), expectation.at
+            if at.changes is not None:
+                plan = table.changes(*at.changes, columns=expectation.columns).plan
+            else:
+                plan = table.snapshot(**at.arguments()).plan(expectation.columns, expectation.where)
+            planning[expectation.number] = plan
         except HarnessError as error:
             planning[expectation.number] = error
     return Evidence(built, planning)
-
-
-def _plan(built: Built, expectation: ResolvedExpectation) -> ScanPlan:
-    table = open_table(built.address, **expectation.opening)
-    if expectation.at.changes is not None:
-        return table.changes(*expectation.at.changes, columns=expectation.columns).plan
-    return table.snapshot(**expectation.at.arguments()).plan(expectation.columns, expectation.where)
-
-
-def _plain(content: bytes) -> bytes:
-    import gzip
-
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
 
 _COMMIT = re.compile(r"(\d{20})\.json")

@@ -8,9 +8,8 @@ that does not exist is a RequestError that names the file and the key. Operation
 from __future__ import annotations
 
 import fnmatch
-import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +21,21 @@ from harness.testing.scenarios.arguments import Arguments, checked
 from harness.testing.scenarios.features import FEATURES, features_of
 from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector, SelectorKind
 
-WIDTH = 110
-"""Characters up to which a list or mapping is written on one line."""
 _MOST_DIGITS = 1_000
 _DEEPEST = 200
 """Lists and mappings in each other. libyaml takes a piece of the stack for each, and PyYAML of Python's."""
 
 _INDENT = re.compile(r"^[ ?:-]*", re.MULTILINE)
-_NULL = re.compile(r"(?:~|null|Null|NULL|)")
-_BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)")
-_INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)")
-_FLOAT = re.compile(
-    r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
-)
-_PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ ./()+-]*[A-Za-z0-9_./()+-])?")
-_SPECIAL = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_CORE = {
+    "null": (r"(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
+    "bool": (r"(?:true|True|TRUE|false|False|FALSE)", list("tTfF")),
+    "int": (r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)", list("-+0123456789")),
+    "float": (
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))",
+        list("-+0123456789."),
+    ),
+}
+"""The scalars of YAML's core schema by tag, and the signs that they begin with."""
 
 
 def parse_yaml(text: str, place: str) -> Any:
@@ -46,20 +45,12 @@ def parse_yaml(text: str, place: str) -> Any:
         RequestError: it is no YAML, or uses what scenarios do not use; the message names the line.
     """
     try:
-        if _may_be_deep(text):
+        # Brackets open at most so often, and blocks begin at most twice in a column.
+        if text.count("[") + text.count("{") + 2 * max(map(len, _INDENT.findall(text))) >= _DEEPEST:
             _check_depth(text)
         return yaml.load(text, Loader=_Loader)  # a SafeLoader, with other scalars
     except yaml.YAMLError as exc:
         raise RequestError(f"Cannot read {place}: {' '.join(str(exc).split())}") from exc
-
-
-def write(value: Any) -> str:
-    """The text of a document, for `parse_yaml`: blocks at the outside, short parts on one line.
-
-    Raises:
-        RequestError: a value is none of null, bool, int, float, str, list and mapping.
-    """
-    return "".join(f"{line}\n" for line in _block(value))
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -89,12 +80,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def flatten_mapping(self, node: Any) -> None:
         """Leave `<<` an ordinary key, as YAML 1.2 has it."""
-
-
-def _may_be_deep(text: str) -> bool:
-    """Tells whether a look pays: brackets open at most so often, and blocks begin at most twice in a column."""
-    brackets = text.count("[") + text.count("{")
-    return brackets + 2 * max(map(len, _INDENT.findall(text))) >= _DEEPEST
 
 
 def _check_depth(text: str) -> None:
@@ -133,115 +118,14 @@ def _int(loader: _Loader, node: Any) -> int:
 
 
 def _float(loader: _Loader, node: Any) -> float:
-    text = loader.construct_scalar(node)
-    special = _SPECIAL.get(text.lower().replace(".", "", 1)) if text[-1].isalpha() else None
-    return float(text) if special is None else special
+    text = loader.construct_scalar(node).lower()
+    return float(text.replace(".", "", 1) if text[-1].isalpha() else text)  # PyYAML's NaN has a sign
 
 
-for _tag, _pattern, _first in (
-    ("null", _NULL, ["~", "n", "N", ""]),
-    ("bool", _BOOL, list("tTfF")),
-    ("int", _INT, list("-+0123456789")),
-    ("float", _FLOAT, list("-+0123456789.")),
-):
-    _anchored = re.compile(rf"{_pattern.pattern}\Z")
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _anchored, _first)
+for _tag, (_pattern, _first) in _CORE.items():
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"{_pattern}\Z"), _first)
 _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
-
-
-def _block(value: Any) -> Iterator[str]:
-    match value:
-        case Mapping() if value:
-            for key, item in value.items():
-                yield from _entry(f"{_text(key)}:", item)
-        case list() | tuple() if value:
-            for item in value:
-                yield from _item(item)
-        case _:
-            yield _flow(value)
-
-
-def _entry(head: str, item: Any) -> Iterator[str]:
-    line = f"{head} {_flow(item)}"
-    if _is_short(item, line):
-        yield line
-        return
-    yield head
-    yield from (f"  {below}" for below in _block(item))
-
-
-def _item(item: Any) -> Iterator[str]:
-    line = f"- {_flow(item)}"
-    if _is_short(item, line) and not (isinstance(item, Mapping) and len(item) == 1):
-        yield line
-        return
-    for number, below in enumerate(_block(item)):
-        yield f"{'- ' if number == 0 else '  '}{below}"
-
-
-def _is_short(item: Any, line: str) -> bool:
-    return not item or not isinstance(item, list | tuple | Mapping) or (len(line) <= WIDTH and not _has_rows(item))
-
-
-def _has_rows(item: Any) -> bool:
-    """Tells whether a list holds several lists or mappings, at any level: they stand one below the other."""
-    match item:
-        case list() | tuple():
-            nested = [v for v in item if isinstance(v, list | tuple | Mapping)]
-            return len(nested) > 1 or any(map(_has_rows, nested))
-        case Mapping():
-            return any(map(_has_rows, item.values()))
-        case _:
-            return False
-
-
-def _flow(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float():
-            return _float_text(value)
-        case str():
-            return _text(value)
-        case Mapping():
-            return "{" + ", ".join(f"{_text(k)}: {_flow(v)}" for k, v in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(map(_flow, value)) + "]"
-        case _:
-            raise RequestError(
-                f"Cannot write {value!r} into a scenario: give null, bool, number, text, list or mapping"
-            )
-
-
-def _float_text(value: float) -> str:
-    if math.isnan(value):
-        return ".nan"
-    if math.isinf(value):
-        return ".inf" if value > 0 else "-.inf"
-    return repr(value)
-
-
-def _text(text: Any) -> str:
-    if not isinstance(text, str):
-        return _flow(text)
-    reads_otherwise = any(p.fullmatch(text) for p in (_NULL, _BOOL, _INT, _FLOAT))
-    if _PLAIN.fullmatch(text) and not reads_otherwise:
-        return text
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _escaped(char: str) -> str:
-    if char in '"\\':
-        return f"\\{char}"
-    if " " <= char <= "~" or (char.isprintable() and "\xa0" < char < "\ufeff"):
-        return char
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 _SELECTORS: dict[SelectorKind, tuple[type, ...]] = {
@@ -320,7 +204,11 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     format_ = given.one_of("format", ("iceberg", "delta"))
     clauses = given.texts("clauses")
     features = given.texts("features", [])
-    _check_features(features, format_, place)
+    known = features_of(format_)
+    for feature in (f for f in features if f not in known):
+        if feature in FEATURES:
+            raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
+        raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
     table = given.of(dict, "table")
     history = given.of(list, "history", [])
     expect = given.any("expect")
@@ -339,38 +227,24 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     )
 
 
-def dump(scenario: Scenario) -> str:
-    """The text of a scenario, for `parse`: short parts on one line, rows one below the other."""
-    document: dict[str, Any] = {
-        "title": scenario.title,
-        "format": scenario.format,
-        "clauses": list(scenario.clauses),
-        "features": list(scenario.features),
-        "table": scenario.table,
-        "history": list(scenario.history),
-        "expect": [_dumped(e) for e in scenario.expectations],
-    }
-    return write(document)
-
-
-def _check_features(names: list[str], format_: str, place: str) -> None:
-    known = features_of(format_)
-    for name in names:
-        if name in FEATURES and name not in known:
-            raise RequestError(f"Invalid feature {name!r} in {place}: {format_} tables do not have it")
-        if name not in known:
-            raise RequestError(f"Unknown feature {name!r} in {place}: there are {', '.join(sorted(known))}")
-
-
 def _expectation(value: Any, place: str) -> Expectation:
     given = Arguments(value, place)
-    columns = given.texts("columns", None)
+    columns, rows, error = given.texts("columns", None), None, None
+    if given.has("rows"):
+        rows = given.any("rows")
+        rows = rows if isinstance(rows, Mapping) else checked(list, rows, f"{place}, key 'rows'")
+    if given.has("error"):
+        kind = given.text("error")
+        known = getattr(errors, kind, None)
+        if not (isinstance(known, type) and issubclass(known, HarnessError)):
+            raise RequestError(f"Unknown error {kind!r} in {place}: expected a class of harness.errors")
+        error = ExpectedError(kind, given.of(str, "match", None), given.of(str, "cause", None))
     expectation = Expectation(
         at=_selector(given.any("at", None), f"{place}, key 'at'"),
         columns=None if columns is None else tuple(columns),
         where=given.of(str, "where", None),
-        rows=_rows(given, place) if given.has("rows") else None,
-        error=_error(given, place) if given.has("error") else None,
+        rows=rows,
+        error=error,
         open=given.of(str, "open", None),
         types=given.of(dict, "types", {}),
         catalog=given.any("catalog", None),
@@ -380,19 +254,6 @@ def _expectation(value: Any, place: str) -> Expectation:
     if outcomes > 1 or (outcomes == 0 and expectation.open is None):
         raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")
     return expectation
-
-
-def _rows(given: Arguments, place: str) -> Any:
-    rows = given.any("rows")
-    return rows if isinstance(rows, Mapping) else checked(list, rows, f"{place}, key 'rows'")
-
-
-def _error(given: Arguments, place: str) -> ExpectedError:
-    kind = given.text("error")
-    known = getattr(errors, kind, None)
-    if not (isinstance(known, type) and issubclass(known, HarnessError)):
-        raise RequestError(f"Unknown error {kind!r} in {place}: expected a class of harness.errors")
-    return ExpectedError(kind, given.of(str, "match", None), given.of(str, "cause", None))
 
 
 def _selector(value: Any, place: str) -> Selector:
@@ -408,20 +269,3 @@ def _selector(value: Any, place: str) -> Selector:
             given.finish()
             return Selector(kind, tuple(chosen) if isinstance(chosen, list) else chosen)
     raise RequestError(f"Invalid {place}: expected one of {', '.join(_SELECTORS)}")
-
-
-def _dumped(expectation: Expectation) -> dict[str, Any]:
-    at, error = expectation.at, expectation.error
-    entries: dict[str, Any] = {
-        "at": None if at.kind == "current" else {at.kind: at.value},
-        "columns": None if expectation.columns is None else list(expectation.columns),
-        "where": expectation.where,
-        "open": expectation.open,
-        "error": None if error is None else error.kind,
-        "match": None if error is None else error.match,
-        "cause": None if error is None else error.cause,
-        "types": dict(expectation.types) or None,
-        "catalog": expectation.catalog,
-        "rows": expectation.rows,
-    }
-    return {key: value for key, value in entries.items() if value is not None}

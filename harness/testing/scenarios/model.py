@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from harness.metadata.model.schema import Field, Schema
-from harness.testing.scenarios.arguments import Arguments, checked
+from harness.testing.scenarios.arguments import checked, taken
 from harness.testing.writing.places import inside
 
 TableFormat: TypeAlias = Literal["iceberg", "delta"]
@@ -190,26 +190,19 @@ class History(ABC):
     def metadata_field(self, name: str) -> Field | None:
         """The metadata column of this name, such as `_pos`, typed for this table; None: there is none."""
 
-    def _drop_column(self, value: Any, place: str) -> None:
-        self.table.drop_column(checked(str, value, place))
-
-    def _rename_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, to = given.text("path"), given.text("to")
-        given.finish()
-        self.table.rename_column(path, to)
-
-    def _move_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, to = given.text("path"), given.integer("to")
-        given.finish()
-        self.table.move_column(path, to)
-
     def _new_folder(self, value: Any, place: str) -> Path:
         """The folder that `move-table` moves the table to."""
         target = inside(self.directory, self.directory / checked(str, value, place))
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
+
+
+COLUMN_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
+    "drop-column": lambda history, value, place: history.table.drop_column(checked(str, value, place)),
+    "rename-column": lambda history, value, place: history.table.rename_column(*taken(value, place, path=str, to=str)),
+    "move-column": lambda history, value, place: history.table.move_column(*taken(value, place, path=str, to=int)),
+}
+"""Operations that both formats have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

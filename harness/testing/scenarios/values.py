@@ -52,11 +52,7 @@ _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\
 
 
 def stored_value(type_: Type, value: Any) -> Any:
-    """The internal value of a value as a scenario writes it.
-
-    Raises:
-        RequestError: it is no value of the type.
-    """
+    """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
     if value is None:
         return None
     try:

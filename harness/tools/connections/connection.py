@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from harness.arguments import check, checked
 from harness.engines.duckdb.instance import connect as new_instance
 from harness.engines.duckdb.instance import said
 from harness.engines.registry import duckdb_engine
@@ -26,6 +27,7 @@ from harness.errors import AmbiguousTableError, EngineError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.queries.hints import told
 from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.threads import tracked
@@ -94,6 +96,7 @@ def discard(connection: duckdb.DuckDBPyConnection) -> None:
 _Result = TypeVar("_Result")
 
 
+@checked
 def connect(source: Source = None, /, **options: Any) -> Connection:
     """A connection whose SQL finds tables by their names.
 
@@ -138,6 +141,7 @@ class Connection:
         self._is_lent = False
         self.arraysize = 1
 
+    @checked
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
         """The result of a query as a lazy DuckDB relation; None for statements without one.
 
@@ -158,6 +162,7 @@ class Connection:
         self._tables = prepared.chosen or self._tables
         return relation
 
+    @checked
     def execute(self, query: str, parameters: object = None) -> Connection:
         """Run statements; the rows of the last one are there to be fetched.
 
@@ -170,6 +175,7 @@ class Connection:
         self._run(self._up_to_last(query), parameters)
         return self
 
+    @checked
     def executemany(self, query: str, parameters: Iterable[object]) -> Connection:
         """Run statements once for each set of parameters, each time on tables as they are then. Raises as `sql`."""
         for each in parameters:
@@ -382,7 +388,8 @@ class Connection:
         except (duckdb.InternalException, duckdb.FatalException) as error:
             raise given_up(error, prepared.tables) or error from error
         except (duckdb.CatalogException, duckdb.BinderException) as error:
-            raise absent(error, prepared, self._tables) or error from error
+            known = {name: snapshot.schema for name, snapshot in prepared.tables.items()}
+            raise absent(error, prepared, self._tables) or told(error, prepared.text, known) from error
 
 
 def _statements(query: str) -> list[str]:
@@ -426,6 +433,7 @@ def attach(
         RequestError: the connection has something else by that name, or cannot be written.
         HarnessError: as for `harness.connect`, or a table cannot be read.
     """
+    check({"connection": connection, "names": tables}, ("names",))
     plans = view_plans(source, tables, options)
     duckdb_engine().attach(plans, connection)
     return tuple(written((schema or "main", name)) for schema, name in plans)

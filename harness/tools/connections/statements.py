@@ -26,6 +26,7 @@ from harness.metadata.filters.sqltext import quoted
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
+from harness.queries.inputs import MetadataTables, planned
 from harness.queries.plain import may_name_moments
 from harness.queries.rewrite import (
     MetadataReference,
@@ -35,7 +36,6 @@ from harness.queries.rewrite import (
     refuse_writes,
     rewrite_statement,
 )
-from harness.queries.sql import MetadataTables, planned
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
@@ -110,9 +110,7 @@ def shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> s
 
 def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Tables | None:
     """The tables with names in that namespace; None: it is one of DuckDB's own. Raises as `used`."""
-    rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
-    folded = tuple(part.lower() for part in name)
-    is_own = any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
+    is_own = _namespaces_is_own(name, connection)
     try:
         chosen = tables.inside(name, is_taken=is_own)
     except TableNotFoundError as error:
@@ -149,6 +147,13 @@ def _listing(own: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> 
         empty = ", ".join("''" for _ in columns.split(","))
         return f"SELECT * FROM (VALUES ({empty})) AS t({columns}) WHERE false"
     return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS t({columns}) ORDER BY ALL"
+
+
+def _namespaces_is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
+    """True if DuckDB itself has a database or a schema of that name."""
+    rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
+    folded = tuple(part.lower() for part in name)
+    return any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
 
 
 def _current(connection: duckdb.DuckDBPyConnection) -> str:
@@ -318,14 +323,19 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
         if "NameListToString" in str(error):
-            parsed = parse_statement(text)
-            try:
-                refuse_writes(parsed)
-            except RequestError:
-                return "CREATE"
-            return "EXPLAIN" if parsed.explain else "SELECT"
-        raise RequestError(f"Cannot parse the statement: {' '.join(str(error).split())}") from error
+            return _kind_by_words(text)
+        raise (duckdb_engine().misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
+
+
+def _kind_by_words(text: str) -> str:
+    """The kind of a statement with names of four parts, such as a.b.c.orders, which DuckDB 1.5 cannot parse."""
+    parsed = parse_statement(text)
+    try:
+        refuse_writes(parsed)
+    except RequestError:
+        return "CREATE"
+    return "EXPLAIN" if parsed.explain else "SELECT"
 
 
 def _target(statement: SqlStatement) -> Name | None:

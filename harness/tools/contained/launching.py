@@ -457,7 +457,7 @@ def _finished(code: int, output: bytes, said: str, calls: tuple[str, ...], bound
     last = " ".join(said.split())[-_TAIL:]
     raise EngineError(
         f"{_WORKER} {how}; {bounds.memory_bytes:,} bytes of memory were allowed by "
-        f"memory_bytes of the option bounds{refused(calls)}{f': {visible(last)}' if last else ''}",
+        f"the option bounds.memory_bytes{refused(calls)}{f': {visible(last)}' if last else ''}",
         cause=CRASHED,
         options=("bounds",),
     )
@@ -465,8 +465,7 @@ def _finished(code: int, output: bytes, said: str, calls: tuple[str, ...], bound
 
 def _beyond(name: str, bounds: Bounds, what: str) -> LimitError:
     return LimitError(
-        f"{_WORKER} {what}, {getattr(bounds, name):,} are allowed; if you expect that, "
-        f"raise {name} by the option bounds",
+        f"{_WORKER} {what}, {getattr(bounds, name):,} are allowed; if you expect that, raise the option bounds.{name}",
         cause="LimitReached",
         options=("bounds",),
     )

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 import harness.errors
+from harness.arguments import checked
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
 from harness.metadata.plan.read_options import Ratified, RatifiedCommit, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
@@ -28,6 +29,7 @@ _DOCUMENT_BYTES = 1 << 20
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
+@checked
 def read_untrusted(
     location: str,
     *,
@@ -85,9 +87,6 @@ def read_untrusted(
     """
     if query is not None and not (columns is None and where is None):
         raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
-    for name, value in (("columns", columns), ("allowed_roots", allowed_roots)):
-        if isinstance(value, str):
-            raise RequestError(f"Invalid {name} {value!r}: expected a list of names", options=(name,))
     targets = (path_map or {}).values()
     answer = catalog_answer(max_version, ratified, published_only=published_only)
     request = {

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.arguments import checked
 from harness.errors import HarnessError, RequestError
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.filters import sqltext
@@ -52,6 +53,7 @@ class Step:
         return f"{self.table}.{self.column}={self.to_table}.{self.to_column}"
 
 
+@checked
 def pull_joined(
     tables: Mapping[str, Snapshot | Table | str | os.PathLike[str]],
     directory: str | os.PathLike[str],
@@ -188,6 +190,7 @@ def _one_of(column: Field, values: list[Any]) -> Filter:
 # `refresh`: a slice brought to its source's newest snapshot, as if it were pulled anew, fetching what is new.
 
 
+@checked
 def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | os.PathLike[str]) -> Pulled:
     """Bring a slice to the newest snapshot of its source, under the filter and the options that it was pulled with.
 

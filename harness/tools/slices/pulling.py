@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.arguments import checked
 from harness.errors import RequestError, warn
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.iceberg.table import IcebergTable
@@ -82,6 +83,7 @@ class Pulled:
     notes: tuple[str, ...] = ()
 
 
+@checked
 def pull(
     source: Snapshot | Table | str | os.PathLike[str],
     directory: str | os.PathLike[str],

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from harness.arguments import check
 from harness.engines.registry import BATCH_ROWS, duckdb_engine
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
@@ -21,7 +22,7 @@ from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.limits import contained
-from harness.tools.slices.pseudonyms import Mask, Pseudonyms
+from harness.tools.anonymising.pseudonyms import Mask, Pseudonyms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,10 @@ class SliceRequest:
     max_bytes: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        check(
+            {"where": self.where, "columns": self.columns, "anonymise": self.anonymise},
+            ("where", "columns", "anonymise"),
+        )
         _check_number(self.last, "last", 1)
         if self.max_bytes is not None:
             _check_number(self.max_bytes, "max_bytes", 0)

@@ -30,7 +30,7 @@ from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, f
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
 from harness.testing.writing.arrow import write_columnless_parquet
-from harness.tools.slices.pseudonyms import OLD_INT96, Mask, check_calendar, check_stored
+from harness.tools.anonymising.pseudonyms import OLD_INT96, Mask, check_calendar, check_stored
 from harness.tools.slices.request import Positions, without_deletes
 
 # Parquet files without some of their rows or columns; types, field ids, names and footer texts of them stay.

@@ -22,7 +22,7 @@ from harness.metadata.iceberg.columns import entries as batches
 from harness.metadata.iceberg.columns.entries import FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests, Raw, joined
 from harness.metadata.iceberg.columns.reading import read_data_files
-from harness.metadata.iceberg.manifests import ManifestFile, parse_manifest
+from harness.metadata.iceberg.manifests import ManifestFile, open_manifest
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import skip_files
 from harness.metadata.iceberg.transforms import Identity
@@ -177,10 +177,8 @@ def columns_or_error(make, manifests, contents, skip=None):
 def one_by_one(manifests, contents, skip=None):
     parts = []
     for number, manifest in enumerate(manifests):
-        entries = parse_manifest(
-            contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS, statistics=frozenset(FIELDS)
-        )
-        files = from_entries(entries, FIELDS, manifest=number)
+        reader = open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS)
+        files = from_entries(reader.entries(frozenset(FIELDS)), FIELDS, manifest=number)
         parts.append(FilteredFiles.of(files, None if skip is None else skip(files)))
     return reading._named(parts, manifests, FIELDS)
 

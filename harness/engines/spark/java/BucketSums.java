@@ -13,8 +13,6 @@ import org.apache.spark.sql.classic.Dataset;
 /**
  * Counts and sums of row hashes by bucket, in arrays instead of Spark's hash table: every row has a bucket, and there are
  * few of them. Twice as fast as GROUP BY, and sums have 128 bits.
- *
- * Janino compiles this: no generics, no lambdas.
  */
 public final class BucketSums {
     /** What is kept of a bucket: rows, then low and high word of the sum of each lane. */

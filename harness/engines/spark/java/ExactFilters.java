@@ -28,9 +28,8 @@ final class ExactFilters {
     /** Of a filter: whether all values in it are; of a value, whether it is the very one of the query. */
     private static boolean isExact(Object part) {
         if (part instanceof Object[]) {
-            Object[] values = (Object[]) part;
-            for (int i = 0; i < values.length; i++) {
-                if (!isExact(values[i])) {
+            for (Object value : (Object[]) part) {
+                if (!isExact(value)) {
                     return false;
                 }
             }

@@ -1,7 +1,7 @@
 package harness.spark;
 
 import java.io.ByteArrayInputStream;
-import java.util.ArrayList;
+import java.util.Collections;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
@@ -141,17 +142,13 @@ final class FileBounds {
             Expression right = ((EqualTo) filter).right();
             return isFixed(left) ? equal(right, left) : equal(left, right);
         }
-        if (filter instanceof LessThan) {
-            return below(((LessThan) filter).left(), ((LessThan) filter).right(), true);
+        if (filter instanceof LessThan || filter instanceof LessThanOrEqual) {
+            BinaryComparison ascending = (BinaryComparison) filter;
+            return below((Expression) ascending.left(), (Expression) ascending.right(), filter instanceof LessThan);
         }
-        if (filter instanceof LessThanOrEqual) {
-            return below(((LessThanOrEqual) filter).left(), ((LessThanOrEqual) filter).right(), false);
-        }
-        if (filter instanceof GreaterThan) {
-            return below(((GreaterThan) filter).right(), ((GreaterThan) filter).left(), true);
-        }
-        if (filter instanceof GreaterThanOrEqual) {
-            return below(((GreaterThanOrEqual) filter).right(), ((GreaterThanOrEqual) filter).left(), false);
+        if (filter instanceof GreaterThan || filter instanceof GreaterThanOrEqual) {
+            BinaryComparison descending = (BinaryComparison) filter;
+            return below((Expression) descending.right(), (Expression) descending.left(), filter instanceof GreaterThan);
         }
         if (filter instanceof In) {
             scala.collection.immutable.Seq list = ((In) filter).list();
@@ -251,9 +248,8 @@ final class FileBounds {
 
     private static Expression as(Expression value, Expression bound) {
         if (value instanceof Cast) {
-            ArrayList inner = new ArrayList();
-            inner.add(as(((Cast) value).child(), bound));
-            return (Expression) value.withNewChildren(PlannedFileIndex.sequence(inner));
+            Expression inner = as(((Cast) value).child(), bound);
+            return (Expression) value.withNewChildren(PlannedFileIndex.sequence(Collections.singletonList(inner)));
         }
         return value instanceof NaNvl ? as(((NaNvl) value).left(), bound) : bound;
     }

@@ -59,9 +59,8 @@ abstract class FooterJob implements Function {
         }
         List found = context.parallelize(chunks, tasks).map(this).collect();
         ByteArrayOutputStream joined = new ByteArrayOutputStream();
-        for (int i = 0; i < found.size(); i++) {
-            byte[] part = (byte[]) found.get(i);
-            joined.write(part, 0, part.length);
+        for (Object part : found) {
+            joined.write((byte[]) part);
         }
         return joined.toByteArray();
     }

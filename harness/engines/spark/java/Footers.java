@@ -56,7 +56,7 @@ public final class Footers extends FooterJob {
                     numbers.put(alike, number);
                 }
                 byte[] text = looks[i].text();
-                behind.writeByte(looks[i].end != null && looks[i].end.needsBrotli() ? 1 : 0);
+                behind.writeByte(looks[i].end != null && looks[i].end.needsBrotli ? 1 : 0);
                 behind.writeInt(text.length);
                 behind.write(text);
             }
@@ -125,7 +125,7 @@ public final class Footers extends FooterJob {
                 return null;
             }
             return java.util.Arrays.asList(new Object[] {
-                group, Boolean.valueOf(end.needsBrotli()), ByteBuffer.wrap(end.schema), ByteBuffer.wrap(end.kept)
+                group, Boolean.valueOf(end.needsBrotli), ByteBuffer.wrap(end.schema), ByteBuffer.wrap(end.kept)
             });
         }
 
@@ -245,7 +245,7 @@ public final class Footers extends FooterJob {
 
         private boolean parse(byte[] footer) {
             try {
-                end = ParquetEnd.of(footer, size);
+                end = new ParquetEnd(footer, size);
             } catch (RuntimeException unusual) {
                 return false;
             }

@@ -157,14 +157,8 @@ public final class Lowering {
         }
         all.putAll(options);
         SharedFileSystem.share(all, user);
-        scala.collection.immutable.Map told =
-            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
-        java.util.Iterator entries = all.entrySet().iterator();
-        while (entries.hasNext()) {
-            java.util.Map.Entry option = (java.util.Map.Entry) entries.next();
-            told = (scala.collection.immutable.Map) told.updated(option.getKey(), option.getValue());
-        }
-        return told;
+        return (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
+            scala.jdk.javaapi.CollectionConverters.asScala(all));
     }
 
     /** A column that calls a public static method; null where an argument is null. */

@@ -26,7 +26,6 @@ final class ParquetEnd {
 
     private final byte[] data;
     private int at = 0;
-    private boolean brotli = false;
     private final long pagesEnd;
     private final java.util.ArrayList types = new java.util.ArrayList(); // of the columns that have chunks
     private final java.util.ArrayList repeats = new java.util.ArrayList();
@@ -35,56 +34,21 @@ final class ParquetEnd {
     private int endOfFirstGroup = 0;
 
     /** Version and schema: what files of one schema share. */
-    byte[] schema;
+    final byte[] schema;
     /** Key and value of each piece of metadata that is kept, in Thrift. */
-    byte[] kept;
+    final byte[] kept;
     int keptCount = 0;
-    long rows;
-    boolean hasColumns;
-
-    private ParquetEnd(byte[] data, long size) {
-        this.data = data;
-        this.pagesEnd = size - data.length - FRAME;
-    }
+    final long rows;
+    final boolean hasColumns;
+    boolean needsBrotli = false;
 
     /**
      * Throws a RuntimeException if the footer of a file of so many bytes is damaged, contradicts itself, or is not as is
      * usual. The counts and places that are looked at are those of `harness.metadata.files.parquet_footer`.
      */
-    static ParquetEnd of(byte[] footer, long size) {
-        ParquetEnd end = new ParquetEnd(footer, size);
-        end.parse();
-        return end;
-    }
-
-    boolean needsBrotli() {
-        return brotli;
-    }
-
-    byte[] image() {
-        ByteArrayOutputStream image = new ByteArrayOutputStream();
-        image.write(schema, 0, schema.length);
-        image.write(0x16);
-        for (long rest = rows << 1; ; rest >>>= 7) {
-            if (rest < 0x80L) {
-                image.write((int) rest);
-                break;
-            }
-            image.write((int) (rest & 0x7FL) | 0x80);
-        }
-        image.write(0x19);
-        image.write(endOfFirstGroup > firstGroup ? 1 << 4 | BOTH : BOTH);
-        image.write(data, firstGroup, endOfFirstGroup - firstGroup);
-        if (keptCount > 0) {
-            image.write(0x19);
-            image.write(keptCount << 4 | BOTH);
-            image.write(kept, 0, kept.length);
-        }
-        image.write(0);
-        return image.toByteArray();
-    }
-
-    private void parse() {
+    ParquetEnd(byte[] footer, long size) {
+        data = footer;
+        pagesEnd = size - data.length - FRAME;
         expect(0x15);
         varint();
         expect(0x19);
@@ -108,9 +72,30 @@ final class ParquetEnd {
             metadata(pairs);
         }
         kept = pairs.toByteArray();
-        if (rows < 0L || counted != rows || keptCount > 14) {
-            throw new IllegalStateException("unusual");
+        usual(rows >= 0L && counted == rows && keptCount <= 14);
+    }
+
+    byte[] image() {
+        ByteArrayOutputStream image = new ByteArrayOutputStream();
+        image.write(schema, 0, schema.length);
+        image.write(0x16);
+        for (long rest = rows << 1; ; rest >>>= 7) {
+            if (rest < 0x80L) {
+                image.write((int) rest);
+                break;
+            }
+            image.write((int) (rest & 0x7FL) | 0x80);
         }
+        image.write(0x19);
+        image.write(endOfFirstGroup > firstGroup ? 1 << 4 | BOTH : BOTH);
+        image.write(data, firstGroup, endOfFirstGroup - firstGroup);
+        if (keptCount > 0) {
+            image.write(0x19);
+            image.write(keptCount << 4 | BOTH);
+            image.write(kept, 0, kept.length);
+        }
+        image.write(0);
+        return image.toByteArray();
     }
 
     /** Fields of an element: 1 type, 3 repetition, 5 number of children, and others. */
@@ -221,7 +206,7 @@ final class ParquetEnd {
                 skip(kind, 0);
             }
         }
-        brotli = brotli || (looksAtCodecs && found[4] == BROTLI);
+        needsBrotli = needsBrotli || (looksAtCodecs && found[4] == BROTLI);
         usual(found[1] == type && found[5] >= 0L && found[6] >= 0L && found[7] >= 0L && found[9] >= 0L);
         if (found[5] > 0L) {
             long start = found[11] >= FIRST_PAGE ? Math.min(found[9], found[11]) : found[9];
@@ -267,16 +252,12 @@ final class ParquetEnd {
     }
 
     private void expect(int header) {
-        if (next() != header) {
-            throw new IllegalStateException("unusual");
-        }
+        usual(next() == header);
     }
 
     private int count(int kind) {
         int header = next();
-        if ((header & 15) != kind) {
-            throw new IllegalStateException("unusual");
-        }
+        usual((header & 15) == kind);
         return header >> 4 == 15 ? (int) varint() : header >> 4;
     }
 
@@ -297,19 +278,8 @@ final class ParquetEnd {
         throw new IllegalStateException("unusual");
     }
 
-    private void skipStruct(int depth) {
-        for (int header = next(); header != 0; header = next()) {
-            if (header < 0x10) {
-                varint();
-            }
-            skip(header & 15, depth);
-        }
-    }
-
     private void skip(int kind, int depth) {
-        if (depth > MOST_DEEP) {
-            throw new IllegalStateException("unusual");
-        }
+        usual(depth <= MOST_DEEP);
         switch (kind) {
             case 1:
             case 2: // a Boolean field, whose value is its type
@@ -327,9 +297,7 @@ final class ParquetEnd {
                 return;
             case 8:
                 int length = (int) varint();
-                if (length < 0 || length > data.length - at) {
-                    throw new IllegalStateException("unusual");
-                }
+                usual(length >= 0 && length <= data.length - at);
                 at += length;
                 return;
             case 9:
@@ -342,13 +310,16 @@ final class ParquetEnd {
                     } else {
                         skip(header & 15, depth + 1);
                     }
-                    if (at > data.length) {
-                        throw new IllegalStateException("unusual");
-                    }
+                    usual(at <= data.length);
                 }
                 return;
             case 12:
-                skipStruct(depth + 1);
+                for (int of = next(); of != 0; of = next()) {
+                    if (of < 0x10) {
+                        varint();
+                    }
+                    skip(of & 15, depth + 1);
+                }
                 return;
             default:
                 throw new IllegalStateException("unusual");

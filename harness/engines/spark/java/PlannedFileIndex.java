@@ -1,6 +1,8 @@
 package harness.spark;
 
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
@@ -19,7 +21,6 @@ import org.apache.spark.sql.types.StructType;
  * The planned files and nothing else: no directory is listed, no file is looked at. Each file is a partition of its own
  * whose partition values are the file's constants, so that a filter on constants skips files, and so does one on columns
  * by what is known of their bounds.
- * Janino compiles this: no generics, no lambdas.
  */
 public final class PlannedFileIndex implements FileIndex {
     private final StructType partitionSchema;
@@ -53,9 +54,8 @@ public final class PlannedFileIndex implements FileIndex {
         ArrayList kept = new ArrayList();
         for (int i = 0; i < files.length; i++) {
             if ((mayHold == null || mayHold[i]) && (wanted == null || wanted.eval(constants[i]))) {
-                ArrayList one = new ArrayList(1);
-                one.add(new FileStatusWithMetadata(files[i], none));
-                kept.add(new PartitionDirectory(constants[i], sequence(one)));
+                List file = Collections.singletonList(new FileStatusWithMetadata(files[i], none));
+                kept.add(new PartitionDirectory(constants[i], sequence(file)));
             }
         }
         return sequence(kept);
@@ -77,7 +77,7 @@ public final class PlannedFileIndex implements FileIndex {
         return predicate;
     }
 
-    static scala.collection.immutable.Seq sequence(java.util.List values) {
+    static scala.collection.immutable.Seq sequence(List values) {
         return scala.jdk.javaapi.CollectionConverters.asScala(values).toList();
     }
 
@@ -103,11 +103,7 @@ public final class PlannedFileIndex implements FileIndex {
     }
 
     public scala.collection.immutable.Seq rootPaths() {
-        ArrayList roots = new ArrayList();
-        if (root != null) {
-            roots.add(root);
-        }
-        return sequence(roots);
+        return sequence(root == null ? Collections.EMPTY_LIST : Collections.singletonList(root));
     }
 
     public String[] inputFiles() {

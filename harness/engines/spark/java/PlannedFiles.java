@@ -89,8 +89,8 @@ final class PlannedFiles {
 
     boolean areLocal() {
         boolean local = true;
-        for (int i = 0; i < statuses.size(); i++) {
-            local = local && "file".equals(((FileStatus) statuses.get(i)).getPath().toUri().getScheme());
+        for (Object status : statuses) {
+            local = local && "file".equals(((FileStatus) status).getPath().toUri().getScheme());
         }
         return local;
     }

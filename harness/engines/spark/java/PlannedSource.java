@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.ByteArrayInputStream;
 import java.util.Base64;
 import java.util.Collections;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.zip.GZIPInputStream;
@@ -61,9 +60,8 @@ public final class PlannedSource implements RelationProvider {
         SparkSession found = (SparkSession) SESSIONS.get(user);
         if (found == null) {
             found = (SparkSession) user.newSession();
-            for (Iterator each = settings.entrySet().iterator(); each.hasNext(); ) {
-                Map.Entry setting = (Map.Entry) each.next();
-                found.sessionState().conf().setConfString((String) setting.getKey(), (String) setting.getValue());
+            for (Object name : settings.keySet()) {
+                found.sessionState().conf().setConfString((String) name, (String) settings.get(name));
             }
             SESSIONS.put(user, found);
         }

@@ -5,6 +5,7 @@ import java.math.BigInteger;
 import java.math.RoundingMode;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.ArrayType;
@@ -32,7 +33,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  *     { ordinal; field }   a struct, its fields in the order wanted
  *     < key value          a map
  *
- * Janino compiles this: no generics, no lambdas.
+ * Janino compiles this and all beside it: no generics, no lambdas.
  */
 public final class RowHash {
     private static final long MULTIPLIER = 0xD6E8FEB86659FD93L;
@@ -111,43 +112,8 @@ public final class RowHash {
         return prefixed(value, Platform.BYTE_ARRAY_OFFSET, value.length);
     }
 
-    public static long of(boolean value, UTF8String description, int lane) {
-        return parsed(description).hash(Boolean.valueOf(value), lane);
-    }
-
-    public static long of(byte value, UTF8String description, int lane) {
-        return parsed(description).hash(Byte.valueOf(value), lane);
-    }
-
-    public static long of(short value, UTF8String description, int lane) {
-        return parsed(description).hash(Short.valueOf(value), lane);
-    }
-
-    public static long of(int value, UTF8String description, int lane) {
-        return parsed(description).hash(Integer.valueOf(value), lane);
-    }
-
-    public static long of(long value, UTF8String description, int lane) {
-        return parsed(description).hash(Long.valueOf(value), lane);
-    }
-
-    public static long of(UTF8String value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(Decimal value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(ArrayData value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(MapData value, UTF8String description, int lane) {
-        return parsed(description).hash(value, lane);
-    }
-
-    public static long of(InternalRow value, UTF8String description, int lane) {
+    /** Spark passes numbers and Booleans as they are, and Java makes objects of them. */
+    public static long of(Object value, UTF8String description, int lane) {
         return parsed(description).hash(value, lane);
     }
 
@@ -311,7 +277,7 @@ public final class RowHash {
             long chain = start(lane);
             int count = value.numElements();
             for (int i = 0; i < count; i++) {
-                chain = link(chain, parts[0].element(value, i, lane));
+                chain = link(chain, parts[0].part(value, i, lane));
             }
             return link(chain, mix((long) count));
         }
@@ -319,7 +285,7 @@ public final class RowHash {
         private long struct(InternalRow value, int lane) {
             long chain = start(lane);
             for (int i = 0; i < parts.length; i++) {
-                chain = link(chain, parts[i].field(value, ordinals[i], lane));
+                chain = link(chain, parts[i].part(value, ordinals[i], lane));
             }
             return chain;
         }
@@ -330,16 +296,12 @@ public final class RowHash {
             int count = value.numElements();
             long sum = 0L;
             for (int i = 0; i < count; i++) {
-                sum += link(link(start(lane), parts[0].element(keys, i, lane)), parts[1].element(values, i, lane));
+                sum += link(link(start(lane), parts[0].part(keys, i, lane)), parts[1].part(values, i, lane));
             }
             return link(link(start(lane), mix(sum)), mix((long) count));
         }
 
-        private long element(ArrayData values, int place, int lane) {
-            return values.isNullAt(place) ? NULL : hash(values.get(place, type), lane);
-        }
-
-        private long field(InternalRow values, int place, int lane) {
+        private long part(SpecializedGetters values, int place, int lane) {
             return values.isNullAt(place) ? NULL : hash(values.get(place, type), lane);
         }
     }

@@ -42,8 +42,8 @@ public final class SharedFileSystem extends FilterFileSystem {
     /** Adds to the options of a read what has its stores shared: those that it keeps out of Hadoop's cache. */
     static void share(Map options, SparkSession user) throws IOException {
         ArrayList schemes = new ArrayList();
-        for (Iterator names = options.keySet().iterator(); names.hasNext(); ) {
-            String name = (String) names.next();
+        for (Object key : options.keySet()) {
+            String name = (String) key;
             if (name.endsWith(UNCACHED) && !name.equals("fs.file" + UNCACHED)) {
                 schemes.add(name.substring("fs.".length(), name.length() - UNCACHED.length()));
             }
@@ -61,9 +61,8 @@ public final class SharedFileSystem extends FilterFileSystem {
         }
         said.putAll(options);
         options.put(OPTIONS, DigestUtils.sha256Hex(said.toString()));
-        for (int i = 0; i < schemes.size(); i++) {
-            String scheme = (String) schemes.get(i);
-            options.put(BEHIND + scheme, FileSystem.getFileSystemClass(scheme, configuration).getName());
+        for (Object scheme : schemes) {
+            options.put(BEHIND + scheme, FileSystem.getFileSystemClass((String) scheme, configuration).getName());
             options.put("fs." + scheme + ".impl", SharedFileSystem.class.getName());
         }
     }

@@ -7,8 +7,7 @@ every block to its end. Else blocks are walked in step, see `walk`, where that c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 from typing import Any, TypeAlias
@@ -19,12 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, HarnessError
-from harness.metadata.files.avro_container import blocks
 from harness.metadata.iceberg.columns.walk import (
     MOST_ITEMS,
     NOWHERE,
     PATH,
-    EntrySteps,
     Places,
     Slot,
     Step,
@@ -33,15 +30,12 @@ from harness.metadata.iceberg.columns.walk import (
     Walk,
     advance,
     entry_steps,
-    walk,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status, corrupt
 from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, scalar_of, to_numpy
 from harness.metadata.plan.scan_plan import KEPT, Verdicts
+from harness.storage.limits import contained
 from harness.storage.records import dataclass
-
-# The manifests that are worth decoding in step.
-
 
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000
@@ -50,41 +44,31 @@ _ROUND_NS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The plain blocks of a manifest: how many entries each has, and its bytes."""
+    """The plain blocks of a manifest: how many entries each has, and its bytes; None: each entry is to be judged."""
 
     number: int
     reader: ManifestReader
     counts: tuple[int, ...]
-    data: tuple[bytes, ...]
+    data: tuple[bytes, ...] | None
 
     @staticmethod
-    def of(reader: ManifestReader, number: int) -> Blocks | None:
-        """The blocks of a manifest; None: damaged, too many or too long at once, or each entry is to be judged."""
+    def of(reader: ManifestReader, number: int) -> Blocks:
+        """The blocks of a manifest; None where it is damaged, or they are too many or too long at once."""
+        odd = Blocks(number, reader, (), None)
         if reader.is_disputed:
-            return None
+            return odd
         container, limits = reader.container, reader.container.limits
-        plain = blocks(container.data, container.header, file=container.file, cause="CorruptManifest", limits=limits)
         found: list[tuple[int, bytes]] = []
         entries = size = 0
         try:
-            for count, data in plain:
+            for count, data in container.blocks():
                 found.append((count, data))
                 entries, size = entries + count, size + len(data)
                 if entries > len(container.data) + limits.spare_records or size > limits.block_bytes:
-                    return None
+                    return odd
         except HarnessError:
-            return None
+            return odd
         return Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
-
-    @property
-    def schema(self) -> bytes:
-        """The writer's, as it is written."""
-        return self.reader.container.header.metadata["avro.schema"]
-
-    @property
-    def size(self) -> int:
-        """Bytes of all blocks."""
-        return sum(map(len, self.data))
 
     @property
     def longest(self) -> int:
@@ -95,35 +79,50 @@ class Blocks:
 _BATCH_BYTES = 12 << 20
 
 
-@dataclass(slots=True)
-class ManifestBatch:
-    """Manifests of one writer's schema that are walked together, as far as memory allows."""
+def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Blocks]]:
+    """Manifests of one writer's schema, as far as memory allows at once; those without blocks alone.
 
-    blocks: list[Blocks] = field(default_factory=list)
-    size: int = 0
+    readers: with a number each.
+    """
+    batch: list[Blocks] = []
+    size = 0
+    for number, reader in readers:
+        with contained(file=reader.manifest.path):
+            blocks = Blocks.of(reader, number)
+        if blocks.data is None:
+            yield [blocks]
+            continue
+        added = sum(map(len, blocks.data))
+        if batch and (reader.schema != batch[0].reader.schema or size + added > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(blocks)
+        size += added
+    if batch:
+        yield batch
 
-    def has_room(self, blocks_: Blocks) -> bool:
-        """True if a manifest may be added."""
-        if not self.blocks:
-            return True
-        return blocks_.schema == self.blocks[0].schema and self.size + blocks_.size <= _BATCH_BYTES
 
-    def add(self, blocks_: Blocks) -> None:
-        """Adds a manifest."""
-        self.blocks.append(blocks_)
-        self.size += blocks_.size
-
-    def walked(self, slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
-        """The walk over the entries of manifests that are worth it, and these; None: all go entry by entry.
-
-        Raises:
-            Unsure: something is odd.
-        """
-        if not self.blocks:
-            return None
-        container = self.blocks[0].reader.container
-        steps = entry_steps(container.header.schema, slots) if container.limits.items >= MOST_ITEMS else None
-        return None if steps is None else walk_entries(self.blocks, steps)
+def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
+    """The walk over the entries of manifests that are worth it, and these; None: none is. Raises Unsure."""
+    container = batch[0].reader.container
+    if batch[0].data is None or container.limits.items < MOST_ITEMS:
+        return None
+    steps = entry_steps(container.schema, slots)
+    if steps is None:
+        return None
+    if sum(sum(blocks.counts) for blocks in batch) >= _FEWEST:
+        found = _guessed(_Lanes.of(batch), *steps)
+        if found is not None:
+            return found, batch
+    chosen = worth_it(batch)
+    together = [blocks for blocks in batch if blocks.number in chosen]
+    if not together:
+        return None
+    lanes = _Lanes.of(together)
+    walk, at = advance(lanes.varints, steps[0], lanes.starts, lanes.counts)
+    if not np.array_equal(at, lanes.ends):
+        raise Unsure
+    return walk, together
 
 
 def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
@@ -150,24 +149,6 @@ _CHUNK = 1 << 13
 """Entries that are walked at a time: their bytes stay in the processor's cache."""
 
 
-def walk_entries(batch: Sequence[Blocks], steps: EntrySteps) -> tuple[Walk, Sequence[Blocks]] | None:
-    """The walk over the entries of all manifests, or of those that are worth it, and these; None: none is.
-
-    Raises:
-        Unsure: something is odd.
-    """
-    if sum(sum(blocks.counts) for blocks in batch) >= _FEWEST:
-        found = _guessed(_Lanes.of(batch), steps)
-        if found is not None:
-            return found, batch
-    chosen = worth_it(batch)
-    together = [blocks for blocks in batch if blocks.number in chosen]
-    if not together:
-        return None
-    lanes = _Lanes.of(together)
-    return walk(lanes.varints, steps.whole, lanes.starts, lanes.counts, lanes.ends), together
-
-
 @dataclass(frozen=True, slots=True)
 class _Lanes:
     """Blocks that lie in one buffer, one behind the other. counts: their entries. starts, ends: their places."""
@@ -180,7 +161,7 @@ class _Lanes:
 
     @staticmethod
     def of(batch: Sequence[Blocks]) -> _Lanes:
-        data = [block for blocks in batch for block in blocks.data]
+        data = [block for blocks in batch for block in blocks.data or ()]
         counts = np.array([count for blocks in batch for count in blocks.counts], dtype=np.int64)
         sizes = np.array([len(block) for block in data], dtype=np.int64)
         if (counts < 0).any() or (counts > sizes).any() or int(sizes.sum()) >= 1 << 31:
@@ -189,13 +170,13 @@ class _Lanes:
         return _Lanes(data, counts, ends - sizes, ends, Varints.of(data))
 
 
-def _guessed(lanes: _Lanes, steps: EntrySteps) -> Walk | None:
+def _guessed(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> Walk | None:
     """The walk from guessed places; None: there is no guess, or it is wrong."""
-    if steps.around_path is None:
+    if around_path is None:
         return None
     try:
-        paths = _paths(lanes, _common_text(lanes, steps.whole))
-        return None if paths is None else _proved(lanes, paths, *steps.around_path)
+        paths = _paths(lanes, _common_text(lanes, whole))
+        return None if paths is None else _proved(lanes, paths, *around_path)
     except (Unsure, IndexError):
         return None
 
@@ -236,13 +217,12 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
 
 
 def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
-    """The walk over entries whose paths begin there. before, behind: the steps around the path.
+    """The walk over entries whose paths begin there. Raises Unsure or IndexError: they do not.
 
-    Raises:
-        Unsure, IndexError: they do not.
+    before, behind: the steps around the path.
     """
     size, varints = len(paths), lanes.varints
-    found = Walk.over(varints, size)
+    found = Walk(varints, size)
     ends = paths + _lengths_before(varints, paths)
     starts = np.full(size + 1, NOWHERE, dtype=np.int64)  # of the blocks, by their first entry, and the end of the last
     starts[np.cumsum(lanes.counts) - lanes.counts] = lanes.starts
@@ -279,9 +259,6 @@ def _lengths_before(varints: Varints, places: Places) -> Places:
         values = np.where(more, values << 7 | byte & 0x7F, values)
     found: Places = values >> 1
     return found
-
-
-# Live data files of a snapshot as columns, after inheritance. An object is made of a file only when asked for.
 
 
 COLUMNS = pa.schema(
@@ -339,21 +316,11 @@ class DataFiles:
         found: list[int] = specs.tolist()
         return found
 
-    def entry(self, place: int) -> ManifestEntry:
-        """A file as an entry, without what planning never needs: its snapshot, offsets and sizes."""
-        return next(iter(self.entries([place])))
-
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
-        """Some of the files as entries, in this order; as `entry`."""
+        """Some of the files as entries, in this order, without snapshots, offsets and sizes, which no plan needs."""
         for row in self.table.take(array_of(places, pa.int64())).to_pylist():
-            yield ManifestEntry(
-                Status(row["status"]),
-                None,
-                row["sequence_number"],
-                None,
-                self._file(row),
-                self.manifests[row["manifest"]],
-            )
+            number, manifest = row["sequence_number"], self.manifests[row["manifest"]]
+            yield ManifestEntry(Status(row["status"]), None, number, None, self._file(row), manifest)
 
     def _file(self, row: Mapping[str, Any]) -> DataFile:
         found: dict[str, Any] = {
@@ -380,17 +347,8 @@ def schema_of(fields: Sequence[int]) -> pa.Schema:
     return pa.schema([*COLUMNS, *counts, *bounds])
 
 
-def with_tuples(table: pa.Table, numbers: pa.Array) -> pa.Table:
-    """`DataFiles.table` with other numbers of partition tuples."""
-    place = table.schema.get_field_index("tuple")
-    return table.set_column(place, table.schema.field(place), numbers)
-
-
 def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, manifest: int) -> DataFiles:
-    """Live entries of one manifest as columns.
-
-    manifest: what to write into the column of that name.
-    """
+    """Live entries of one manifest as columns. manifest: its number in the list."""
     tuples: list[Mapping[int, Any]] = []
     numbers: dict[int, int] = {}
     rows = []
@@ -411,7 +369,7 @@ def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, m
 
 def _row(entry: ManifestEntry, number: int, fields: tuple[int, ...], manifest: int) -> dict[str, Any]:
     file = entry.file
-    if _fitting(entry.sequence_number) is None:
+    if fitting(entry.sequence_number) is None:
         raise corrupt(
             entry.manifest, "sequence_number", f"{file.path} has {entry.sequence_number}, beyond a long", "2.9"
         )
@@ -423,19 +381,20 @@ def _row(entry: ManifestEntry, number: int, fields: tuple[int, ...], manifest: i
         "format": file.format,
         "spec_id": file.spec_id,
         "tuple": number,
-        "record_count": _fitting(file.record_count),
-        "size": _fitting(file.size),
-        "first_row_id": _fitting(file.first_row_id),
+        "record_count": fitting(file.record_count),
+        "size": fitting(file.size),
+        "first_row_id": fitting(file.first_row_id),
     }
     for name in (*COUNTS, *BOUNDS):
         found = getattr(file, name) or {}
-        row |= {statistic(name, i): found.get(i) if name in BOUNDS else _fitting(found.get(i)) for i in fields}
+        row |= {statistic(name, i): found.get(i) if name in BOUNDS else fitting(found.get(i)) for i in fields}
     return row
 
 
-def _fitting(number: int | None) -> int | None:
-    """A number that fits a long. Avro can write longer numbers, which are not believed."""
-    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
+def fitting(number: object, bits: int = 64) -> int | None:
+    """A number that the column can hold; None for anything else that a manifest has there: Avro's may be longer."""
+    half = 1 << (bits - 1)
+    return number if type(number) is int and -half <= number < half else None
 
 
 # Data files that a filter skips go at once, batch by batch: few facts of them stay.
@@ -487,24 +446,15 @@ class FilteredFiles:
             SkippedDataFiles.of(files.table, verdicts, lambda: left),
         )
 
-    def shifted(self, by: int) -> FilteredFiles:
-        """The same files, with higher numbers of tuples."""
-        files, skipped = self.files, self.skipped
-        return FilteredFiles(
-            DataFiles(_shifted(files.table, by), files.manifests, files.tuples, files.fields),
-            replace(skipped, table=_shifted(skipped.table, by)),
-        )
-
 
 def joined(parts: Sequence[FilteredFiles]) -> FilteredFiles:
     """The files of all parts in the order of their manifests, with all partition tuples in one list."""
     tuples: list[Mapping[int, Any]] = []
-    shifted: list[FilteredFiles] = []
+    tables: list[tuple[pa.Table, pa.Table]] = []
     for part in parts:
-        shifted.append(part.shifted(len(tuples)))
+        tables.append((_shifted(part.files.table, len(tuples)), _shifted(part.skipped.table, len(tuples))))
         tuples += part.files.tuples
-    files = pa.concat_tables([part.files.table for part in shifted])
-    skipped = pa.concat_tables([part.skipped.table for part in shifted])
+    files, skipped = (pa.concat_tables(part) for part in zip(*tables, strict=True))
     order, order_left = _order(files), _order(skipped)
 
     @cache
@@ -525,4 +475,7 @@ def _order(table: pa.Table) -> pa.Array | None:
 
 
 def _shifted(table: pa.Table, by: int) -> pa.Table:
-    return with_tuples(table, pc.add(table.column("tuple"), scalar_of(by, pa.int32())))
+    """The same files, with higher numbers of tuples."""
+    place = table.schema.get_field_index("tuple")
+    numbers = pc.add(table.column("tuple"), scalar_of(by, pa.int32()))
+    return table.set_column(place, table.schema.field(place), numbers)

@@ -28,9 +28,6 @@ from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
 
-# Values of all entries at once, from the places that a walk has noted.
-
-
 Mask = npt.NDArray[np.bool_]
 
 _INLINE = 12
@@ -42,7 +39,15 @@ _FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 
 def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
     """The numbers of a slot, 0 where there is none, and where there is one."""
-    return _numbers_at(found.varints, found.starts.get(slot), found.size)
+    values = np.zeros(found.size, dtype=np.int64)
+    starts = found.starts.get(slot)
+    if starts is None:
+        return values, np.zeros(found.size, dtype=np.bool_)
+    there = starts != NOWHERE
+    if there.all():
+        return found.varints.numbers(starts)[0], there
+    values[there] = found.varints.numbers(starts[there])[0]
+    return values, there
 
 
 def byte_strings(found: Walk, slot: str, entries: Places) -> pa.Array:
@@ -62,7 +67,13 @@ def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapp
     if starts is not None and wanted:
         starts = starts[entries]
         there = np.flatnonzero(starts != NOWHERE)
-        items, owners = _items(found.varints, starts[there], found.counts[slot][entries[there]])
+        counts = found.counts[slot][entries[there]]
+        owners = np.repeat(np.arange(len(there)), counts)
+        ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        later = ordinal > 0
+        items = starts[there][owners]
+        # The numbers of a map follow each other: the item's key is behind the value of the item before.
+        items[later] = found.varints.skip_many(items[later], 2 * ordinal[later])
         present, after = found.varints.numbers(items)
         for key in wanted:
             hit = present == key
@@ -102,28 +113,6 @@ def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:
     length, begin = found.varints.lengths(places[there])
     starts[there], ends[there] = begin, begin + length
     return _slices(found.varints, starts, ends)
-
-
-def _numbers_at(varints: Varints, starts: Places | None, size: int) -> tuple[Places, Mask]:
-    values = np.zeros(size, dtype=np.int64)
-    if starts is None:
-        return values, np.zeros(size, dtype=np.bool_)
-    there = starts != NOWHERE
-    if there.all():
-        return varints.numbers(starts)[0], there
-    values[there] = varints.numbers(starts[there])[0]
-    return values, there
-
-
-def _items(varints: Varints, starts: Places, counts: Places) -> tuple[Places, Places]:
-    """The places of all items of maps of counts, and which map each belongs to."""
-    owners = np.repeat(np.arange(len(starts)), counts)
-    ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    later = ordinal > 0
-    places = starts[owners]
-    # The numbers of a map follow each other: the item's key is behind the value of the item before.
-    places[later] = varints.skip_many(places[later], 2 * ordinal[later])
-    return places, owners
 
 
 def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
@@ -171,7 +160,6 @@ FACTS = pa.schema(
     ]
 )
 """Columns of `Raw.table`, before encoded bounds."""
-PATHS_ONLY = pa.schema([pa.field("path", pa.string(), nullable=False)])
 
 Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
 """Takes one of `COUNTS`, field ids and places. Gives each field's values there, and where it has exactly one."""
@@ -203,22 +191,13 @@ class Raw:
         )
 
 
-def facts_schema(fields: Sequence[int]) -> pa.Schema:
-    """The schema of `Raw.table`."""
-    return pa.schema([*FACTS, *bounds_schema(fields)])
-
-
 def bounds_schema(fields: Sequence[int]) -> pa.Schema:
     """The columns of encoded bounds."""
     return pa.schema([pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS])
 
 
 def raw_of(found: Walk, live: Places, fields: tuple[int, ...]) -> Raw:
-    """The entries `live` of a walk, which are not deleted.
-
-    Raises:
-        Unsure: an entry that is damaged, encrypted or not allowed.
-    """
+    """The entries `live` of a walk, which are not deleted. Raises Unsure: one is damaged, encrypted or not allowed."""
     _check(found, live)
     status, _ = numbers(found, "status")
     record_count, counted = _taken(numbers(found, "record_count"), live)
@@ -233,7 +212,7 @@ def raw_of(found: Walk, live: Places, fields: tuple[int, ...]) -> Raw:
         **{statistic(name, key): bounds(found, name, key, live) for name in BOUNDS for key in fields},
     }
     path = pa.chunked_array([_texts(found, "file_path", live)])
-    schema = facts_schema(fields)
+    schema = pa.schema([*FACTS, *bounds_schema(fields)])
     return Raw(
         pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
         fields,
@@ -266,29 +245,20 @@ def joined(raws: Sequence[Raw]) -> Raw:
     )
 
 
-def encoded_counts(found: Walk, live: Places) -> dict[str, pa.Array]:
-    """The maps of counts as they are encoded, without how many items they have."""
-    return {name: byte_strings(found, name, live) for name in COUNTS}
-
-
-def counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
-    """The counts of some fields, from maps that `encoded_counts` gave.
-
-    Raises:
-        Unsure: they are damaged.
-    """
+def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
+    """The counts of some fields, from encoded maps without how many items they have; Unsure if damaged."""
     data, offsets = text_bytes(encoded)
     varints = Varints.of([data.tobytes()])
     # A number ends with a byte that says so, and an item is two numbers.
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
     items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
     starts = np.where(to_numpy(encoded.is_valid()), offsets[:-1], NOWHERE)
-    maps = Walk(varints, {"": starts}, {}, {"": items}, {}, len(encoded))
+    maps = Walk(varints, len(encoded), {"": starts}, {}, {"": items})
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 
 def _check(found: Walk, live: Places) -> None:
-    """Only data files (iceberg 2.20), and none that is encrypted (iceberg 2.19)."""
+    """Only data files (iceberg 2.20), and none that is encrypted (2.19)."""
     content, stated = _taken(numbers(found, "content"), live)
     if (content[stated] != Content.DATA).any():
         raise Unsure
@@ -430,11 +400,11 @@ def _bounds_key(key: Key, field: int) -> Key:
 def _raw(entry: KeptEntry, facts: pa.Table, fields: tuple[int, ...], recorded: str) -> Raw:
     def paths() -> pa.ChunkedArray:
         with _sound(recorded):
-            return entry.columns(PATHS_ONLY).column(0)
+            return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
     def counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
         with _sound(recorded):
-            return counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
+            return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
     return Raw(facts, fields, paths, counts)
 

@@ -7,7 +7,7 @@ where that is cheaper. Either way gives the same columns, and damage always gets
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from itertools import pairwise
@@ -24,21 +24,23 @@ from harness.metadata.iceberg.columns.entries import (
     Blocks,
     DataFiles,
     FilteredFiles,
-    ManifestBatch,
     Skip,
     SkippedDataFiles,
+    batches,
+    fitting,
     from_entries,
     joined,
     schema_of,
     statistic,
+    walked,
 )
 from harness.metadata.iceberg.columns.raw import (
     KeptManifests,
     Mask,
     Paths,
     Raw,
+    byte_strings,
     counts,
-    encoded_counts,
     lists,
     live_entries,
     numbers,
@@ -48,7 +50,6 @@ from harness.metadata.iceberg.columns.raw import joined as joined_raw
 from harness.metadata.iceberg.columns.walk import PATH, Places, Slot, Unsure, Walk
 from harness.metadata.iceberg.manifests import (
     ALL,
-    ManifestEntry,
     ManifestFile,
     ManifestReader,
     Status,
@@ -62,8 +63,6 @@ from harness.metadata.plan.scan_plan import KEPT
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.records import dataclass
 
-# Inheritance and partition tuples of live data files (iceberg 2.6-2.21).
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -75,11 +74,7 @@ class Part:
 
 
 def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFiles:
-    """The live data files of some manifests. raw: those of all, in the order of `parts`.
-
-    Raises:
-        Unsure: an entry that is damaged or not allowed.
-    """
+    """The live data files of some manifests. raw: those of all, in that order. Raises Unsure: an entry is odd."""
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     codes, tuples = _partitions(raw, owner, parts)
     columns: dict[str, Any] = {
@@ -107,7 +102,13 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
     """
     verdicts = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(files)
     kept = np.flatnonzero(verdicts == KEPT)
-    counted = _counted(files.take(kept), raw, kept)
+    counted = files.take(kept)
+    table = counted.table
+    for name in COUNTS if files.fields and len(kept) else ():
+        for key, (values, known) in raw.counts(name, files.fields, kept).items():
+            at = table.schema.get_field_index(statistic(name, key))
+            table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
+    counted = DataFiles(table, (), files.tuples, files.fields)
     if skip is not None and files.fields:
         verdicts[kept] = again = skip(counted)
         counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
@@ -119,17 +120,6 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
         DataFiles(table, (), files.tuples, files.fields),
         SkippedDataFiles.of(files.table, verdicts, cache(lambda: _some(paths, dropped))),
     )
-
-
-def _counted(files: DataFiles, raw: Raw, places: Places) -> DataFiles:
-    table = files.table
-    if not len(files):
-        return files
-    for name in COUNTS if files.fields else ():
-        for key, (values, known) in raw.counts(name, files.fields, places).items():
-            at = table.schema.get_field_index(statistic(name, key))
-            table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
-    return DataFiles(table, (), files.tuples, files.fields)
 
 
 def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
@@ -231,13 +221,13 @@ def read_data_files(
 
     Args:
         read: the bytes of a manifest.
-        specs, schemas, limits: as for `harness.metadata.iceberg.manifests.parse_manifest`.
+        specs, schemas, limits: as for `harness.metadata.iceberg.manifests.open_manifest`.
         statistics: ids of the fields whose statistics are wanted.
         skip: the verdicts on files; None: all are kept.
         kept: the cache of manifests, which are then not read; None: nothing is kept.
 
     Raises:
-        As `parse_manifest`.
+        As `open_manifest` and `ManifestReader.entries`.
     """
     fields = tuple(sorted(statistics))
 
@@ -252,15 +242,20 @@ def read_data_files(
             kept.note_size(manifest.path, len(data))
         return opened(data, manifest)
 
-    decoding = _Decoding(fields, skip, kept, asked)
-    for number, manifest in enumerate(manifests):
-        known = None if kept is None else kept.get(manifest.path, fields)
-        if known is not None:
-            header, raw = known
-            decoding.recall(number, opened(header, manifest), raw)
-            continue
-        decoding.decode(number)
-    return _named(decoding.finish(), manifests, fields)
+    known = _Known(fields, skip, asked)
+
+    def unknown() -> Iterator[tuple[int, ManifestReader]]:
+        for number, manifest in enumerate(manifests):
+            entry = None if kept is None else kept.get(manifest.path, fields)
+            if entry is None:
+                yield number, asked(number)
+            else:
+                header, raw = entry
+                known.add(Part(number, opened(header, manifest), len(raw)), raw)
+
+    found = [files for batch in batches(unknown()) for files in decoded(batch, fields, skip, kept)]
+    known.flush()
+    return _named([*found, *known.found], manifests, fields)
 
 
 def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], fields: tuple[int, ...]) -> FilteredFiles:
@@ -272,60 +267,33 @@ def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], fi
 
 
 @dataclass(slots=True)
-class _Decoding:
-    """Manifests in batches of one schema: those to decode, and those that were known.
-
-    open: reads a manifest, by its number. batch: to decode. rows: of `known`.
-    """
+class _Known:
+    """Manifests of the cache, put together by schema. open: reads one, by its number. rows: of `parts`."""
 
     fields: tuple[int, ...]
     skip: Skip | None
-    kept: KeptManifests | None
     open: Callable[[int], ManifestReader]
     found: list[FilteredFiles] = field(default_factory=list)
-    batch: ManifestBatch = field(default_factory=ManifestBatch)
-    known: list[tuple[Part, Raw]] = field(default_factory=list)
+    parts: list[tuple[Part, Raw]] = field(default_factory=list)
     rows: int = 0
 
-    def decode(self, number: int) -> None:
-        reader = self.open(number)
-        with contained(file=reader.manifest.path):
-            blocks_ = Blocks.of(reader, number)
-        if blocks_ is None:
-            self.found.append(_by_entry(reader, self.fields, number, self.skip))
-            return
-        if not self.batch.has_room(blocks_):
-            self._decode()
-        self.batch.add(blocks_)
-
-    def recall(self, number: int, reader: ManifestReader, raw: Raw) -> None:
-        part, batch = Part(number, reader, len(raw)), self.known
-        schema = reader.container.header.metadata["avro.schema"]
-        if batch and (
-            schema != batch[0][0].reader.container.header.metadata["avro.schema"] or self.rows + len(raw) > _BATCH_ROWS
-        ):
-            self._recall()
-        batch.append((part, raw))
+    def add(self, part: Part, raw: Raw) -> None:
+        is_alike = not self.parts or part.reader.schema == self.parts[0][0].reader.schema
+        if not is_alike or (self.parts and self.rows + len(raw) > _BATCH_ROWS):
+            self.flush()
+        self.parts.append((part, raw))
         self.rows += len(raw)
 
-    def finish(self) -> list[FilteredFiles]:
-        self._decode()
-        self._recall()
-        return self.found
-
-    def _decode(self) -> None:
-        self.found += decoded(self.batch, self.fields, self.skip, self.kept)
-        self.batch = ManifestBatch()
-
-    def _recall(self) -> None:
-        if not self.known:
+    def flush(self) -> None:
+        """Makes columns of the manifests so far."""
+        if not self.parts:
             return
-        parts = [part for part, _ in self.known]
+        parts = [part for part, _ in self.parts]
         try:
-            self.found.append(assembled(joined_raw([raw for _, raw in self.known]), parts, self.skip))
+            self.found.append(assembled(joined_raw([raw for _, raw in self.parts]), parts, self.skip))
         except Unsure:
             self.found += [_by_entry(self.open(p.number), self.fields, p.number, self.skip) for p in parts]
-        self.known.clear()
+        self.parts.clear()
         self.rows = 0
 
 
@@ -336,19 +304,19 @@ def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, skip
 
 
 def decoded(
-    batch: ManifestBatch, fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
+    batch: Sequence[Blocks], fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
 ) -> list[FilteredFiles]:
     """The files of a batch of manifests with the same schema."""
     in_step: Sequence[Blocks] = ()
     found: list[FilteredFiles] = []
     try:
-        walked = batch.walked(entry_slots(fields))
-        if walked is not None:
-            found, in_step = [_in_step(*walked, fields, skip, kept)], walked[1]
+        together = walked(batch, entry_slots(fields))
+        if together is not None:
+            found, in_step = [_in_step(*together, fields, skip, kept)], together[1]
     except Unsure:
         pass
     done = {blocks_.number for blocks_ in in_step}
-    rest = (blocks_ for blocks_ in batch.blocks if blocks_.number not in done)
+    rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
     return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, skip) for blocks_ in rest)]
 
 
@@ -365,12 +333,12 @@ def _in_step(
     ]
     filtered = assembled(raw, parts, skip)
     if kept is not None:
-        maps = encoded_counts(found, live)
+        maps = {name: byte_strings(found, name, live) for name in COUNTS}  # without how many items they have
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
             kept.put(
                 part.reader.manifest.path,
-                container.data[: container.header.end],
+                container.data[: container.end],
                 raw.slice(start, part.size),
                 {name: values.slice(start, part.size) for name, values in maps.items()},
             )
@@ -423,26 +391,16 @@ def recorded_schema(keys: Sequence[int]) -> pa.Schema:
     return pa.schema([*_FACTS, *(pa.field(f"{SIZES}.{key}", pa.int64()) for key in keys)])
 
 
-def recorded(readers: Iterable[ManifestReader], keys: Sequence[int]) -> list[pa.Table]:
-    """Per manifest all its entries, in order. Raises as `harness.metadata.iceberg.manifests.parse_manifest`.
+def recorded(readers: Iterable[tuple[int, ManifestReader]], keys: Sequence[int]) -> list[pa.Table]:
+    """Per manifest all its entries, in order. Raises as `harness.metadata.iceberg.manifests.ManifestReader.entries`.
 
     Args:
-        readers: manifests that are open.
+        readers: manifests that are open, numbered.
         keys: ids of the fields whose sizes are wanted.
     """
     found: dict[int, pa.Table] = {}
-    batch = ManifestBatch()
-    for number, reader in enumerate(readers):
-        with contained(file=reader.manifest.path):
-            blocks_ = Blocks.of(reader, number)
-        if blocks_ is None:
-            found[number] = _recorded_by_entry(reader, keys)
-            continue
-        if not batch.has_room(blocks_):
-            found |= _recorded_batch(batch, keys)
-            batch = ManifestBatch()
-        batch.add(blocks_)
-    found |= _recorded_batch(batch, keys)
+    for batch in batches(readers):
+        found |= _recorded_batch(batch, keys)
     return [found[number] for number in sorted(found)]
 
 
@@ -452,20 +410,20 @@ def live(table: pa.Table) -> pa.Table:
     return table if (status != Status.DELETED).all() else table.filter(pa.array(status != Status.DELETED))
 
 
-def _recorded_batch(batch: ManifestBatch, keys: Sequence[int]) -> dict[int, pa.Table]:
+def _recorded_batch(batch: Sequence[Blocks], keys: Sequence[int]) -> dict[int, pa.Table]:
     """The entries of a batch, by number of the manifest."""
     found: dict[int, pa.Table] = {}
     try:
-        walked = batch.walked(_recorded_slots())
-        if walked is not None:
-            walk, together = walked
+        found_walk = walked(batch, _RECORDED)
+        if found_walk is not None:
+            walk, together = found_walk
             live_entries(walk)  # statuses are those that there are
             bounds = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in together)]).tolist()
             for blocks_, (start, end) in zip(together, pairwise(bounds), strict=True):
                 found[blocks_.number] = _of_walk(walk, np.arange(start, end), blocks_.reader, keys)
     except (Unsure, pa.ArrowInvalid, OverflowError):  # of ids in the list, too
         found = {}
-    return found | {b.number: _recorded_by_entry(b.reader, keys) for b in batch.blocks if b.number not in found}
+    return found | {b.number: _recorded_by_entry(b.reader, keys) for b in batch if b.number not in found}
 
 
 def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
@@ -486,10 +444,7 @@ def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence
             np.where(has_snapshot, snapshots, manifest.added_snapshot_id or 0),
             missing=~has_snapshot & np.full(len(places), manifest.added_snapshot_id is None),
         ),
-        from_numpy(
-            np.where(has_file, files, inherited),
-            missing=~(has_file | is_known),
-        ),
+        from_numpy(np.where(has_file, files, inherited), missing=~(has_file | is_known)),
         from_numpy(order, missing=~has_order).cast(pa.int32()),
         lists(found, "split_offsets", places),
         *(from_numpy(values, missing=~known) for values, known in (sizes[key] for key in keys)),
@@ -499,43 +454,32 @@ def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence
 
 def _recorded_by_entry(reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
     with contained(file=reader.manifest.path):
-        return of_entries(list(reader.entries(ALL, live_only=False)), keys)
-
-
-def of_entries(entries: Sequence[ManifestEntry], keys: Sequence[int]) -> pa.Table:
-    """Entries, which have all statistics, as `recorded` gives them."""
+        entries = list(reader.entries(ALL, live_only=False))
     columns: Mapping[str, list[object]] = {
         "status": [int(entry.status) for entry in entries],
-        "snapshot_id": [_within(entry.snapshot_id, 64) for entry in entries],
-        "file_sequence_number": [_within(entry.file_sequence_number, 64) for entry in entries],
-        "sort_order_id": [_within(entry.file.sort_order_id, 32) for entry in entries],
-        "split_offsets": [_offsets(entry.file.split_offsets) for entry in entries],
-        **{f"{SIZES}.{key}": [_within((e.file.column_sizes or {}).get(key), 64) for e in entries] for key in keys},
+        "snapshot_id": [fitting(entry.snapshot_id) for entry in entries],
+        "file_sequence_number": [fitting(entry.file_sequence_number) for entry in entries],
+        "sort_order_id": [fitting(entry.file.sort_order_id, 32) for entry in entries],
+        "split_offsets": [[fitting(i) for i in e.file.split_offsets or ()] or None for e in entries],
+        **{f"{SIZES}.{key}": [fitting((e.file.column_sizes or {}).get(key)) for e in entries] for key in keys},
     }
     schema = recorded_schema(keys)
     return pa.Table.from_arrays([array_of(columns[f.name], f.type) for f in schema], schema=schema)
 
 
-def _offsets(offsets: Sequence[object] | None) -> list[int | None] | None:
-    return None if not offsets else [_within(offset, 64) for offset in offsets]
-
-
-def _within(number: object, bits: int) -> int | None:
-    """A number that the column can hold; None for anything else that a manifest has there."""
-    half = 1 << (bits - 1)
-    return number if type(number) is int and -half <= number < half else None
-
-
-def _recorded_slots() -> tuple[Slot, ...]:
-    file = (
-        PATH,
-        Slot(140, "sort_order_id", "number"),
-        Slot(132, "split_offsets", "numbers"),
-        Slot(108, SIZES, "counts", pair=(117, 118)),
-    )
-    return (
-        Slot(0, "status", "number"),
-        Slot(1, "snapshot_id", "number"),
-        Slot(4, "file_sequence_number", "number"),
-        Slot(2, "data_file", "record", fields=file),
-    )
+_RECORDED = (
+    Slot(0, "status", "number"),
+    Slot(1, "snapshot_id", "number"),
+    Slot(4, "file_sequence_number", "number"),
+    Slot(
+        2,
+        "data_file",
+        "record",
+        fields=(
+            PATH,
+            Slot(140, "sort_order_id", "number"),
+            Slot(132, "split_offsets", "numbers"),
+            Slot(108, SIZES, "counts", pair=(117, 118)),
+        ),
+    ),
+)

@@ -9,6 +9,7 @@ that the entry-wise decoder had better judge it, raises `Unsure`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -37,7 +38,7 @@ _NTH = np.array(
 
 
 class Unsure(Exception):
-    """A manifest to decode entry by entry: it may be damaged, or only unusual."""
+    """A manifest, or a schema, to decode entry by entry: it may be damaged, or only unusual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +158,11 @@ class Walk:
     """
 
     varints: Varints
-    starts: dict[str, Places]
-    ends: dict[str, Places]
-    counts: dict[str, Places]
-    pairs: dict[tuple[str, int], tuple[Places, Places]]
     size: int
-
-    @staticmethod
-    def over(varints: Varints, size: int) -> Walk:
-        """Nothing noted yet of `size` entries."""
-        return Walk(varints, {}, {}, {}, {}, size)
+    starts: dict[str, Places] = field(default_factory=dict)
+    ends: dict[str, Places] = field(default_factory=dict)
+    counts: dict[str, Places] = field(default_factory=dict)
+    pairs: dict[tuple[str, int], tuple[Places, Places]] = field(default_factory=dict)
 
     def note(self, notes: dict[str, Places], slot: str, entries: Places, places: Places) -> None:
         """Notes places (or counts) of a slot for some entries."""
@@ -184,28 +180,15 @@ class Walk:
         times[entries] += 1
 
 
-def walk(varints: Varints, step: Step, starts: Places, counts: Places, ends: Places) -> Walk:
-    """Takes every lane from its start to its end.
-
-    Args:
-        step: goes over one entry.
-        starts, ends: the places of each lane in the buffer. counts: its entries.
-
-    Raises:
-        Unsure: a lane does not end where it should, or a step met something odd.
-    """
-    found, at = advance(varints, step, starts, counts)
-    if not np.array_equal(at, ends):
-        raise Unsure
-    return found
-
-
 def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
-    """Takes every lane over its next `counts` entries, and gives the places where these end; else as `walk`."""
+    """Takes every lane over its next `counts` entries, and gives the places where these end. Raises Unsure.
+
+    step: goes over one entry.
+    """
     firsts = np.cumsum(counts) - counts
     order = np.argsort(-counts, kind="stable")
     at, numbers, remaining = starts[order].copy(), firsts[order], counts[order]
-    found = Walk.over(varints, int(counts.sum()))
+    found = Walk(varints, int(counts.sum()))
     try:
         for round_ in range(int(remaining[0]) if len(remaining) else 0):
             # Lanes with fewer entries are at the end; those that are through stay where they are.
@@ -243,20 +226,10 @@ def byte_string(slot: str | None = None) -> Step:
     return step
 
 
-def boolean() -> Step:
-    """A boolean."""
-
-    def step(found: Walk, at: Places, entries: Places) -> Places:
-        if int(found.varints.data.take(at).max()) > 1:
-            raise Unsure
-        return at + 1
-
-    return step
-
-
-def fixed(size: int) -> Step:
-    """Some bytes whose number the schema says."""
-    return lambda found, at, entries: at + size
+def _boolean(found: Walk, at: Places, entries: Places) -> Places:
+    if int(found.varints.data.take(at).max()) > 1:
+        raise Unsure
+    return at + 1
 
 
 def record(steps: Sequence[Step], slot: str | None = None) -> Step:
@@ -317,17 +290,21 @@ def _ended(found: Walk, at: Places) -> Places:
     return at + 1
 
 
-def number_items(slot: str | None = None) -> Step:
-    """An array of ints or longs. Noted are the items' places, and how many they are; one that is empty has none."""
+def numbers(width: int, slot: str | None = None) -> Step:
+    """An array of ints or longs, or of records of two (`width`): a map of counts.
+
+    Noted are where the items are, and how many; an array that is empty has none.
+    """
 
     def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+        after = found.varints.skip_many(at, width * count)
+        # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
+        if width == 1 and (after - at > 10).any():
+            _check_each(found, at, count)
         if slot is not None:
             found.note(found.starts, slot, entries, at)
             found.note(found.counts, slot, entries, count)
-        after = found.varints.skip_many(at, count)
-        # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
-        if (after - at > 10).any():
-            _check_each(found, at, count)
+            found.note(found.ends, slot, entries, after)
         return after
 
     return _array(items)
@@ -341,21 +318,6 @@ def _check_each(found: Walk, at: Places, count: Places) -> None:
         if (after - at > 10).any():
             raise Unsure
         at = after
-
-
-def number_pairs(slot: str | None = None) -> Step:
-    """An array of records of two ints or longs: a map of counts. Noted are the items' places, and how many they are."""
-
-    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
-        if slot is not None:
-            found.note(found.starts, slot, entries, at)
-            found.note(found.counts, slot, entries, count)
-        after = found.varints.skip_many(at, 2 * count)
-        if slot is not None:
-            found.note(found.ends, slot, entries, after)
-        return after
-
-    return _array(items)
 
 
 def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
@@ -403,9 +365,6 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     return _array(items)
 
 
-# The steps over the entries of a schema.
-
-
 Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
 
 
@@ -431,31 +390,19 @@ class Slot:
 PATH = Slot(100, "file_path", "text")
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySteps:
-    """The steps over an entry. around_path: the steps before and behind the path of its file; None: a path may lack."""
+def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step, Step] | None] | None:
+    """The step over a record of `schema`; None: the schema has a form that is decoded entry by entry.
 
-    whole: Step
-    around_path: tuple[Step, Step] | None
-
-
-def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> EntrySteps | None:
-    """The steps over a record of `schema`; None: the schema has a form that is decoded entry by entry.
-
-    Slots that the schema has no field for are never noted.
+    Beside it those before and behind the path of the file; None: a path may lack. Slots without a field are not noted.
     """
     try:
         fields = _fields(schema, slots, depth=0)
-    except (_Unforeseen, *DAMAGE):
+    except (Unsure, *DAMAGE):
         return None
     steps = [step for _, step in fields]
     paths = [place for place, (slot, _) in enumerate(fields) if slot is PATH]
     around = (record(steps[: paths[0]]), record(steps[paths[0] + 1 :])) if paths else None
-    return EntrySteps(record(steps), around)
-
-
-class _Unforeseen(Exception):
-    """A schema that no step is made for."""
+    return record(steps), around
 
 
 _DEEPEST = 8
@@ -465,63 +412,56 @@ _LARGEST_FIXED = 1 << 20
 def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[Slot | None, Step]]:
     """The steps over the fields of a record, with the slot of each; an inner record counts as its fields."""
     if not isinstance(schema, dict) or schema.get("type") != "record" or depth > _DEEPEST:
-        raise _Unforeseen
+        raise Unsure
     by_id = {slot.id: slot for slot in slots}
     by_name = {slot.name: slot for slot in slots}
     steps: list[tuple[Slot | None, Step]] = []
     used: set[str] = set()
-    for field in schema["fields"]:
-        id_ = field.get("field-id")
-        slot = by_name.get(field["name"]) if id_ is None else by_id.get(int(id_))
+    for declared in schema["fields"]:
+        id_ = declared.get("field-id")
+        slot = by_name.get(declared["name"]) if id_ is None else by_id.get(int(id_))
         if slot is not None:
             if slot.name in used:
-                raise _Unforeseen
+                raise Unsure
             used.add(slot.name)
-        if slot is not None and slot.fields and _plain(field["type"]) == "record":
-            steps += _fields(field["type"], slot.fields, depth=depth + 1)
+        if slot is not None and slot.fields and _plain(declared["type"]) == "record":
+            steps += _fields(declared["type"], slot.fields, depth=depth + 1)
         else:
-            is_optional = isinstance(field["type"], list)
-            steps.append((None if is_optional else slot, _field(field["type"], slot, depth)))
+            type_ = declared["type"]
+            if not isinstance(type_, list):
+                steps.append((slot, _value(type_, slot, depth)))
+                continue
+            if len(type_) != 2 or type_.count("null") != 1:
+                raise Unsure
+            null = type_.index("null")
+            steps.append((None, optional(null, _value(type_[1 - null], slot, depth))))
     return steps
-
-
-def _record(schema: Any, slots: tuple[Slot, ...], *, depth: int, name: str | None = None) -> Step:
-    """name: of the slot that the bytes of the record are noted in."""
-    return record([step for _, step in _fields(schema, slots, depth=depth)], name)
-
-
-def _field(schema: Any, slot: Slot | None, depth: int) -> Step:
-    if not isinstance(schema, list):
-        return _value(schema, slot, depth)
-    if len(schema) != 2 or schema.count("null") != 1:
-        raise _Unforeseen
-    null = schema.index("null")
-    return optional(null, _value(schema[1 - null], slot, depth))
 
 
 def _value(schema: Any, slot: Slot | None, depth: int) -> Step:
     kind = _plain(schema)
     name = None if slot is None else slot.name
-    _check_kind(kind, slot)
+    if slot is not None and kind not in _SERVES[slot.kind]:
+        raise Unsure
     match kind:
         case "int" | "long":
             return number(name)
         case "string" | "bytes":
             return byte_string(name)
         case "boolean":
-            return boolean()
+            return _boolean
         case "float" | "double":
-            return fixed(4 if kind == "float" else 8)
+            return lambda found, at, entries: at + (4 if kind == "float" else 8)
         case "fixed" if type(schema["size"]) is int and 0 <= schema["size"] <= _LARGEST_FIXED:
-            return fixed(schema["size"])
-        case "record" if slot is None or slot.fields:
-            return _record(schema, () if slot is None else slot.fields, depth=depth + 1)
+            return lambda found, at, entries: at + schema["size"]
         case "record":
-            return _record(schema, (), depth=depth + 1, name=name)
+            fields = () if slot is None else slot.fields
+            steps = [step for _, step in _fields(schema, fields, depth=depth + 1)]
+            return record(steps, None if fields else name)
         case "array":
             return _list_array(schema["items"], slot)
         case _:
-            raise _Unforeseen
+            raise Unsure
 
 
 _SERVES: Mapping[Kind, tuple[str, ...]] = {
@@ -535,11 +475,6 @@ _SERVES: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
-def _check_kind(kind: Any, slot: Slot | None) -> None:
-    if slot is not None and kind not in _SERVES[slot.kind]:
-        raise _Unforeseen
-
-
 def _plain(schema: Any) -> Any:
     """The kind of a type that is no union, through an annotation such as a logical type."""
     kind = schema["type"] if isinstance(schema, dict) else schema
@@ -547,24 +482,21 @@ def _plain(schema: Any) -> Any:
 
 
 def _list_array(items: Any, slot: Slot | None) -> Step:
-    if (slot is None or slot.kind == "numbers") and _plain(items) in ("int", "long"):
-        return number_items(None if slot is None else slot.name)
-    if not isinstance(items, dict) or items.get("type") != "record" or (slot is not None and slot.kind == "numbers"):
-        raise _Unforeseen
-    if slot is not None:
-        _check_pair(items["fields"], slot)
     name = None if slot is None else slot.name
-    match [_plain(field["type"]) for field in items["fields"]]:
+    if (slot is None or slot.kind == "numbers") and _plain(items) in ("int", "long"):
+        return numbers(1, name)
+    if not isinstance(items, dict) or items.get("type") != "record" or (slot is not None and slot.kind == "numbers"):
+        raise Unsure
+    if (
+        slot is not None
+    ):  # a wanted map must say which of its two fields is the key: by field id, or by name without ids
+        ids = [f["name"] if f.get("field-id") is None else int(f["field-id"]) for f in items["fields"]]
+        if len(ids) != 2 or ids[0] not in ("key", slot.pair[0]) or ids[1] not in ("value", slot.pair[1]):
+            raise Unsure
+    match [_plain(f["type"]) for f in items["fields"]]:
         case ["int" | "long", "int" | "long"] if slot is None or slot.kind == "counts":
-            return number_pairs(name)
+            return numbers(2, name)
         case ["int" | "long", "bytes" | "string"] if slot is None or slot.kind == "bounds":
             return byte_pairs() if slot is None else byte_pairs(slot.name, slot.keys)
         case _:
-            raise _Unforeseen
-
-
-def _check_pair(fields: list[Any], slot: Slot) -> None:
-    """A wanted map must say which of its two fields is the key: by field id, or by name without ids."""
-    names = [field["name"] if field.get("field-id") is None else int(field["field-id"]) for field in fields]
-    if len(names) != 2 or names[0] not in ("key", slot.pair[0]) or names[1] not in ("value", slot.pair[1]):
-        raise _Unforeseen
+            raise Unsure

@@ -25,7 +25,7 @@ from harness.differ.reports.documents import document, suite
 from harness.differ.reports.documents import to_json as difference_to_json
 from harness.errors import json_text, visible
 from harness.testing.conformance.reports.text import headline, lines_of, summary_of
-from harness.testing.conformance.results import Case, Check, EngineInfo, Outcome, Run, ScenarioInfo
+from harness.testing.conformance.results import Case, Check, EngineInfo, Outcome, Run
 
 FORMAT = 1
 
@@ -41,8 +41,13 @@ def to_json(run: Run) -> str:
         "engines": [_engine(run, engine) for engine in run.engines],
         "missing": dict(run.missing),
         "unused": [asdict(line) for line in run.unused],
-        "features": {feature: _feature(run, feature) for feature in run.features()},
-        "scenarios": [_scenario(scenario) for scenario in run.scenarios],
+        "features": {
+            feature: {
+                e.name: _counts(Counter(case.outcome for case in run.of_feature(feature, e))) for e in run.engines
+            }
+            for feature in run.features()
+        },
+        "scenarios": [{k: v for k, v in asdict(each).items() if k != "asked"} for each in run.scenarios],
         "cases": [_case(case) for case in run.cases],
     }
     return json_text(document, indent=2) + "\n"
@@ -62,17 +67,6 @@ def _engine(run: Run, engine: EngineInfo) -> dict[str, Any]:
         "verified": share.verified,
         "reads": share.reads,
     }
-
-
-def _feature(run: Run, feature: str) -> dict[str, Any]:
-    return {
-        engine.name: _counts(Counter(case.outcome for case in run.of_feature(feature, engine)))
-        for engine in run.engines
-    }
-
-
-def _scenario(scenario: ScenarioInfo) -> dict[str, Any]:
-    return {name: value for name, value in asdict(scenario).items() if name != "asked"}
 
 
 def _case(case: Case) -> dict[str, Any]:
@@ -107,13 +101,12 @@ def _check(check: Check) -> dict[str, Any]:
 
 def to_junit(run: Run) -> str:
     """The run as a JUnit XML document, for CI servers."""
-    return document([_suite(run, engine) for engine in run.engines])
-
-
-def _suite(run: Run, engine: EngineInfo) -> ElementTree.Element:
-    properties = [("engine", engine.name), ("version", engine.version), ("verified", str(run.share(engine)))]
-    cases = [_junit_case(case) for case in run.cases if case.engine is engine]
-    return suite(visible(f"harness.{engine.name}"), [*properties, *run.environment.items()], cases)
+    suites = []
+    for engine in run.engines:
+        properties = [("engine", engine.name), ("version", engine.version), ("verified", str(run.share(engine)))]
+        cases = [_junit_case(case) for case in run.cases if case.engine is engine]
+        suites.append(suite(visible(f"harness.{engine.name}"), [*properties, *run.environment.items()], cases))
+    return document(suites)
 
 
 def _junit_case(case: Case) -> ElementTree.Element:
@@ -129,15 +122,12 @@ def _junit_case(case: Case) -> ElementTree.Element:
         case Outcome.ERROR:
             _add(element, "error", case)
         case Outcome.UNSUPPORTED | Outcome.OPEN | Outcome.SKIP | Outcome.XFAIL:
-            message = f"{case.outcome.value}: {_reason(case)}"
+            reason = summary_of(case) if case.expected is None else case.expected.reason
+            message = f"{case.outcome.value}: {reason}"
             ElementTree.SubElement(element, "skipped", {"message": visible(message)})
         case _:
             assert_never(case.outcome)
     return element
-
-
-def _reason(case: Case) -> str:
-    return summary_of(case) if case.expected is None else case.expected.reason
 
 
 def _add(element: ElementTree.Element, kind: str, case: Case) -> None:

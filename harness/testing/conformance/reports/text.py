@@ -3,7 +3,7 @@
     FAIL  mine::iceberg/deletes/own-commit  An equality delete spares the rows of its own commit
           read 1, all columns: FAIL: 1 row expected only
             ...
-          again: harness run --engine mine --scenario iceberg/deletes/own-commit --keep repro
+          again: harness scenarios run iceberg/deletes/own-commit --engines mine --keep repro
 
     engine         PASS  FAIL  UNSUPPORTED  ERROR  OPEN  verified
     duckdb 2.0.0    157     0            0      0     3  412 of 415 reads (99.3 %)
@@ -57,14 +57,10 @@ def lines_of(case: Case) -> Iterator[str]:
     for check in case.checks:
         if check.outcome is Outcome.PASS:
             continue
-        yield visible(f"{_place_of(check)}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
+        place = f"read {check.number}, {check.read}: " if check.number else ""  # else the scenario itself failed
+        yield visible(f"{place}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
         yield from ("  " + line for line in difference_of(check))
         yield from (visible(f"  note: {note}") for note in check.notes)
-
-
-def _place_of(check: Check) -> str:
-    """`read 2, columns id at version 3: `; nothing where the scenario itself failed."""
-    return f"read {check.number}, {check.read}: " if check.number else ""
 
 
 def difference_of(check: Check) -> list[str]:
@@ -176,12 +172,13 @@ def to_markdown(run: Run) -> str:
     ]
     totals = ["**all scenarios**", *(cell_text([c for c in run.cases if c.engine is e]) for e in run.engines)]
     verified = ["**verified reads**", *(f"{run.share(engine).percent:.1f} %" for engine in run.engines)]
+    marks = ["---", *(":---:" for _ in names)]
     legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
     rest = "– the engine says that it does not read this · ? open in the specification · numbers are scenarios"
     lines = [
         f"{_cell(headline(run))}.",
         "",
-        *_table(["feature", *names], [*matrix, totals, verified]),
+        *(f"| {' | '.join(row)} |" for row in [["feature", *names], marks, *matrix, totals, verified]),
         "",
         f"{legend} · {rest}.",
         _cell(", ".join(f"{name} {value}" for name, value in run.environment.items())),
@@ -193,11 +190,6 @@ def cell_text(cases: list[Case] | tuple[Case, ...]) -> str:
     """A cell of the matrix: each sign with how many scenarios, the worst first; empty for none."""
     counts: Counter[str] = Counter(SIGNS[case.outcome] for case in cases)
     return " ".join(f"{sign} {counts[sign]}" for sign in dict.fromkeys(SIGNS.values()) if counts[sign])
-
-
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    marks = ["---", *(":---:" for _ in head[1:])]
-    return [f"| {' | '.join(line)} |" for line in [head, marks, *rows]]
 
 
 def _cell(text: str) -> str:

@@ -1,7 +1,4 @@
-"""Avro data files, decoded byte by byte: the container, its schema, and its records (iceberg 2.14, 7.3).
-
-The oracle's planner reads the containers of manifests by it too.
-"""
+"""Avro data files and manifests, decoded byte by byte: container, schema and records (iceberg 2.14, 7.3)."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import io
 import json
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -30,13 +27,13 @@ from harness.metadata.model.schema import (
     UuidType,
 )
 from harness.testing.oracle.engine.bounded import (
-    MOST_BYTES,
     MOST_EMPTY,
     MOST_TYPES,
     Budget,
     bunzipped,
     check,
-    inflated,
+    deflated,
+    streams,
     unsnappy,
     unxzed,
     unzstd,
@@ -68,7 +65,11 @@ class AvroContainer:
             count, size = read_long(self.stream), read_long(self.stream)
             if count < 0 or size < 0:
                 raise ValueError(f"a block claims {count} records in {size} bytes")
-            block = io.BytesIO(_unpacked(self.decompress, take(self.stream, size)))
+            packed = take(self.stream, size)
+            try:
+                block = io.BytesIO(self.decompress(packed))
+            except Exception as error:  # each codec's library has its own
+                raise ValueError(f"a block cannot be decompressed: {error}") from error
             for _ in range(count):
                 start = block.tell()
                 yield decode(block)
@@ -90,7 +91,7 @@ def open_container(data: bytes) -> AvroContainer:
     stream = io.BytesIO(data)
     if take(stream, len(_MAGIC)) != _MAGIC:
         raise ValueError("it does not begin with Obj and a 1")
-    header = dict(_map_of_bytes(stream))
+    header = dict(read_items(stream, lambda s: (_text(s).decode(), _bytes(s))))
     sync = take(stream, _SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     if codec not in _CODECS:
@@ -132,21 +133,6 @@ def take(stream: io.BytesIO, length: int) -> bytes:
     return data
 
 
-def _map_of_bytes(stream: io.BytesIO) -> Iterator[tuple[str, bytes]]:
-    def pair(stream: io.BytesIO) -> tuple[str, bytes]:
-        key = take(stream, read_long(stream)).decode()
-        return key, take(stream, read_long(stream))
-
-    return read_items(stream, pair)
-
-
-def _unpacked(decompress: Callable[[bytes], bytes], data: bytes) -> bytes:
-    try:
-        return decompress(data)
-    except Exception as error:  # each codec's library has its own
-        raise ValueError(f"a block cannot be decompressed: {error}") from error
-
-
 def _snappy(data: bytes) -> bytes:
     plain = unsnappy(data[:-_CRC_BYTES])
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
@@ -155,21 +141,11 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _deflate(data: bytes) -> bytes:
-    plain, rest = inflated(data, wbits=-15)
+    plain, rest = deflated(data)
     checksum = zlib.adler32(plain).to_bytes(4, "big")
     # Python's writers leave up to three bytes of zlib's checksum behind the stream.
     if rest not in [checksum[:length] for length in range(5)]:
         raise ValueError("it ends before its block does, or after it")
-    return plain
-
-
-def _streams(unpack: Callable[[bytes], tuple[bytes, bytes]], data: bytes) -> bytes:
-    """All streams that follow one another."""
-    plain, rest = unpack(data)
-    while rest:
-        more, rest = unpack(rest)
-        plain += more
-        check(len(plain), MOST_BYTES, "bytes")
     return plain
 
 
@@ -178,8 +154,8 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "deflate": _deflate,
     "snappy": _snappy,
     "zstandard": unzstd,
-    "bzip2": lambda data: _streams(bunzipped, data),
-    "xz": lambda data: _streams(unxzed, data),
+    "bzip2": lambda data: streams(bunzipped, data),
+    "xz": lambda data: streams(unxzed, data),
 }
 
 
@@ -201,11 +177,6 @@ class _AvroType:
         return replace(self.column, name=name, id=field_id if is_id else None)
 
 
-def _parse_type(schema: Any) -> _AvroType:
-    """The type that a writer's schema describes."""
-    return _Names({}, (), Budget(MOST_TYPES, "types in its schema")).parse(schema, "")
-
-
 def _integer(bits: int) -> Callable[[io.BytesIO], int]:
     def decode(stream: io.BytesIO) -> int:
         number = read_long(stream)
@@ -217,18 +188,13 @@ def _integer(bits: int) -> Callable[[io.BytesIO], int]:
 
 
 def _boolean(stream: io.BytesIO) -> bool:
-    (byte,) = take(stream, 1)
-    if byte > 1:
-        raise ValueError(f"{byte} is not a boolean")
-    return byte == 1
+    return bool(_one_of((False, True), take(stream, 1)[0], "boolean"))
 
 
-def _float(stream: io.BytesIO) -> float:
-    return float(struct.unpack("<f", take(stream, 4))[0])
-
-
-def _double(stream: io.BytesIO) -> float:
-    return float(struct.unpack("<d", take(stream, 8))[0])
+def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
+    if not 0 <= index < len(values):
+        raise ValueError(f"{what} {index} of {len(values)}")
+    return values[index]
 
 
 def _bytes(stream: io.BytesIO) -> bytes:
@@ -241,17 +207,13 @@ def _text(stream: io.BytesIO) -> bytes:
     return text
 
 
-def _null(_: io.BytesIO) -> None:
-    return None
-
-
 _PRIMITIVES: dict[str, tuple[Type, Callable[[io.BytesIO], Any]]] = {
-    "null": (UnknownType(), _null),
+    "null": (UnknownType(), lambda _: None),
     "boolean": (BooleanType(), _boolean),
     "int": (IntegerType(32), _integer(32)),
     "long": (IntegerType(64), _integer(64)),
-    "float": (FloatType(32), _float),
-    "double": (FloatType(64), _double),
+    "float": (FloatType(32), lambda stream: struct.unpack("<f", take(stream, 4))[0]),
+    "double": (FloatType(64), lambda stream: struct.unpack("<d", take(stream, 8))[0]),
     "bytes": (BinaryType(), _bytes),
     "string": (StringType(), _text),
 }
@@ -272,18 +234,23 @@ _ADJUSTABLE: dict[tuple[str, str], Literal["ms", "us", "ns"]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """Named types so far, and the records that the current place is inside of."""
+class _Parser:
+    """Parses a writer's schema.
 
+    is_manifest: numbers are of any size, and decimals stay bytes.
+    known: named types so far. inside: the records that the current place is inside of.
+    """
+
+    is_manifest: bool
     known: dict[str, Mapping[str, Any]]
-    inside: tuple[str, ...]
     budget: Budget
+    inside: tuple[str, ...] = ()
 
     def parse(self, schema: Any, namespace: str) -> _AvroType:
         self.budget.spend()  # types that each hold the next one twice are soon millions
         match schema:
             case str() if schema in _PRIMITIVES:
-                return _primitive(schema, {})
+                return self.primitive(schema, {})
             case str():
                 full = next((name for name in (_full(schema, namespace), schema) if name in self.known), None)
                 if full is None:
@@ -298,9 +265,13 @@ class _Names:
             case {"type": "array", "items": items}:
                 return self.array(schema, self.parse(items, namespace))
             case {"type": "map", "values": values}:
-                return _map(schema, self.parse(values, namespace))
+                key, value = self.primitive("string", {}), self.parse(values, namespace)
+                parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
+                return _AvroType(
+                    _unnamed("map", parts), lambda s: list(read_items(s, lambda s: (_text(s), value.decode(s))))
+                )
             case {"type": str(name)} if name in _PRIMITIVES:
-                return _primitive(name, schema)
+                return self.primitive(name, schema)
             case {"type": inner}:
                 return self.parse(inner, namespace)
             case _:
@@ -308,34 +279,35 @@ class _Names:
 
     def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
+        others = [t for t in types if not isinstance(t.column.type, UnknownType)]
         if len(types) == 1:
             return types[0]
-        nulls = [isinstance(t.column.type, UnknownType) for t in types]
-        if len(types) != 2 or sum(nulls) != 1:
+        if len(types) != 2 or len(others) != 1:
             raise UnsupportedAvroError(f"it has a union of {len(types)} types, expected null and one other")
-        null, other = nulls.index(True), types[nulls.index(False)]
-
-        def decode(stream: io.BytesIO) -> Any:
-            branch = read_long(stream)
-            if branch not in (0, 1):
-                raise ValueError(f"a value is of branch {branch} of a union of 2")
-            return None if branch == null else other.decode(stream)
-
-        return _AvroType(other.column, decode, is_optional=True)
+        decode = [t.decode for t in types]
+        return _AvroType(
+            others[0].column, lambda stream: _one_of(decode, read_long(stream), "branch")(stream), is_optional=True
+        )
 
     def declared(self, schema: Mapping[str, Any], full: str) -> _AvroType:
         match schema["type"]:
             case "enum":
-                return _enum([str(symbol) for symbol in schema.get("symbols", ())])
+                symbols = [str(symbol).encode() for symbol in schema.get("symbols", ())]
+                return _AvroType(_unnamed(StringType()), lambda s: _one_of(symbols, read_long(s), "enum symbol"))
             case "fixed":
-                return _fixed(schema)
+                size = schema.get("size")
+                if not isinstance(size, int) or size < 0:
+                    raise ValueError(f"its schema has a fixed type of size {size!r}")
+                is_uuid = schema.get("logicalType") == "uuid" and size == 16
+                type_ = UuidType() if is_uuid else FixedType(size)
+                return self.decimal(type_, lambda stream: take(stream, size), schema)
             case _ if full in self.inside:
                 raise UnsupportedAvroError(f"the record {full} contains itself")
             case _:
                 return self.record(schema, full)
 
     def record(self, schema: Mapping[str, Any], full: str) -> _AvroType:
-        below = _Names(self.known, (*self.inside, full), self.budget)
+        below = replace(self, inside=(*self.inside, full))
         fields = schema.get("fields")
         if not isinstance(fields, list) or not all(
             isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
@@ -346,86 +318,60 @@ class _Names:
             raise ValueError("its schema has two fields of one name")
         types = [below.parse(f["type"], full.rpartition(".")[0]) for f in fields]
         parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
-        return _AvroType(
-            RawColumn(name="", id=None, type="struct", parts=parts),
-            lambda stream: tuple(t.decode(stream) for t in types),
-        )
+        return _AvroType(_unnamed("struct", parts), lambda stream: tuple(t.decode(stream) for t in types))
 
     def array(self, schema: Mapping[str, Any], item: _AvroType) -> _AvroType:
         if schema.get("logicalType") != "map":
             part = item.named("element", schema.get("element-id"))
-            return _AvroType(
-                RawColumn(name="", id=None, type="list", parts=(part,)), lambda s: list(read_items(s, item.decode))
-            )
+            return _AvroType(_unnamed("list", (part,)), lambda stream: list(read_items(stream, item.decode)))
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
             raise ValueError("its schema has a map whose items are no records of key and value")
-        column = RawColumn(name="", id=None, type="map", parts=item.column.parts)
-        return _AvroType(column, lambda stream: _with_keys(list(read_items(stream, item.decode))))
+
+        def decode(stream: io.BytesIO) -> list[Any]:
+            pairs = list(read_items(stream, item.decode))
+            if any(key is None for key, _ in pairs):
+                raise ValueError("a map's key is null")
+            return pairs
+
+        return _AvroType(_unnamed("map", item.column.parts), decode)
+
+    def primitive(self, name: str, schema: Mapping[str, Any]) -> _AvroType:
+        """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
+        type_, decode = _PRIMITIVES[name]
+        annotation = (str(schema.get("logicalType")), name)
+        if annotation in _ADJUSTABLE:
+            type_ = TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
+        if self.is_manifest and isinstance(type_, IntegerType):
+            decode = read_long
+        return self.decimal(_LOGICAL.get(annotation, type_), decode, schema)
+
+    def decimal(self, type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
+        """The type, or the annotated decimal: big-endian two's complement of any length."""
+        precision, scale = schema.get("precision"), schema.get("scale", 0)
+        is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, BinaryType | FixedType)
+        is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
+        if self.is_manifest or not is_annotated or not is_sized or not precision:
+            return _AvroType(_unnamed(type_), decode)
+
+        def number(stream: io.BytesIO) -> Decimal:
+            unscaled = int.from_bytes(decode(stream), "big", signed=True)
+            if abs(unscaled) >= 10**precision:
+                raise ValueError(f"a value has more than {precision} digits")
+            return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+
+        return _AvroType(_unnamed(DecimalType(precision, scale)), number)
 
 
-def _primitive(name: str, schema: Mapping[str, Any]) -> _AvroType:
-    """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
-    type_, decode = _PRIMITIVES[name]
-    annotation = (str(schema.get("logicalType")), name)
-    if annotation in _ADJUSTABLE:
-        type_ = TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
-    return _decimal(_LOGICAL.get(annotation, type_), decode, schema)
-
-
-def _fixed(schema: Mapping[str, Any]) -> _AvroType:
-    size = schema.get("size")
-    if not isinstance(size, int) or size < 0:
-        raise ValueError(f"its schema has a fixed type of size {size!r}")
-    is_uuid = schema.get("logicalType") == "uuid" and size == 16
-    return _decimal(UuidType() if is_uuid else FixedType(size), lambda stream: take(stream, size), schema)
-
-
-def _decimal(type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
-    """The type, or the annotated decimal: big-endian two's complement of any length."""
-    precision, scale = schema.get("precision"), schema.get("scale", 0)
-    is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, BinaryType | FixedType)
-    is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
-    if not is_annotated or not is_sized or not precision:
-        return _AvroType(RawColumn(name="", id=None, type=type_), decode)
-
-    def number(stream: io.BytesIO) -> Decimal:
-        unscaled = int.from_bytes(decode(stream), "big", signed=True)
-        if abs(unscaled) >= 10**precision:
-            raise ValueError(f"a value has more than {precision} digits")
-        return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
-
-    return _AvroType(RawColumn(name="", id=None, type=DecimalType(precision, scale)), number)
-
-
-def _enum(symbols: list[str]) -> _AvroType:
-    def decode(stream: io.BytesIO) -> bytes:
-        index = read_long(stream)
-        if not 0 <= index < len(symbols):
-            raise ValueError(f"enum symbol {index} of {len(symbols)}")
-        return symbols[index].encode()
-
-    return _AvroType(RawColumn(name="", id=None, type=StringType()), decode)
-
-
-def _map(schema: Mapping[str, Any], value: _AvroType) -> _AvroType:
-    key = _AvroType(RawColumn(name="", id=None, type=StringType()), _text)
-    parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
-    column = RawColumn(name="", id=None, type="map", parts=parts)
-    return _AvroType(column, lambda stream: list(read_items(stream, lambda s: (key.decode(s), value.decode(s)))))
-
-
-def _with_keys(pairs: list[Any]) -> list[Any]:
-    if any(key is None for key, _ in pairs):
-        raise ValueError("a map's key is null")
-    return pairs
+def _unnamed(type_: Type | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
+    return RawColumn(name="", id=None, type=type_, parts=parts)
 
 
 def _full(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def open_avro(data: bytes) -> StoredFile:
-    """The columns and rows of an Avro container.
+def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
+    """The columns and rows of an Avro container. is_manifest: logical types have no say in values (iceberg 2.15).
 
     Raises:
         UnsupportedAvroError: a codec or a type that Iceberg's files do not have.
@@ -434,7 +380,8 @@ def open_avro(data: bytes) -> StoredFile:
     container = open_container(data)
     if "avro.schema" not in container.header:
         raise ValueError("its header has no avro.schema")
-    root = _parse_type(json.loads(container.header["avro.schema"]))
+    parser = _Parser(is_manifest, {}, Budget(MOST_TYPES, "types in its schema"))
+    root = parser.parse(json.loads(container.header["avro.schema"]), "")
     if root.column.type != "struct" or root.is_optional:
         raise UnsupportedAvroError("its root is not a record")
     return StoredFile(columns=root.column.parts, rows=container.records(root.decode))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,9 @@ _COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
 _LARGEST_ARRAY = 4096
 _BITSET = 8192  # bytes
 _CHUNK = 1 << 16
+_KEY_LIMITS = {"any": (1 << 31) - 1, "ascending": 1 << 31}  # iceberg 4.18; delta D7
+_PUFFIN_MAGIC = b"\xd1\xd3\x39\x64"
+_PORTABLE, _NATIVE = 1681511377, 1681511376
 
 
 class BitmapError(ValueError):
@@ -45,6 +49,52 @@ class ByteSource:
             raise BitmapError(f"{len(self.data) - self.at} bytes follow it")
 
 
+def puffin_vector(blob: bytes) -> BitMap64:
+    """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18).
+
+    Raises:
+        BitmapError: any part of the vector is wrong.
+    """
+    data = ByteSource(blob)
+    length, body = data.number(">I"), data.take(len(blob) - 8)
+    if length != len(body) or data.number(">I") != zlib.crc32(body):
+        raise BitmapError("its length or its checksum is wrong")
+    if body[:4] != _PUFFIN_MAGIC:
+        raise BitmapError(f"its magic is {body[:4].hex()}")
+    return decode_portable(body[4:], order="any")
+
+
+def delta_vector(frame: bytes) -> BitMap64:
+    """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8).
+
+    Raises:
+        BitmapError: any part of the vector is wrong.
+    """
+    data = ByteSource(frame)
+    body = data.take(data.number(">i"))
+    if data.number(">I") != zlib.crc32(body):
+        raise BitmapError("its checksum is wrong")
+    data.end()
+    return delta_bitmap(body)
+
+
+def delta_bitmap(blob: bytes) -> BitMap64:
+    """The positions of a bitmap behind its magic number (delta D7).
+
+    Raises:
+        BitmapError: the number or the bitmap is wrong.
+    """
+    match blob[:4]:
+        case magic if magic == struct.pack("<i", _PORTABLE):
+            return decode_portable(blob[4:], order="ascending")
+        case magic if magic == struct.pack("<i", _NATIVE):
+            return decode_native(blob[4:], order="little")
+        case magic if magic == struct.pack(">i", _NATIVE):  # as the sample of the protocol text has it
+            return decode_native(blob[4:], order="big")
+        case magic:
+            raise BitmapError(f"its magic is {magic.hex()}")
+
+
 def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> BitMap64:
     """A 64-bit bitmap: a count, then per bitmap its upper 32 bits and the bitmap (iceberg 4.18, delta D7).
 
@@ -56,7 +106,7 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> BitMa
     source, found, seen = ByteSource(data), BitMap64(), [-1]
     for _ in range(source.number("<Q")):
         key = source.number("<I")
-        if key >= (1 << 31) - (1 if order == "any" else 0):
+        if key >= _KEY_LIMITS[order]:
             raise BitmapError(f"key {key} is too large")
         if key in seen or (order == "ascending" and key < seen[-1]):
             raise BitmapError(f"key {key} comes twice or out of order")
@@ -104,24 +154,23 @@ def _bitmap(source: ByteSource, base: int) -> BitMap64:
             raise BitmapError("its containers are out of order")
         last = key
         is_run = runs[place // 8] >> place % 8 & 1
-        container = _runs(source, base + key * _CHUNK) if is_run else _values(source, cardinality, base + key * _CHUNK)
+        container = _container(source, base + key * _CHUNK, None if is_run else cardinality)
         if len(container) != cardinality:
             raise BitmapError(f"a container holds {len(container)} values, it says {cardinality}")
         found |= container
     return found
 
 
-def _runs(source: ByteSource, base: int) -> BitMap64:
-    found = BitMap64()
-    for _ in range(source.number("<H")):
-        start, more = source.number("<H"), source.number("<H")
-        if start + more >= _CHUNK:
-            raise BitmapError("a run leaves its container")
-        found.add_range(base + start, base + start + more + 1)
-    return found
-
-
-def _values(source: ByteSource, cardinality: int, base: int) -> BitMap64:
+def _container(source: ByteSource, base: int, cardinality: int | None) -> BitMap64:
+    """A container of runs, or of so many values."""
+    if cardinality is None:
+        found = BitMap64()
+        for _ in range(source.number("<H")):
+            start, more = source.number("<H"), source.number("<H")
+            if start + more >= _CHUNK:
+                raise BitmapError("a run leaves its container")
+            found.add_range(base + start, base + start + more + 1)
+        return found
     if cardinality <= _LARGEST_ARRAY:
         values = np.frombuffer(source.take(2 * cardinality), dtype="<u2")
         if np.any(values[1:] <= values[:-1]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,23 +51,35 @@ def check(found: int, most: int, what: str) -> None:
         raise ValueError(f"{found} {what} are more than the oracle reads, which is {most}")
 
 
-def inflated(data: bytes, *, wbits: int) -> tuple[bytes, bytes]:
-    """The content of one zlib, gzip or deflate stream, and what follows it.
+def deflated(data: bytes) -> tuple[bytes, bytes]:
+    """The content of one raw deflate stream, and the bytes behind it. Raises ValueError or zlib.error."""
+    return _whole(zlib.decompressobj(wbits=-15), data)
 
-    Raises:
-        ValueError, zlib.error: it is too long, damaged or cut.
-    """
-    return _whole(zlib.decompressobj(wbits=wbits), data)
+
+def gunzipped(data: bytes) -> tuple[bytes, bytes]:
+    """The content of one gzip stream, as `deflated`; zeros behind it are padding."""
+    plain, rest = _whole(zlib.decompressobj(wbits=31), data)
+    return plain, rest if rest.strip(b"\0") else b""
 
 
 def bunzipped(data: bytes) -> tuple[bytes, bytes]:
-    """The content of a bzip2 stream, as `inflated`."""
+    """The content of a bzip2 stream, as `deflated`."""
     return _whole(bz2.BZ2Decompressor(), data)
 
 
 def unxzed(data: bytes) -> tuple[bytes, bytes]:
-    """The content of an xz stream, as `inflated`. Its dictionary may take as much memory as the content."""
+    """The content of an xz stream, as `deflated`. Its dictionary may take as much memory as the content."""
     return _whole(lzma.LZMADecompressor(memlimit=MOST_BYTES), data)
+
+
+def streams(unpack: Callable[[bytes], tuple[bytes, bytes]], data: bytes) -> bytes:
+    """The content of all streams that follow one another."""
+    plain, rest = unpack(data)
+    while rest:
+        more, rest = unpack(rest)
+        plain += more
+        check(len(plain), MOST_BYTES, "bytes")
+    return plain
 
 
 def _whole(stream: Any, data: bytes) -> tuple[bytes, bytes]:
@@ -93,11 +106,7 @@ def unsnappy(data: bytes) -> bytes:
     """The content of a raw snappy block; its declared length is looked at first. Raises ValueError."""
     import cramjam
 
-    declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(_length_bytes(data)))
+    last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
+    declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
     check(declared, MOST_BYTES, "bytes")
     return bytes(cramjam.snappy.decompress_raw(data))
-
-
-def _length_bytes(data: bytes) -> bytes:
-    last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
-    return data[: last + 1]

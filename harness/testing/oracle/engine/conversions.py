@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
 
@@ -102,43 +103,69 @@ def _doubles(stream: io.BytesIO, order: str, count: int) -> bytes:
 Conversion: TypeAlias = Callable[[Any], Any]
 """Converts a stored value that is not null to the table's. Raises ValueError if it does not fit."""
 
-_DAY_MICROS = 86_400_000_000
+DAY_MICROS = 86_400_000_000
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-_EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
+EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
+
+
+_CYCLE = 146_097  # days in 400 years
+_EPOCH = date(1970, 1, 1).toordinal()
+
+UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Units of a timestamp per second."""
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """The day of a date in any year. Raises ValueError if there is no such date."""
+    cycles, year_of_cycle = divmod(year, 400)
+    return date(400 + year_of_cycle, month, day).toordinal() - _EPOCH + (cycles - 1) * _CYCLE
+
+
+def time_of_day(hour: int, minute: int, second: int, fraction: str, *, per_second: int) -> int:
+    """A time of day in units of which `per_second` make a second; `fraction` is the digits after the point.
+
+    Raises:
+        ValueError: there is no such time, or it is finer than a unit.
+    """
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("no such time of day")
+    units, rest = divmod(int(fraction.ljust(9, "0")[:9] or "0") * per_second, 10**9)
+    if rest or fraction[9:].strip("0"):
+        raise ValueError("too many digits after the second")
+    return ((hour * 60 + minute) * 60 + second) * per_second + units
 
 
 def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
     """The conversion of a stored type in an Iceberg table (iceberg 5.12, 6.1 to 6.13); None: there is none."""
     match wanted, stored:
         case IntegerType(bits=bits), IntegerType(bits=width) if width <= bits:
-            return _same
+            return same
         case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
-            return _same
+            return same
         case FloatType(bits=bits), FloatType(bits=width) if 32 <= width <= bits:
-            return _same
+            return same
         case DecimalType(), DecimalType() if stored.scale == wanted.scale and stored.precision <= wanted.precision:
             return lambda value: _decimal(value, wanted)
         case DateType(), IntegerType(bits=32):
-            return _same
+            return same
         case TimeType(unit="us"), TimeType(unit="ms"):
             return lambda value: value * 1000
         case TimestampType(unit="us"), Int96Type():
-            return _same
+            return same
         case TimestampType(), TimestampType():
             return lambda value: _timestamp(value, stored.unit, wanted.unit)
         case TimestampType(utc=False), DateType():
-            return lambda value: _timestamp(value * _DAY_MICROS, "us", wanted.unit)
+            return lambda value: _timestamp(value * DAY_MICROS, "us", wanted.unit)
         case StringType(), StringType() | BinaryType():
             return _text
         case UuidType(), UuidType() | FixedType(length=16):
-            return _same
+            return same
         case UuidType(), StringType():
             return _uuid
         case GeometryType() | GeographyType(), BinaryType() | GeometryType() | GeographyType():
             return canonical
         case ((BooleanType() | FixedType() | DateType() | TimeType() | BinaryType()), _) if stored == wanted:
-            return _same
+            return same
         case _:
             return None
 
@@ -149,7 +176,7 @@ def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
         case IntegerType(bits=bits), IntegerType(bits=width) if width <= max(bits, 32):
             return lambda value: _integer(value, bits)
         case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
-            return _same
+            return same
         case DecimalType(), DecimalType() if stored.scale == wanted.scale or _holds(wanted, stored):
             return lambda value: _decimal(value, wanted)
         case DecimalType(), IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
@@ -157,19 +184,19 @@ def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
         case FloatType(bits=64), IntegerType(bits=width) if width <= 32:
             return float
         case FloatType(bits=64), FloatType(bits=32):
-            return _same
+            return same
         case TimestampType(unit="us"), TimestampType(unit="ms" | "us"):
             return lambda value: _timestamp(value, stored.unit, "us")
         case TimestampType(unit="us"), Int96Type():
-            return _same
+            return same
         case TimestampType(unit="us", utc=False), DateType():
-            return lambda value: _timestamp(value * _DAY_MICROS, "us", "us")
+            return lambda value: _timestamp(value * DAY_MICROS, "us", "us")
         case StringType(), StringType() | BinaryType():
             return _text
         case BinaryType(), BinaryType() | StringType() | FixedType():
-            return _same
+            return same
         case ((BooleanType() | FloatType() | DateType()), _) if stored == wanted:
-            return _same
+            return same
         case _:
             return None
 
@@ -182,7 +209,17 @@ def single(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _same(value: Any) -> Any:
+def inside(value: Any, path: Iterable[int]) -> Any:
+    """The value below structs; null if a struct on the way is (iceberg 4.23)."""
+    for field_id in path:
+        if value is None:
+            return None
+        value = value.get(field_id)
+    return value
+
+
+def same(value: Any) -> Any:
+    """The value as it is."""
     return value
 
 
@@ -198,7 +235,7 @@ def _integer(value: int, bits: int) -> int:
 
 
 def _decimal(value: Decimal, wanted: DecimalType) -> Decimal:
-    scaled = value.quantize(Decimal((0, (1,), -wanted.scale)), context=_EXACT)
+    scaled = value.quantize(Decimal((0, (1,), -wanted.scale)), context=EXACT)
     if scaled.adjusted() >= wanted.precision - wanted.scale and scaled != 0:
         raise ValueError(f"{value} does not fit {wanted}")
     return scaled
@@ -206,7 +243,7 @@ def _decimal(value: Decimal, wanted: DecimalType) -> Decimal:
 
 def _timestamp(value: int, unit: str, wanted: str) -> int:
     """Ticks of another unit: finer ones exactly, coarser ones rounded down, also before 1970 (iceberg 6.8)."""
-    ticks = value * _PER_SECOND[wanted] // _PER_SECOND[unit]
+    ticks = value * UNITS[wanted] // UNITS[unit]
     if not -(2**63) <= ticks < 2**63:
         raise ValueError(f"{value} {unit} since 1970 is out of the range of {wanted}")
     return ticks
@@ -217,7 +254,6 @@ def _text(value: bytes) -> str:
 
 
 def _uuid(value: bytes) -> bytes:
-    text = value.decode()
-    if len(text) != 36:
-        raise ValueError(f"{text!r} is no UUID")
-    return uuid.UUID(text).bytes
+    if len(value.decode()) != 36:
+        raise ValueError(f"{value!r} is no UUID")
+    return uuid.UUID(value.decode()).bytes

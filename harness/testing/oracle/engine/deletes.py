@@ -10,18 +10,18 @@ Spec: Iceberg, "Equality Delete Files", "Position Delete Files", "Deletion Vecto
 from __future__ import annotations
 
 import math
-import zlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
-from harness.metadata.model.schema import Field
+from pyroaring import BitMap64
+
+from harness.errors import CorruptDeleteError, HarnessError
 from harness.metadata.plan.scan_plan import EqualityDelete, PositionDelete, ScanPlan
-from harness.testing.oracle.engine.bitmaps import ByteSource, decode_native, decode_portable
+from harness.testing.oracle.engine.bitmaps import delta_vector, puffin_vector
 from harness.testing.oracle.engine.columns import FileColumns
-from harness.testing.oracle.engine.files import check_whole, open_file, shown
-from harness.testing.oracle.engine.stored import RawColumn
+from harness.testing.oracle.engine.conversions import inside
+from harness.testing.oracle.engine.files import check_whole, open_file, position_deletes, shown
 
 Key: TypeAlias = tuple[Hashable, ...]
 RowKey: TypeAlias = Callable[[Sequence[Any]], Key]
@@ -57,10 +57,10 @@ class DeletedKeys:
 
 
 def key_reader(delete: EqualityDelete, columns: FileColumns) -> RowKey:
-    """Reads a row's key, in the types in which keys are compared.
+    """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23).
 
     Args:
-        delete: says what the key is.
+        delete: the delete that has the key.
         columns: of the file that has the row.
 
     Raises:
@@ -70,28 +70,10 @@ def key_reader(delete: EqualityDelete, columns: FileColumns) -> RowKey:
 
     def read(row: Sequence[Any]) -> Key:
         parts = zip(readers, delete.key_paths, strict=True)
-        return tuple(_comparable(_inside(reader(row), path[1:])) for reader, path in parts)
+        values = (inside(reader(row), path[1:]) for reader, path in parts)  # null if a struct on the way is
+        return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
 
     return read
-
-
-def _inside(value: Any, path: Sequence[int]) -> Any:
-    """The value below a struct; null if a struct on the way is (iceberg 4.23)."""
-    for field_id in path:
-        if value is None:
-            return None
-        value = value[field_id]
-    return value
-
-
-def _comparable(value: Any) -> Hashable:
-    """A value that Python compares as the deletes do: NaN is NaN (iceberg 4.23).
-
-    Null is None, which equals nothing else; -0.0 and 0.0 are equal in Python too; the types of both sides are the same.
-    """
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
-    return value  # type: ignore[no-any-return]
 
 
 def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
@@ -102,7 +84,15 @@ def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
     columns = FileColumns.of(plan, stored, delete.keys, constants, file=file, file_format=delete.format)
     read = key_reader(delete, columns)
     for root in delete.keys:
-        _check_key(plan, delete, columns, root)
+        if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
+            raise CorruptDeleteError(
+                f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite the delete",
+                cause="UnknownEqualityField",
+                table=plan.table,
+                file=delete.path,
+                field=root.name,
+                rule="iceberg 4.25",
+            )
     try:
         keys = [read(row) for row in stored.rows]
     except ValueError as error:
@@ -113,58 +103,6 @@ def _read_keys(plan: ScanPlan, delete: EqualityDelete) -> frozenset[Key]:
     return frozenset(keys)
 
 
-def _check_key(plan: ScanPlan, delete: EqualityDelete, columns: FileColumns, root: Field) -> None:
-    """Refuses a delete file without its key: null in its place could delete or keep any row (iceberg 4.25)."""
-    if not columns.provides(root):
-        raise CorruptDeleteError(
-            f"Cannot apply an equality delete: its file has no column for its key {root.name!r}; rewrite the delete",
-            cause="UnknownEqualityField",
-            table=plan.table,
-            file=delete.path,
-            field=root.name,
-            rule="iceberg 4.25",
-        )
-
-
-_PUFFIN_MAGIC = b"\xd1\xd3\x39\x64"
-_PORTABLE, _NATIVE = 1681511377, 1681511376
-
-
-def decode_puffin_vector(blob: bytes) -> set[int]:
-    """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18).
-
-    Raises:
-        ValueError: any part of it is wrong.
-    """
-    data = ByteSource(blob)
-    length, body = data.number(">I"), data.take(len(blob) - 8)
-    if length != len(body) or data.number(">I") != zlib.crc32(body):
-        raise ValueError("its length or its checksum is wrong")
-    if body[:4] != _PUFFIN_MAGIC:
-        raise ValueError(f"its magic is {body[:4].hex()}")
-    return set(decode_portable(body[4:], order="any"))
-
-
-def decode_delta_vector(frame: bytes) -> set[int]:
-    """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8).
-
-    Raises:
-        ValueError: any part of it is wrong.
-    """
-    data = ByteSource(frame)
-    body = data.take(data.number(">i"))
-    if data.number(">I") != zlib.crc32(body):
-        raise ValueError("its checksum is wrong")
-    match ByteSource(body).number("<i"):
-        case magic if magic == _PORTABLE:
-            return set(decode_portable(body[4:], order="ascending"))
-        case magic if magic == _NATIVE:
-            return set(decode_native(body[4:], order="little"))
-        case magic:
-            raise ValueError(f"its magic is {magic}")
-
-
-_FILE_PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _DELTA_FRAME_BYTES = 8
 _FIRST_OFFSET = 1
 """The start of vectors in a Delta file without an offset: after the version byte (delta D6)."""
@@ -184,89 +122,61 @@ def deleted_positions(plan: ScanPlan) -> dict[int, set[int]]:
     loaded = plan.load_positions([ordinal for ordinal, has_positions in enumerate(flags) if has_positions])
     deleted: dict[int, set[int]] = {}
     for source in plan.position_deletes:
-        for ordinal, positions in _positions(plan, source):
+        for ordinal, positions in _positions(plan, source, source.physical):
             deleted.setdefault(ordinal, set()).update(positions)
     unnamed = {i for source in plan.position_deletes if source.physical is None for i in source.files}
     deleted |= {ordinal: set(loaded.get(ordinal, ())) for ordinal in unnamed}
     return {ordinal: positions for ordinal, positions in deleted.items() if positions}
 
 
-def _positions(plan: ScanPlan, source: PositionDelete) -> Iterator[tuple[int, set[int]]]:
+def _positions(plan: ScanPlan, source: PositionDelete, physical: str | None) -> Iterator[tuple[int, Iterable[int]]]:
     """The deleted positions of one delete, by data file."""
-    if source.physical is None:
+    if physical is None:
         return
     if source.kind == "position delete file":
-        yield from _of_file(plan, source, source.physical)
+        deletes = position_deletes(
+            source.path,
+            physical,
+            source.format or "parquet",
+            plan.storage,
+            table=plan.table,
+            record_count=source.record_count,
+        )
+        by_path: dict[str, set[int]] = {}
+        for path, position in deletes:
+            by_path.setdefault(path, set()).add(position)
+        paths = plan.files.column("path")
+        for ordinal in source.files:
+            yield ordinal, by_path.get(paths[ordinal].as_py(), ())
         return
-    vector = _of_vector(plan, source, source.physical)
+    vector = _vector(plan, source, physical)
     for ordinal in source.files:
-        _check_within(plan, source, ordinal, vector)
+        rows = plan.files.column("record_count")[ordinal].as_py()
+        if rows is not None and vector and max(vector) >= rows:
+            raise CorruptDeleteError(
+                f"A deletion vector deletes row {max(vector)} of a file with {rows} rows; restore it",
+                table=plan.table,
+                file=source.path,
+                rule="iceberg 4.19" if plan.format == "iceberg" else "delta D9",
+            )
         yield ordinal, vector
 
 
-def _of_vector(plan: ScanPlan, source: PositionDelete, physical: str) -> set[int]:
-    file, length = shown(source.path, physical), source.length or 0
+def _vector(plan: ScanPlan, source: PositionDelete, physical: str) -> BitMap64:
+    length = source.length or 0
     try:
         if plan.format == "iceberg":
-            blob = plan.storage.read(physical, offset=source.offset or 0, length=length)
-            positions = decode_puffin_vector(blob)
+            positions = puffin_vector(plan.storage.read(physical, offset=source.offset or 0, length=length))
         else:
             offset = source.offset or _FIRST_OFFSET
             frame = plan.storage.read(physical, offset=offset, length=length + _DELTA_FRAME_BYTES)
             if int.from_bytes(frame[:4], "big") != length:
                 raise ValueError(f"it does not say that it has {length} bytes")
-            positions = decode_delta_vector(frame)
+            positions = delta_vector(frame)
         if source.record_count is not None and len(positions) != source.record_count:
             raise ValueError(f"it has {len(positions)} positions, the metadata says {source.record_count}")
     except ValueError as error:
         raise CorruptDeleteError(
-            f"Cannot decode deletion vector: {error}; restore it", table=plan.table, file=file
+            f"Cannot decode deletion vector: {error}; restore it", table=plan.table, file=shown(source.path, physical)
         ) from error
     return positions
-
-
-def _check_within(plan: ScanPlan, source: PositionDelete, ordinal: int, positions: set[int]) -> None:
-    rows = plan.files.column("record_count")[ordinal].as_py()
-    if rows is not None and positions and max(positions) >= rows:
-        raise CorruptDeleteError(
-            f"A deletion vector deletes row {max(positions)} of a file with {rows} rows; restore it",
-            table=plan.table,
-            file=source.path,
-            rule="iceberg 4.19" if plan.format == "iceberg" else "delta D9",
-        )
-
-
-def _of_file(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[tuple[int, set[int]]]:
-    """The rows of a position delete file for the data files that it may hit; other rows are ignored."""
-    stored = open_file(source.path, physical, source.format or "parquet", plan.storage, table=plan.table)
-    path = _place(stored.columns, "file_path", _FILE_PATH_ID, source.path)
-    position = _place(stored.columns, "pos", _POSITION_ID, source.path)
-    by_path: dict[str, set[int]] = {}
-    rows = list(stored.rows)
-    check_whole(source.format, source.record_count, len(rows), table=plan.table, file=source.path)
-    for row in rows:
-        if row[path] is None or row[position] is None or row[position] < 0:
-            raise CorruptDeleteError(
-                "A position delete has no path or no position; rewrite the delete",
-                table=plan.table,
-                file=source.path,
-                rule="iceberg 4.11",
-            )
-        by_path.setdefault(row[path].decode(), set()).add(row[position])
-    paths = plan.files.column("path")
-    for ordinal in source.files:
-        yield ordinal, by_path.get(paths[ordinal].as_py(), set())
-
-
-def _place(columns: Sequence[RawColumn], name: str, field_id: int, file: str) -> int:
-    """The place of a column: by its reserved id, by name if the file has no ids (iceberg 4.11)."""
-    by_id = any(c.id is not None for c in columns)
-    found = [i for i, c in enumerate(columns) if (c.id == field_id if by_id else c.name == name)]
-    if len(found) != 1:
-        raise CorruptFileError(
-            f"Cannot read a position delete file: {len(found)} of its columns are {name}, expected one",
-            file=file,
-            field=name,
-            rule="iceberg 4.11",
-        )
-    return found[0]

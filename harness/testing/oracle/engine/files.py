@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet as pq
 
-from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError, UnsupportedError
+from harness.errors import (
+    CorruptDeleteError,
+    CorruptFileError,
+    EncryptedTableError,
+    HarnessError,
+    MissingFileError,
+    UnsupportedError,
+)
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -40,6 +47,8 @@ from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
 from harness.testing.oracle.engine.stored import RawColumn, Row, StoredFile, rows_of
 
+_BATCH_ROWS = 4096
+
 
 def _open_orc(data: bytes) -> StoredFile:
     """The columns and rows of an ORC file; timestamps come in nanos."""
@@ -47,13 +56,8 @@ def _open_orc(data: bytes) -> StoredFile:
     table = file.read()
     if not table.schema:  # pyarrow loses the rows of a file without columns
         return StoredFile(columns=(), rows=repeat((), file.nrows))
-    columns = _columns(list(table.schema))
-    return StoredFile(columns=columns, rows=_rows(table))
-
-
-def _rows(table: pa.Table) -> Iterator[Row]:
-    for batch in table.to_batches(max_chunksize=4096):
-        yield from rows_of(batch)
+    rows = (row for batch in table.to_batches(max_chunksize=_BATCH_ROWS) for row in rows_of(batch))
+    return StoredFile(columns=_columns(list(table.schema)), rows=rows)
 
 
 def _columns(fields: list[pa.Field]) -> tuple[RawColumn, ...]:
@@ -125,9 +129,6 @@ def _binary(field: pa.Field) -> Type:
             return GeographyType()
         case _:
             return BinaryType()
-
-
-_BATCH_ROWS = 4096
 
 
 def _open_parquet(data: bytes) -> StoredFile:
@@ -254,12 +255,9 @@ def wrong_count(
 
 
 def check_whole(file_format: str | None, recorded: int | None, rows: int, *, table: str, file: str) -> None:
-    """Refuses a delete file in Avro without all its rows: a cut between two blocks does not show (iceberg 7.2).
+    """Refuses, by CorruptFileError, a delete file in Avro without all its rows (iceberg 7.2).
 
-    recorded: the row count of the metadata, None if unknown. rows: how many were read.
-
-    Raises:
-        CorruptFileError: as said.
+    A cut between two blocks does not show. recorded: the row count of the metadata. rows: how many were read.
     """
     if file_format == "avro" and recorded not in (None, rows):
         raise wrong_count(file, rows, recorded, table=table, field="record_count")
@@ -287,6 +285,49 @@ def open_file(path: str, physical: str, file_format: str, storage: Storage, *, t
     except Exception as error:
         raise _refusal(error, file_format, file).within(table=table, file=file) from error
     return replace(opened, rows=_guarded(opened.rows, file_format, file, table))
+
+
+def position_deletes(
+    path: str, physical: str, file_format: str, storage: Storage, *, table: str, record_count: int | None
+) -> list[tuple[str, int]]:
+    """The rows of a position delete file: paths of data files and positions in them (iceberg 4.10, 4.11).
+
+    Args:
+        path, physical, file_format, storage, table: as for `open_file`.
+        record_count: the row count of the metadata, None if unknown.
+
+    Raises:
+        CorruptFileError: a column is missing, or rows are; or as `open_file`.
+        CorruptDeleteError: a row lacks its path or its position.
+    """
+    stored = open_file(path, physical, file_format, storage, table=table)
+    by_id = any(c.id is not None for c in stored.columns)
+    places = []
+    for name, field_id in (("file_path", 2147483546), ("pos", 2147483545)):
+        found = [i for i, c in enumerate(stored.columns) if (c.id == field_id if by_id else c.name == name)]
+        if len(found) != 1:
+            raise CorruptFileError(
+                f"Cannot read a position delete file: {len(found)} of its columns are {name}, expected one",
+                file=path,
+                field=name,
+                rule="iceberg 4.11",
+            )
+        places += found
+    rows = [tuple(row[place] for place in places) for row in stored.rows]
+    check_whole(file_format, record_count, len(rows), table=table, file=path)
+    try:
+        deletes = [(target.decode(), position) for target, position in rows]
+        is_whole = all(isinstance(position, int) and position >= 0 for _, position in deletes)
+    except (AttributeError, UnicodeDecodeError):
+        is_whole = False
+    if not is_whole:
+        raise CorruptDeleteError(
+            "A position delete has no path or no position; rewrite the delete",
+            table=table,
+            file=path,
+            rule="iceberg 4.11",
+        )
+    return deletes
 
 
 def _opened(data: bytes, file_format: str) -> StoredFile:

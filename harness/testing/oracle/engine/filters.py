@@ -32,7 +32,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
 )
-from harness.testing.oracle.engine.conversions import single
+from harness.testing.oracle.engine.conversions import inside, single
 from harness.testing.oracle.engine.sql_types import (
     Evaluate,
     Term,
@@ -350,7 +350,7 @@ class _Compiler:
                 raise _unsupported(node.sql("duckdb"))
             inner = _named(name, inner.type.fields, node)
             ids.append(inner.id)
-        return Term(sql_type(inner.type), lambda row: _inside(row[top.id], ids))
+        return Term(sql_type(inner.type), lambda row: inside(row[top.id], ids))
 
 
 def _named(name: str, fields: Sequence[Field], node: exp.Expr) -> Field:
@@ -358,14 +358,6 @@ def _named(name: str, fields: Sequence[Field], node: exp.Expr) -> Field:
     if len(found) != 1:
         raise _unsupported(f"which column is {node.sql('duckdb')}")
     return found[0]
-
-
-def _inside(value: Any, ids: Sequence[int]) -> Any:
-    for field_id in ids:
-        if value is None:
-            return None
-        value = value.get(field_id)
-    return value
 
 
 def _conjunction(left: Condition, right: Condition) -> Condition:

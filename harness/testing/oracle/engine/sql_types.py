@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import Any, TypeAlias
 
 from harness.errors import EngineError, UnsupportedError
@@ -33,17 +34,19 @@ from harness.metadata.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.testing.oracle.engine.conversions import single
+from harness.testing.oracle.engine.conversions import DAY_MICROS, EXACT, UNITS, day_number, same, single, time_of_day
 
 _TIME = r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
-_DATE = r"(\d{1,6})-(\d{1,2})-(\d{1,2})"
+_DATE = r"(?!0+-)(\d{1,6})-(\d{1,2})-(\d{1,2})"
 _ZONE = r"(Z|[+-]\d{2}(?::?\d{2})?)?"
-_DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def _value_of_text(text: str, type_: Type) -> Any:
     """The value of `type_` that DuckDB makes of a text."""
-    value = _parsed(text, type_)
+    try:
+        value = _parsed(text, type_)
+    except ValueError:
+        value = None
     if value is None:
         raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not read {text!r} as {type_}")
     return value
@@ -59,34 +62,26 @@ def _parsed(text: str, type_: Type) -> Any:
             fits = re.fullmatch(r"[+-]?\d{1,20}", text) and -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1)
             return int(text) if fits else None
         case FloatType(bits=bits):
-            return _float(text, bits)
+            form = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)"
+            rounded = float if bits == 64 else single
+            return rounded(float(text)) if re.fullmatch(form, text, re.IGNORECASE) else None
         case DecimalType():
             return _decimal(text, type_)
         case DateType():
             found = re.fullmatch(_DATE, text)
-            return None if found is None else _days(*map(int, found.groups()))
+            return None if found is None else day_number(*map(int, found.groups()))
         case TimeType():
             found = re.fullmatch(_TIME, text)
-            nanos = None if found is None else _nanos_of_day(*found.groups())
-            return None if nanos is None or nanos % 1000 else nanos // 1000
+            return None if found is None else _time(found.groups(), "us")
         case TimestampType():
             return _timestamp(text, type_)
         case UuidType():
-            return (
-                uuid.UUID(text).bytes
-                if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)
-                else None
-            )
-        case BinaryType():
-            return _bytes(text)
+            is_uuid = re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)
+            return uuid.UUID(text).bytes if is_uuid else None
+        case BinaryType() if re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):  # ASCII, other bytes as \xAA
+            return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), text.encode())
         case _:
             return None
-
-
-def _float(text: str, bits: int) -> float | None:
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", text, re.IGNORECASE):
-        return None
-    return float(text) if bits == 64 else single(float(text))
 
 
 def _decimal(text: str, type_: DecimalType) -> Decimal | None:
@@ -100,20 +95,9 @@ def _decimal(text: str, type_: DecimalType) -> Decimal | None:
     return Decimal((int(found[1] == "-"), tuple(map(int, str(digits))), -type_.scale))
 
 
-def _days(year: int, month: int, day: int) -> int | None:
-    """Days since 1970-01-01 of a day in the Gregorian calendar, from the year 1 on."""
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if year < 1 or not 1 <= month <= 12 or not 1 <= day <= _DAYS_IN_MONTH[month - 1] + (leap and month == 2):
-        return None
-    before = year - 1
-    in_year = sum(_DAYS_IN_MONTH[: month - 1]) + (leap and month > 2) + day - 1
-    return before * 365 + before // 4 - before // 100 + before // 400 + in_year - 719_162
-
-
-def _nanos_of_day(hours: str, minutes: str, seconds: str, fraction: str | None) -> int | None:
-    if int(hours) > 23 or int(minutes) > 59 or int(seconds) > 59:
-        return None
-    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 10**9 + int((fraction or "").ljust(9, "0"))
+def _time(parts: Sequence[str | None], unit: str) -> int:
+    hour, minute, second, fraction = parts
+    return time_of_day(int(hour or 0), int(minute or 0), int(second or 0), fraction or "", per_second=UNITS[unit])
 
 
 def _timestamp(text: str, type_: TimestampType) -> int | None:
@@ -121,39 +105,20 @@ def _timestamp(text: str, type_: TimestampType) -> int | None:
     found = re.fullmatch(rf"{_DATE}(?:[ T]{_TIME})?{_ZONE}", text)
     if found is None or (found[8] is not None and (not type_.utc or found[4] is None)):
         return None
-    days = _days(int(found[1]), int(found[2]), int(found[3]))
-    time = 0 if found[4] is None else _nanos_of_day(found[4], found[5], found[6], found[7])
-    offset = _offset(found[8] or "Z")
-    if days is None or time is None or offset is None:
-        return None
-    nanos = days * 86_400 * 10**9 + time - offset
-    if type_.unit == "ns":
-        return nanos if -(2**63) < nanos < 2**63 else None
-    return nanos // 1000 if nanos % 1000 == 0 else None
-
-
-def _offset(zone: str) -> int | None:
-    """Nanoseconds east of UTC."""
-    if zone == "Z":
-        return 0
-    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
-    if hours > 15 or minutes > 59:
-        return None
-    return (hours * 60 + minutes) * 60 * 10**9 * (-1 if zone[0] == "-" else 1)
-
-
-def _bytes(text: str) -> bytes | None:
-    """ASCII, other bytes as \\xAA."""
-    if not re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):
-        return None
-    return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), text.encode())
+    seconds = 0
+    if (zone := found[8] or "Z") != "Z":
+        hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+        if hours > 15 or minutes > 59:
+            return None
+        seconds = (hours * 60 + minutes) * (-60 if zone[0] == "-" else 60)
+    days = day_number(int(found[1]), int(found[2]), int(found[3]))
+    ticks = (days * 86_400 - seconds) * UNITS[type_.unit] + _time(found.groups()[3:7], type_.unit)
+    return ticks if type_.unit == "us" or -(2**63) < ticks < 2**63 else None
 
 
 Values: TypeAlias = Mapping[int, Any]
 """A row: values by the field id of the column."""
 Evaluate: TypeAlias = Callable[[Values], Any]
-
-_DAY_MICROS = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +158,11 @@ def comparable(terms: Sequence[Term]) -> list[Evaluate]:
     Raises:
         UnsupportedError: there is no such type, or the oracle does not know it.
     """
-    wanted = _common_type(terms)
+    typed: list[Type] = [
+        t.type for t in terms if not isinstance(t.literal, str) and not isinstance(t.type, UnknownType)
+    ]
+    wanted: Type = reduce(_common, typed) if typed else StringType()
     return [_cast(term, wanted) for term in terms]
-
-
-def _common_type(terms: Sequence[Term]) -> Type:
-    typed = [t for t in terms if not isinstance(t.literal, str) and not isinstance(t.type, UnknownType)]
-    if not typed:
-        return StringType()
-    common = typed[0].type
-    for term in typed[1:]:
-        common = _common(common, term.type)
-    return common
 
 
 def _common(left: Type, right: Type) -> Type:
@@ -259,19 +217,15 @@ def _ordered(evaluate: Evaluate, type_: Type) -> Evaluate:
 def _conversion(type_: Type, wanted: Type) -> Callable[[Any], Any]:
     match wanted, type_:
         case _ if isinstance(type_, UnknownType) or type_ == wanted:
-            return _same
+            return same
         case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
             return lambda value: as_float(value, bits)
         case TimestampType(unit=unit), DateType():
-            return lambda value: _fitting(value * _DAY_MICROS * (1000 if unit == "ns" else 1))
+            return lambda value: _fitting(value * DAY_MICROS * (1000 if unit == "ns" else 1))
         case TimestampType(unit="ns"), TimestampType(unit="us"):
             return lambda value: _fitting(value * 1000)
         case _:
-            return _same
-
-
-def _same(value: Any) -> Any:
-    return value
+            return same
 
 
 def _fitting(ticks: int) -> int:
@@ -299,11 +253,7 @@ def as_float(value: int | float | Decimal, bits: int) -> float:
 
 
 def explicit_cast(term: Term, wanted: Type) -> Term:
-    """`CAST(term AS wanted)`.
-
-    Raises:
-        UnsupportedError: the oracle does not know the cast.
-    """
+    """`CAST(term AS wanted)`. Raises UnsupportedError for a cast that the oracle does not know."""
     if isinstance(term.literal, str):
         return constant(wanted, _value_of_text(term.literal, wanted))
     convert = _explicit(term.type, wanted)
@@ -313,35 +263,26 @@ def explicit_cast(term: Term, wanted: Type) -> Term:
 def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
     match wanted, type_:
         case _ if type_ == wanted or isinstance(type_, UnknownType):
-            return _same
+            return same
         case IntegerType(bits=bits), IntegerType():
             return _within(2 ** (bits - 1))
         case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
             return lambda value: as_float(value, bits)
-        case DecimalType(scale=scale), IntegerType() | DecimalType() if _scale(type_) <= scale:
+        case DecimalType(scale=scale), IntegerType() | DecimalType() if getattr(type_, "scale", 0) <= scale:
             checked = _within(10 ** (wanted.precision - scale))
-            return lambda value: checked(_scaled(value, scale))
+            return lambda value: checked(Decimal(value).quantize(Decimal((0, (1,), -scale)), context=EXACT))
         case DateType(), TimestampType(unit=unit):
-            day = _DAY_MICROS * (1000 if unit == "ns" else 1)
+            day = DAY_MICROS * (1000 if unit == "ns" else 1)
             return lambda value: value // day
-        case TimestampType(unit="us"), DateType() | TimestampType(unit="us"):
+        case TimestampType(), DateType():
             return _conversion(type_, wanted)
-        case TimestampType(unit="ns"), DateType() | TimestampType(unit="us", utc=False):
+        case (TimestampType(unit="us"), TimestampType(unit="us")) | (
+            TimestampType(),
+            TimestampType(unit="us", utc=False),
+        ):
             return _conversion(type_, wanted)
         case _:
             raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not cast {type_} to {wanted}")
-
-
-def _scaled(value: int | Decimal, scale: int) -> Decimal:
-    """A number with `scale` digits after the point, which it does not exceed."""
-    number = Decimal(value)
-    sign, digits, exponent = number.as_tuple()
-    zeros = (0,) * (scale + int(exponent))
-    return Decimal((sign, digits + zeros, -scale))
-
-
-def _scale(type_: Type) -> int:
-    return type_.scale if isinstance(type_, DecimalType) else 0
 
 
 def _within(limit: int) -> Callable[[Any], Any]:

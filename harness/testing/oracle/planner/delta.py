@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
+import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from harness.errors import (
+    CorruptDeleteError,
+    CorruptFileError,
+    HarnessError,
     InvalidTableError,
     MissingFileError,
     RequestError,
@@ -23,7 +31,16 @@ from harness.metadata.model.schema import METADATA, Field, StructType, UnknownTy
 from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionDelete, ScanPlan
 from harness.storage.paths import PathMap, join
 from harness.storage.stores import Entry, Storage
-from harness.testing.oracle.planner.delta_log import Log, ReplayedState, check_readable, list_log, load, table_root
+from harness.testing.oracle.engine.bitmaps import BitmapError, delta_bitmap, delta_vector
+from harness.testing.oracle.planner.delta_log import (
+    Log,
+    ReplayedState,
+    canonical,
+    check_readable,
+    list_log,
+    load,
+    table_root,
+)
 from harness.testing.oracle.planner.delta_schema import (
     Columns,
     columns_of,
@@ -32,17 +49,113 @@ from harness.testing.oracle.planner.delta_schema import (
     partition_value,
 )
 from harness.testing.oracle.planner.documents import ReadRequest
-from harness.testing.oracle.planner.vectors import VectorLoader, VectorTarget, vector_path
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+@dataclass(frozen=True, slots=True)
+class _VectorTarget:
+    """A data file with a deletion vector; `rows` is None where the log does not say how many rows it has."""
+
+    path: str
+    physical: str
+    rows: int | None
+    vector: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _VectorLoader:
+    """The `load_positions` of a plan: data files with deletion vectors by ordinal."""
+
+    targets: Mapping[int, _VectorTarget]
+    root: str
+    storage: Storage
+    paths: PathMap
+    table: str
+
+    def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+        """Deleted positions by ordinal; files without any are absent."""
+        found = {ordinal: self._positions(self.targets[ordinal]) for ordinal in ordinals if ordinal in self.targets}
+        return {ordinal: positions for ordinal, positions in found.items() if positions}
+
+    def _positions(self, target: _VectorTarget) -> BitMap64:
+        try:
+            positions = self._decoded(target.vector)
+            if len(positions) != target.vector["cardinality"]:
+                raise _broken(f"{len(positions)} positions, declared are {target.vector['cardinality']}", "delta D9")
+            if positions:
+                rows = self._rows(target) if target.rows is None else target.rows
+                if positions.max() >= rows:
+                    raise _broken(f"position {positions.max()} of {rows} rows", "delta D9")
+        except HarnessError as error:
+            raise error.within(table=self.table, file=target.path) from error.__cause__
+        return positions
+
+    def _decoded(self, vector: Mapping[str, Any]) -> BitMap64:
+        size, text = vector["sizeInBytes"], vector["pathOrInlineDv"]
+        try:
+            if vector["storageType"] == "i":
+                if not text and not size:  # Delta on Spark spells a vector of no rows so
+                    return BitMap64()
+                data = _z85(text)
+                if not 0 <= len(data) - size < 4:
+                    raise _broken(f"{len(data)} bytes inline, declared are {size}", "delta D4")
+                return delta_bitmap(data[:size])
+            path = self.paths.physical(str(_vector_path(vector, self.root)))
+            data, offset = self.storage.read(path), vector.get("offset") or 1  # delta D6
+            if data[:1] != b"\x01":
+                raise _broken("its file has another format version than 1", "delta D5")
+            frame = data[offset : offset + size + 8]
+            if len(frame) != size + 8 or size < 0:
+                raise _broken(f"{len(frame)} bytes at its offset, expected {size + 8}", "delta D14")
+            return delta_vector(frame)
+        except BitmapError as error:
+            raise _broken(str(error), "delta D8") from error
+
+    def _rows(self, target: _VectorTarget) -> int:
+        """delta D15."""
+        try:
+            return int(pq.read_metadata(io.BytesIO(self.storage.read(target.physical))).num_rows)
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptFileError(f"Cannot read a Parquet footer: {error}", file=target.path) from error
+
+
+def _vector_path(vector: Mapping[str, Any], root: str) -> str | None:
+    """The file that holds a vector; None: it is inline (delta D1 to D4)."""
+    text = vector["pathOrInlineDv"]
+    match vector["storageType"]:
+        case "i":
+            return None
+        case "u" if len(text) >= 20:
+            name = f"deletion_vector_{uuid.UUID(bytes=_z85(text[-20:]))}.bin"
+            return join(root, text[:-20], name) if text[:-20] else join(root, name)
+        case "p" if text.startswith("/") or ":" in text.split("/", 1)[0]:
+            return canonical(text, root)
+        case other:
+            raise _broken(f"storage type {other!r}, path {text!r}", "delta D1")
+
+
+def _z85(text: str) -> bytes:
+    """Bytes of a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32."""
+    if len(text) % 5 or not set(text) <= set(_Z85):
+        raise _broken("its text is no Z85", "delta D4")
+    data = b""
+    for start in range(0, len(text), 5):
+        number = 0
+        for character in text[start : start + 5]:
+            number = number * 85 + _Z85.index(character)
+        if number >> 32:
+            raise _broken("its text is no Z85", "delta D4")
+        data += number.to_bytes(4, "big")
+    return data
+
+
+def _broken(reason: str, rule: str) -> CorruptDeleteError:
+    return CorruptDeleteError(f"Cannot read deletion vector: {reason}", cause="DeletionVectorError", rule=rule)
 
 
 def _version_at(timestamp_ms: int, log: Log, latest: ReplayedState, storage: Storage) -> int:
-    """The last version that was there at a time, inclusive.
-
-    Raises:
-        SnapshotNotFoundError: the time is before the first version left, or after the last commit (delta L34), or of
-            versions that are gone.
-        InvalidTableError: a commit lacks its in-commit timestamp, or they do not increase (delta L35).
-    """
+    """The last version that was there at a time, inclusive (delta L34, L35)."""
     first_in_commit, since_ms = _enablement(latest)
     versions = log.readable()
     if first_in_commit is None and is_catalog_managed(latest):
@@ -51,7 +164,17 @@ def _version_at(timestamp_ms: int, log: Log, latest: ReplayedState, storage: Sto
     if first_in_commit is None:
         times = _modified(log, versions)
     elif since_ms is None or timestamp_ms >= since_ms:
-        times = {v: _in_commit(log, v, storage) for v in versions if v >= first_in_commit}
+        times = {}
+        for v in (v for v in versions if v >= first_in_commit):
+            name, body = next(iter(log.actions(v, storage)), ("", {}))
+            time = body.get("inCommitTimestamp") if name == "commitInfo" else None
+            if type(time) is not int:
+                message, path = (
+                    f"Version {v} has no inCommitTimestamp in a first commitInfo",
+                    log.path(log.commits[v].name),
+                )
+                raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
+            times[v] = time
         if any(later <= earlier for earlier, later in itertools.pairwise(times.values())):
             message = "In-commit timestamps do not increase with the version"
             raise InvalidTableError(message, cause="LogCorrupt", rule="delta L35")
@@ -73,8 +196,9 @@ def _enablement(latest: ReplayedState) -> tuple[int | None, int | None]:
     """The first version with in-commit timestamps, None without such, and since when; None: always (delta L35)."""
     if not is_true(latest, "delta.enableInCommitTimestamps"):
         return None, None
-    configuration = (latest.metadata or {}).get("configuration") or {}
-    version, time = (configuration.get(f"delta.inCommitTimestampEnablement{name}") for name in ("Version", "Timestamp"))
+    version, time = (
+        latest.configuration.get(f"delta.inCommitTimestampEnablement{name}") for name in ("Version", "Timestamp")
+    )
     if version is None and time is None:
         return 0, None
     if version is None or time is None or not (version.isdecimal() and time.isdecimal()):
@@ -96,52 +220,17 @@ def _modified(log: Log, versions: list[int]) -> dict[int, int]:
     return times
 
 
-def _in_commit(log: Log, version: int, storage: Storage) -> int:
-    actions = log.actions(version, storage)
-    name, body = actions[0] if actions else ("", {})
-    time = body.get("inCommitTimestamp") if name == "commitInfo" else None
-    if type(time) is not int:
-        message = f"Version {version} has no inCommitTimestamp in a first commitInfo"
-        path = log.path(log.commits[version].name)
-        raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
-    return time
-
-
 _STAGED = "_staged_commits"
 
 
-def known(log: Log, request: ReadRequest, storage: Storage) -> Log:
-    """The log as far as it is known which of its commits are of the table.
-
-    Raises:
-        MissingFileError: a commit that the catalog ratified is nowhere.
-    """
-    if request.answer is not None:
-        return _answered(log, request, storage)
-    readable = log.readable()
-    if not request.published_only or not readable:
-        return log
-    last = readable[-1]
-    return _until(log, last + 1 if last + 1 in log.commits else last)
-
-
-def _check_known(latest: ReplayedState, request: ReadRequest) -> None:
-    """Refuses a managed table without a catalog's answer, and an answer for an unmanaged table.
-
-    Raises:
-        UnsupportedError, RequestError: frontier F4.3, F4.5.
-    """
-    managed = is_catalog_managed(latest)
-    if managed and request.answer is None and not request.published_only:
-        message = "A catalog manages the table, and was not asked"
-        raise UnsupportedError(message, cause="CatalogManaged", table=request.location, rule="frontier F4.3")
-    if not managed and request.answer is not None:
-        message = "There is a catalog's answer, and no catalog manages the table"
-        raise RequestError(message, cause="CatalogAnswer", table=request.location, rule="frontier F4.5")
-
-
-def _answered(log: Log, request: ReadRequest, storage: Storage) -> Log:
-    assert request.answer is not None
+def _known(log: Log, request: ReadRequest, storage: Storage) -> Log:
+    """The log as far as it is known which of its commits are of the table."""
+    if request.answer is None:
+        readable = log.readable()
+        if not request.published_only or not readable:
+            return log
+        last = readable[-1]
+        return _until(log, last + 1 if last + 1 in log.commits else last)
     commits, held = dict(log.commits), dict(log.held)
     staged = {entry.name: entry for entry in storage.entries(join(log.root, "_delta_log", _STAGED))}
     for commit in request.answer.ratified:
@@ -174,11 +263,7 @@ _ROW_TRACKING = {
 
 
 def plan_delta(request: ReadRequest, storage: Storage) -> ScanPlan:
-    """The plan of a read, with all live data files in it.
-
-    Raises:
-        HarnessError: as `harness.testing.oracle.planner.plan.plan_unpruned`.
-    """
+    """The plan of a read, with all live data files in it. Raises as `plan_unpruned`."""
     root = table_root(request.location)
     state = _state(request, list_log(root, storage), storage)
     columns = columns_of(state, table=request.location)
@@ -191,6 +276,7 @@ def plan_delta(request: ReadRequest, storage: Storage) -> ScanPlan:
     for (path, _), add in state.adds.items():
         files.add(path, add)
     targets = files.targets
+    materialized = {name: state.configuration.get(key) for name, (_, key) in _ROW_TRACKING.items() if name in used}
     return ScanPlan(
         table=request.location,
         format="delta",
@@ -205,7 +291,7 @@ def plan_delta(request: ReadRequest, storage: Storage) -> ScanPlan:
         position_deletes=tuple(
             PositionDelete(
                 kind="deletion vector",
-                path=vector_path(target.vector, root) or "inline",
+                path=_vector_path(target.vector, root) or "inline",
                 offset=target.vector.get("offset"),
                 length=target.vector["sizeInBytes"],
                 record_count=target.vector["cardinality"],
@@ -213,14 +299,14 @@ def plan_delta(request: ReadRequest, storage: Storage) -> ScanPlan:
             )
             for ordinal, target in targets.items()
         ),
-        load_positions=VectorLoader(targets, root, storage, paths, request.location).load,
+        load_positions=_VectorLoader(targets, root, storage, paths, request.location).load,
         name_mapping=None,
         skipped=(),
         counts=Counts(files=len(files.rows)),
         storage=storage,
         lookup=columns.lookup,
-        materialized=_materialized(state, used),
-        row_commit_versions=_row_commit_versions(state),
+        materialized={name: column for name, column in materialized.items() if column is not None},  # delta W2, W3
+        row_commit_versions=pa.array([add.get("defaultRowCommitVersion") for add in state.adds.values()], pa.int64()),
     )
 
 
@@ -231,13 +317,19 @@ def _state(request: ReadRequest, log: Log, storage: Storage) -> ReplayedState:
     selectors = [s for s in (request.snapshot_id, request.version, request.timestamp_ms) if s is not None]
     if len(selectors) > 1:
         raise RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
-    published, log = log, known(log, request, storage)
+    published, log = log, _known(log, request, storage)
     latest = load(log, None, storage)
     columns_of(latest, table=request.location)
     if request.published_only and not is_catalog_managed(latest):
         log = published
         latest = load(log, None, storage)
-    _check_known(latest, request)
+    managed = is_catalog_managed(latest)
+    if managed and request.answer is None and not request.published_only:
+        message = "A catalog manages the table, and was not asked"
+        raise UnsupportedError(message, cause="CatalogManaged", table=request.location, rule="frontier F4.3")
+    if not managed and request.answer is not None:
+        message = "There is a catalog's answer, and no catalog manages the table"
+        raise RequestError(message, cause="CatalogAnswer", table=request.location, rule="frontier F4.5")
     version = request.version if request.snapshot_id is None else request.snapshot_id
     if request.timestamp_ms is not None:
         version = _version_at(request.timestamp_ms, log, latest, storage)
@@ -254,7 +346,7 @@ class _Files:
     storage: Storage
     rows: list[dict[str, Any]] = field(default_factory=list)
     partitions: list[Partition] = field(default_factory=list)
-    targets: dict[int, VectorTarget] = field(default_factory=dict)
+    targets: dict[int, _VectorTarget] = field(default_factory=dict)
 
     def add(self, path: str, add: dict[str, Any]) -> None:
         """The file of an add, with a partition of its own."""
@@ -262,7 +354,7 @@ class _Files:
         check_readable(physical, self.storage)
         count = _record_count(add)
         if vector is not None:
-            self.targets[ordinal] = VectorTarget(add["path"], physical, count, vector)
+            self.targets[ordinal] = _VectorTarget(add["path"], physical, count, vector)
         self.rows.append(
             {
                 "path": add["path"],
@@ -283,13 +375,11 @@ class _Files:
         """The log's partition values, by physical name, else by a name that differs in case (delta V1 to V8)."""
         recorded = add["partitionValues"]
         any_case = {key.lower(): text for key, text in recorded.items()}
-
-        def text_of(f: Field) -> str | None:
+        values = {}
+        for f in self.columns.partition_columns:
             name = f.physical_name or f.name
-            found: str | None = recorded[name] if name in recorded else any_case.get(name.lower())
-            return found
-
-        values = {f.id: partition_value(text_of(f), f.type, column=f.name) for f in self.columns.partition_columns}
+            text = recorded[name] if name in recorded else any_case.get(name.lower())
+            values[f.id] = partition_value(text, f.type, column=f.name)
         names = {f.id: f.name for f in self.columns.partition_columns}
         self.partitions.append(Partition(spec_id=0, values=values, constants=values, names=names))
         return len(self.partitions) - 1
@@ -317,17 +407,6 @@ def _check_metadata_columns(used: set[str], state: ReplayedState) -> None:
         if any(add.get(_ROW_TRACKING[name][0]) is None for add in state.adds.values()):
             message = f"Cannot read {name}: a file has no {_ROW_TRACKING[name][0]}"
             raise InvalidTableError(message, cause="LogCorrupt", field=name, rule="delta W4")
-
-
-def _materialized(state: ReplayedState, used: set[str]) -> dict[str, str]:
-    """delta W2, W3."""
-    configuration = (state.metadata or {}).get("configuration") or {}
-    names = {name: configuration.get(key) for name, (_, key) in _ROW_TRACKING.items() if name in used}
-    return {name: column for name, column in names.items() if column is not None}
-
-
-def _row_commit_versions(state: ReplayedState) -> pa.Array:
-    return pa.array([add.get("defaultRowCommitVersion") for add in state.adds.values()], pa.int64())
 
 
 def _typed(column: Field, columns: Columns) -> Field:

@@ -44,12 +44,7 @@ def table_root(location: str) -> str:
 
 
 def canonical(recorded: str, root: str) -> str:
-    """The file that a path in the log names: absolute, decoded once; equal for all spellings of one file.
-
-    Raises:
-        InvalidTableError: the path is empty or badly escaped (delta L38).
-        UnsupportedError: it is on another host.
-    """
+    """The file that a path in the log names: absolute, decoded once; equal for all spellings (delta L38, L41)."""
     if not recorded:
         raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
     if _LOCAL.match(recorded):
@@ -67,11 +62,7 @@ def canonical(recorded: str, root: str) -> str:
 
 
 def check_readable(path: str, storage: Storage) -> None:
-    """Returns if a physical path can be opened by what is installed.
-
-    Raises:
-        UnsupportedError: its scheme is not served (delta L41).
-    """
+    """Refuses a physical path that nothing installed can open (delta L41)."""
     if path.startswith("/"):
         return
     try:
@@ -142,11 +133,7 @@ _VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardi
 
 
 def _commit_actions(data: bytes, *, file: str) -> list[Action]:
-    """The actions of a commit, a line each. Blank lines and unknown actions are passed over.
-
-    Raises:
-        CorruptFileError: the file is empty (delta L3), or a line is not one action as it must be (delta L24).
-    """
+    """The actions of a commit, a line each. Blank lines and unknown actions are passed over (delta L3, L24)."""
     if not data:
         raise CorruptFileError("A commit is an empty file", cause="LogCorrupt", file=file, rule="delta L3")
     actions: list[Action] = []
@@ -217,12 +204,7 @@ _MAPS = ("partitionValues", "configuration")
 
 
 def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
-    """The actions of a checkpoint and its sidecars, without tombstones (L18).
-
-    Raises:
-        CorruptFileError, MissingFileError: a file cannot be read, or is cut short (delta L15, L19).
-        InvalidTableError: it contradicts itself (delta L14, L18).
-    """
+    """The actions of a checkpoint and its sidecars, without tombstones (delta L14 to L19)."""
     actions = [action for path in paths for action in _read(path, storage)]
     top = {name for name, _ in actions}
     sidecars = [body for name, body in actions if name == "sidecar"]
@@ -398,13 +380,14 @@ class ReplayedState:
     metadata: dict[str, Any] | None = None
     adds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The table's properties."""
+        return (self.metadata or {}).get("configuration") or {}
+
 
 def list_log(root: str, storage: Storage) -> Log:
-    """The log of the table in folder `root`.
-
-    Raises:
-        TableNotFoundError: there is none, or nothing in it (delta L4).
-    """
+    """The log of the table in folder `root`. Raises TableNotFoundError for an empty log (delta L4)."""
     entries = storage.entries(join(root, "_delta_log"))
     commits = {int(match[1]): entry for entry in entries if (match := _COMMIT.fullmatch(entry.name))}
     whole = [e.name for e in entries if e.size != 0]
@@ -418,12 +401,7 @@ def list_log(root: str, storage: Storage) -> Log:
 
 
 def load(log: Log, version: int | None, storage: Storage) -> ReplayedState:
-    """The table at a version; None: the latest.
-
-    Raises:
-        SnapshotNotFoundError: the log has no such version (any more).
-        InvalidTableError, CorruptFileError: the log is broken.
-    """
+    """The table at a version; None: the latest."""
     target = log.latest if version is None else version
     readable = log.readable()
     if not 0 <= target <= log.latest or (readable and target < readable[0]):

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -34,8 +34,9 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.metadata.plan.projection import ColumnLookup
+from harness.testing.oracle.engine.conversions import day_number, time_of_day
 from harness.testing.oracle.planner.delta_log import ReplayedState, table_root
-from harness.testing.oracle.planner.documents import day_number, mapping, needed, optional, parse_json, time_of_day
+from harness.testing.oracle.planner.documents import mapping, needed, optional, parse_json
 
 _READ = frozenset(
     {
@@ -90,27 +91,26 @@ class Columns:
 
 
 def columns_of(state: ReplayedState, *, table: str) -> Columns:
-    """The columns of a table, once it is sure that its protocol can be read.
-
-    Raises:
-        UnsupportedError: a protocol, a feature or a type that is not read (delta P1, P2, T1, T23).
-        InvalidTableError: the protocol or the schema contradicts itself (delta P1, P4, T1, T13, V7, V8).
-    """
+    """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
     protocol, metadata = state.protocol or {}, state.metadata or {}
     _check_protocol(protocol, table)
     provider = (metadata.get("format") or {}).get("provider") or "parquet"
     if provider.lower() != "parquet":
         raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
-    _check_redirect(metadata.get("configuration") or {}, table)
+    _check_redirect(state.configuration, table)
     readers, writers = ({name.lower() for name in protocol.get(f"{who}Features") or ()} for who in ("reader", "writer"))
-    text = (metadata.get("configuration") or {}).get("delta.columnMapping.mode") or "none"
+    text = state.configuration.get("delta.columnMapping.mode") or "none"
     if text.lower() not in ("none", "name", "id"):
         raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
     # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
     features = readers | (writers if protocol["minReaderVersion"] > 1 else writers - {"columnmapping"})
     is_active = protocol["minReaderVersion"] == 2 or "columnmapping" in features
     mode = text.lower() if is_active else "none"
-    document = _schema_document(metadata.get("schemaString") or "", table)
+    try:
+        document = parse_json(metadata.get("schemaString") or "", file=table)
+    except CorruptFileError as error:
+        message = f"The schema string is missing or no JSON: {error.message}"
+        raise InvalidTableError(message, cause="SchemaError", table=table, rule="delta T1") from error
     parser = _Parser(table, mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
     if not fields:
@@ -126,23 +126,11 @@ def is_catalog_managed(state: ReplayedState) -> bool:
 
 
 def is_true(state: ReplayedState, key: str) -> bool:
-    """Tells whether a table property is set and true.
-
-    Raises:
-        InvalidTableError: it is neither true nor false (delta R12).
-    """
-    text = (((state.metadata or {}).get("configuration") or {}).get(key) or "false").lower()
+    """Tells whether a table property is set and true (delta R12)."""
+    text = (state.configuration.get(key) or "false").lower()
     if text not in ("true", "false"):
         raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
     return bool(text == "true")
-
-
-def _schema_document(text: str, table: str) -> Any:
-    try:
-        return parse_json(text, file=table)
-    except CorruptFileError as error:
-        message = f"The schema string is missing or no JSON: {error.message}"
-        raise InvalidTableError(message, cause="SchemaError", table=table, rule="delta T1") from error
 
 
 def _check_protocol(protocol: dict[str, Any], table: str) -> None:
@@ -160,7 +148,7 @@ def _check_protocol(protocol: dict[str, Any], table: str) -> None:
         raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="delta P2")
 
 
-def _check_redirect(properties: dict[str, Any], table: str) -> None:
+def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
     """frontier F5.3."""
     for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
         if properties.get(name) is None:
@@ -308,11 +296,7 @@ _TIMESTAMP = re.compile(
 
 
 def partition_value(text: str | None, type_: Type, *, column: str) -> Any:
-    """The internal value of a partition value; None is null, and so is the empty text but of strings and binaries (V2).
-
-    Raises:
-        InvalidTableError: the text is no value of the type. UnsupportedError: no partition column has that type.
-    """
+    """The internal value of a partition value (delta V2 to V7). The empty text is null but for strings and binaries."""
     if text is None or isinstance(type_, UnknownType):
         return None
     if isinstance(type_, StringType):

@@ -1,11 +1,10 @@
-"""Values of JSON documents, checked as they are taken; days and times as the formats count them; and the request."""
+"""Values of JSON documents, checked as they are taken; and the request."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any, NoReturn, TypeVar
 
 from harness.errors import CorruptFileError, InvalidTableError
@@ -17,11 +16,7 @@ Document = Mapping[str, Any]
 
 
 def parse_json(text: str | bytes, *, file: str) -> Any:
-    """The value of a JSON text, integers exact.
-
-    Raises:
-        CorruptFileError: it is none, not UTF-8, or holds NaN or Infinity.
-    """
+    """The value of a JSON text, integers exact."""
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         check(sum(map(decoded.count, "{[,:")), MOST_VALUES, "values")
@@ -31,11 +26,7 @@ def parse_json(text: str | bytes, *, file: str) -> Any:
 
 
 def optional(document: Document, key: str, kind: type[T], *, file: str) -> T | None:
-    """The value of a key; None where it is null or absent.
-
-    Raises:
-        InvalidTableError: the value is of another kind. A boolean is no integer.
-    """
+    """The value of a key; None where it is null or absent."""
     value = document.get(key)
     if value is None or type(value) is kind:
         return value
@@ -43,11 +34,7 @@ def optional(document: Document, key: str, kind: type[T], *, file: str) -> T | N
 
 
 def needed(document: Any, key: str, kind: type[T], *, file: str, cause: str | None = None) -> T:
-    """The value of a key that must be there.
-
-    Raises:
-        InvalidTableError: it is null, absent, or of another kind.
-    """
+    """The value of a key. Raises InvalidTableError if the value is null, absent, or of another kind."""
     value = optional(mapping(document, file=file), key, kind, file=file)
     if value is None:
         raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, file=file, field=key)
@@ -55,11 +42,7 @@ def needed(document: Any, key: str, kind: type[T], *, file: str, cause: str | No
 
 
 def mapping(value: Any, *, file: str) -> dict[str, Any]:
-    """`value`, which must be a JSON object.
-
-    Raises:
-        InvalidTableError: it is not.
-    """
+    """The value as a JSON object. Raises InvalidTableError for any other."""
     if not isinstance(value, dict):
         raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object", file=file)
     return value
@@ -67,37 +50,6 @@ def mapping(value: Any, *, file: str) -> dict[str, Any]:
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
-
-
-_CYCLE = 146_097  # days in 400 years
-_EPOCH = date(1970, 1, 1).toordinal()
-
-UNITS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-"""Units of a timestamp per second."""
-
-
-def day_number(year: int, month: int, day: int) -> int:
-    """The day of a date in any year.
-
-    Raises:
-        ValueError: there is no such date.
-    """
-    cycles, year_of_cycle = divmod(year, 400)
-    return date(400 + year_of_cycle, month, day).toordinal() - _EPOCH + (cycles - 1) * _CYCLE
-
-
-def time_of_day(hour: int, minute: int, second: int, fraction: str, *, per_second: int) -> int:
-    """A time of day in units of which `per_second` make a second; `fraction` is the digits after the point.
-
-    Raises:
-        ValueError: there is no such time, or it is finer than a unit.
-    """
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("no such time of day")
-    units, rest = divmod(int(fraction.ljust(9, "0")[:9] or "0") * per_second, 10**9)
-    if rest or fraction[9:].strip("0"):
-        raise ValueError("too many digits after the second")
-    return ((hour * 60 + minute) * 60 + second) * per_second + units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

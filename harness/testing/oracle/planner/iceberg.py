@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from harness.errors import AmbiguousTableError, InvalidTableError, TableNotFoundError, UnknownColumnError
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
+from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
 from harness.metadata.plan.projection import MappedName, NameMapping
 from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, PositionDelete, ScanPlan
 from harness.storage.paths import PathMap, is_local, join, local_path
@@ -43,11 +42,7 @@ _LEFT_OVER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _SUFFIX
 
 
 def _current_metadata(location: str, storage: Storage) -> str:
-    """The path of the current metadata file: `location` itself, or what a version hint or version numbers say.
-
-    Raises:
-        TableNotFoundError: there is none. AmbiguousTableError: it cannot be told which (iceberg 1.4, 1.5).
-    """
+    """The current metadata file: `location` itself, or by a version hint or version numbers (iceberg 1.4, 1.5)."""
     if storage.exists(location):
         return location
     for directory in (join(location, "metadata"), location.rstrip("/") or "/"):
@@ -57,7 +52,13 @@ def _current_metadata(location: str, storage: Storage) -> str:
                 return _hinted(directory, hint, storage)
         names = [name for name in storage.names(directory) if re.fullmatch(f".+?{_SUFFIX}", name)]
         if names:
-            return _highest(directory, [name for name in names if not _LEFT_OVER.fullmatch(name)])
+            names = [name for name in names if not _LEFT_OVER.fullmatch(name)]
+            numbers = [(re.fullmatch(rf"v([0-9]+){_SUFFIX}", name), name) for name in names]
+            if not names or any(match is None for match, _ in numbers):
+                message = "Cannot tell the current metadata file: there is no version hint; name the file itself"
+                raise AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
+            ordered = sorted((-int(match[1]), len(name), name) for match, name in numbers if match is not None)
+            return join(directory, ordered[0][2])
     raise TableNotFoundError("There is no table metadata", cause="MetadataNotFound", table=location)
 
 
@@ -70,7 +71,10 @@ def path_map(metadata: MetadataValues, storage: Storage, prefixes: Mapping[str, 
     """
     location = local_path(metadata.location).rstrip("/")
     opened = _directory(os.path.abspath(local_path(metadata.file)) if is_local(metadata.file) else metadata.file)
-    lists = _manifest_lists(metadata)
+    current = metadata.current
+    lists: Sequence[str] = (
+        () if current is None else [current.manifest_list] if current.manifest_list else current.manifests
+    )
     recorded = [_directory(path) for path in lists[:1]]
     if "write.metadata.path" in metadata.properties:
         recorded.append(local_path(metadata.properties["write.metadata.path"]).rstrip("/"))
@@ -85,13 +89,6 @@ def path_map(metadata: MetadataValues, storage: Storage, prefixes: Mapping[str, 
             found.append((recorded[0], opened))
     root = next((opened[: -len(end)] for end in below if opened.endswith(end)), None)
     return PathMap((*found, *([] if root is None else [(location, root or "/")])))
-
-
-def _manifest_lists(metadata: MetadataValues) -> list[str]:
-    """The current snapshot's manifest list, or the manifests that stand for one."""
-    if metadata.current is None:
-        return []
-    return [metadata.current.manifest_list] if metadata.current.manifest_list else [*metadata.current.manifests]
 
 
 def _directory(path: str) -> str:
@@ -121,21 +118,8 @@ def _version(directory: str, version: int, storage: Storage) -> str | None:
     return next((path for path in paths if storage.has_file(path)), None)
 
 
-def _highest(directory: str, names: list[str]) -> str:
-    numbers = [(re.fullmatch(rf"v([0-9]+){_SUFFIX}", name), name) for name in names]
-    if not names or any(match is None for match, _ in numbers):
-        message = "Cannot tell the current metadata file: there is no version hint; name the file itself"
-        raise AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
-    ordered = sorted((-int(match[1]), len(name), name) for match, name in numbers if match is not None)
-    return join(directory, ordered[0][2])
-
-
 def plan_iceberg(request: ReadRequest, storage: Storage) -> ScanPlan:
-    """The plan of a read, with all live data files in it.
-
-    Raises:
-        HarnessError: as `harness.testing.oracle.planner.plan.plan_unpruned`.
-    """
+    """The plan of a read, with all live data files in it. Raises as `plan_unpruned`."""
     path = _current_metadata(request.location, storage)
     storage = storage.around(request.location, path)
     metadata = read_metadata(storage.read(path), file=path)
@@ -144,8 +128,11 @@ def plan_iceberg(request: ReadRequest, storage: Storage) -> ScanPlan:
     )
     metadata = read_with(metadata, schema)
     columns = schema.fields if request.columns is None else bind_columns(request.columns, schema)
-    condition = None if request.where is None else _condition(request.where, schema, metadata)
-    _refuse_delta_columns((*columns, *(condition.columns if condition is not None else ())))
+    condition = None if request.where is None else parse_filter(request.where, schema)
+    if METADATA["_row_commit_version"] in (*columns, *(condition.columns if condition is not None else ())):
+        raise UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
+    if condition is not None:
+        condition = replace(condition, columns=tuple(_typed(f, metadata) for f in condition.columns))
     files = Files(storage, path_map(metadata, storage, request.path_map))
     live = () if snapshot is None else live_files(metadata, snapshot, files)
     deletes = tuple(file for file in live if file.content != DATA)
@@ -153,7 +140,11 @@ def plan_iceberg(request: ReadRequest, storage: Storage) -> ScanPlan:
     check_data(live)
     targets = [(file, applying(file, deletes)) for file in live if file.content == DATA]
     partitions = NumberedTuples(metadata)
-    scopes = _Scopes.of(targets, metadata, partitions)
+    hitting = list({id(d): d for _, deletes in targets for d in deletes.equality}.values())
+    place = {id(delete): number for number, delete in enumerate(hitting)}
+    scopes = [tuple(sorted(place[id(d)] for d in deletes.equality)) for _, deletes in targets]
+    distinct = list(dict.fromkeys(scopes))
+    equality_deletes = tuple(_equality_delete(delete, metadata, partitions) for delete in hitting)
     return ScanPlan(
         table=request.location,
         format="iceberg",
@@ -161,10 +152,10 @@ def plan_iceberg(request: ReadRequest, storage: Storage) -> ScanPlan:
         schema=schema,
         columns=tuple(_typed(f, metadata) for f in columns),
         filter=condition,
-        files=_files(targets, scopes, partitions),
+        files=_files(targets, [distinct.index(scope) for scope in scopes], partitions),
         partitions=tuple(partitions.tuples),
-        equality_deletes=scopes.deletes,
-        delete_sets=scopes.scopes,
+        equality_deletes=equality_deletes,
+        delete_sets=tuple(distinct),
         position_deletes=_position_deletes(targets),
         load_positions=Positions(targets, files, request.location).load,
         name_mapping=_name_mapping(metadata),
@@ -172,29 +163,6 @@ def plan_iceberg(request: ReadRequest, storage: Storage) -> ScanPlan:
         counts=Counts(files=len(targets)),
         storage=storage,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Scopes:
-    """The equality deletes that hit some file, and the sets of them that files have."""
-
-    deletes: tuple[EqualityDelete, ...]
-    scopes: tuple[tuple[int, ...], ...]
-    by_file: tuple[int, ...]
-
-    @staticmethod
-    def of(
-        targets: Sequence[tuple[LiveFile, Applying]], metadata: MetadataValues, partitions: NumberedTuples
-    ) -> _Scopes:
-        hitting = list({id(d): d for _, deletes in targets for d in deletes.equality}.values())
-        place = {id(delete): number for number, delete in enumerate(hitting)}
-        sets = [tuple(sorted(place[id(d)] for d in deletes.equality)) for _, deletes in targets]
-        distinct = list(dict.fromkeys(sets))
-        return _Scopes(
-            tuple(_equality_delete(delete, metadata, partitions) for delete in hitting),
-            tuple(distinct),
-            tuple(distinct.index(scope) for scope in sets),
-        )
 
 
 def _equality_delete(delete: LiveFile, metadata: MetadataValues, partitions: NumberedTuples) -> EqualityDelete:
@@ -211,7 +179,7 @@ def _equality_delete(delete: LiveFile, metadata: MetadataValues, partitions: Num
     )
 
 
-def _files(targets: Sequence[tuple[LiveFile, Applying]], scopes: _Scopes, partitions: NumberedTuples) -> pa.Table:
+def _files(targets: Sequence[tuple[LiveFile, Applying]], scopes: Sequence[int], partitions: NumberedTuples) -> pa.Table:
     rows = [
         {
             "path": file.path,
@@ -226,7 +194,7 @@ def _files(targets: Sequence[tuple[LiveFile, Applying]], scopes: _Scopes, partit
             "delete_set": scope,
             "has_positions": deletes.vector is not None or bool(deletes.positions or deletes.foreign),
         }
-        for (file, deletes), scope in zip(targets, scopes.by_file, strict=True)
+        for (file, deletes), scope in zip(targets, scopes, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=FILES)
 
@@ -249,22 +217,12 @@ def _position_deletes(targets: Sequence[tuple[LiveFile, Applying]]) -> tuple[Pos
     )
 
 
-def _condition(where: str, schema: Schema, metadata: MetadataValues) -> Filter:
-    parsed = parse_filter(where, schema)
-    return replace(parsed, columns=tuple(_typed(f, metadata) for f in parsed.columns))
-
-
 def _typed(column: Field, metadata: MetadataValues) -> Field:
     """`_partition` gets the struct that this table gives it (iceberg 5.17)."""
     if column.id != METADATA["_partition"].id:
         return column
     fields = partition_fields(metadata)
     return replace(column, type=StructType(fields) if fields else UnknownType())
-
-
-def _refuse_delta_columns(used: tuple[Field, ...]) -> None:
-    if METADATA["_row_commit_version"] in used:
-        raise UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
 
 
 def _name_mapping(metadata: MetadataValues) -> NameMapping | None:

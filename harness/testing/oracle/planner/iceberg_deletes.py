@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import struct
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.orc
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from harness.errors import (
     CorruptDeleteError,
     CorruptFileError,
-    EncryptedTableError,
     HarnessError,
     InvalidTableError,
     UnsupportedError,
 )
 from harness.metadata.model.schema import Field, FloatType, StructType, children
-from harness.testing.oracle.engine.bitmaps import BitmapError, decode_portable
-from harness.testing.oracle.planner.avro import read_avro
+from harness.testing.oracle.engine.bitmaps import BitmapError, puffin_vector
+from harness.testing.oracle.engine.files import position_deletes
 from harness.testing.oracle.planner.iceberg_manifests import DATA, EQUALITY_DELETES, Files, LiveFile, partition_key
 from harness.testing.oracle.planner.iceberg_metadata import MetadataValues
 
@@ -46,12 +38,14 @@ class Applying:
 
 
 def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
-    """Holds every delete file of the snapshot against a data file.
-
-    Raises:
-        CorruptDeleteError: a delete names the file and contradicts its partition or sequence number (iceberg 4.3, 4.4).
-    """
-    equality = tuple(d for d in deletes if d.content == EQUALITY_DELETES and _hits(d, data))
+    """Holds every delete file of the snapshot against a data file (iceberg 4.3, 4.4)."""
+    equality = tuple(
+        d
+        for d in deletes
+        if d.content == EQUALITY_DELETES
+        and data.sequence_number < d.sequence_number
+        and (d.spec.is_unpartitioned or _same_partition(d, data))  # iceberg 4.6
+    )
     for vector in (d for d in deletes if d.format == "puffin" and d.referenced == data.path):
         if vector.sequence_number < data.sequence_number or not _same_partition(vector, data):
             raise _mismatch(vector, data, "iceberg 4.3")
@@ -73,12 +67,7 @@ def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
 
 
 def check_deletes(deletes: Sequence[LiveFile], metadata: MetadataValues) -> None:
-    """Checks the entries of the delete files by themselves.
-
-    Raises:
-        InvalidTableError: a v1 table has deletes (iceberg 4.16).
-        CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors are of one file (4.21).
-    """
+    """Checks the entries of the delete files by themselves (iceberg 4.16, 4.17, 4.21, 4.23)."""
     vectors: set[str] = set()
     for delete in deletes:
         if metadata.version < 2:
@@ -98,11 +87,7 @@ def check_deletes(deletes: Sequence[LiveFile], metadata: MetadataValues) -> None
 
 
 def check_data(files: Sequence[LiveFile]) -> None:
-    """Checks that no data file is live twice.
-
-    Raises:
-        InvalidTableError: one is (iceberg 2.13).
-    """
+    """Raises InvalidTableError for a data file that is live twice (iceberg 2.13)."""
     manifests: dict[str, str] = {}
     for file in (f for f in files if f.content == DATA):
         if file.path in manifests:
@@ -111,32 +96,13 @@ def check_data(files: Sequence[LiveFile]) -> None:
         manifests[file.path] = file.manifest
 
 
-def mismatch(delete: LiveFile, data: LiveFile) -> CorruptDeleteError:
-    """The error for rows of a delete file that name a data file which it may not hit (iceberg 4.4)."""
-    return _mismatch(delete, data, "iceberg 4.4")
-
-
 def key_columns(delete: LiveFile, metadata: MetadataValues) -> tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]:
     """The keys of an equality delete file by ascending id: the column reduced to the key, and the ids on the way.
 
     A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
-
-    Raises:
-        InvalidTableError: no schema has it, or it is no single value of a row.
-        UnsupportedError: a float, which the format forbids.
     """
-    columns, paths = [], []
-    for key in sorted(set(delete.equality_ids)):
-        column, path = _key_column(key, delete, metadata)
-        columns.append(column)
-        paths.append(path)
-    return tuple(columns), tuple(paths)
-
-
-def _hits(delete: LiveFile, data: LiveFile) -> bool:
-    """iceberg 4.6."""
-    is_global = delete.spec.is_unpartitioned
-    return data.sequence_number < delete.sequence_number and (is_global or _same_partition(delete, data))
+    found = [_key_column(key, delete, metadata) for key in sorted(set(delete.equality_ids))]
+    return tuple(column for column, _ in found), tuple(path for _, path in found)
 
 
 def _same_partition(one: LiveFile, other: LiveFile) -> bool:
@@ -155,11 +121,24 @@ def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> CorruptDeleteError
 
 
 def _key_column(key: int, delete: LiveFile, metadata: MetadataValues) -> tuple[Field, tuple[int, ...]]:
-    for schema in metadata.schemas.values():
-        trails = [trail for field in schema.fields for trail in _trails(field) if trail[-1].id == key]
-        if trails:
-            return _reduced(trails[0], delete, is_current=schema is metadata.current_schema)
-    raise _unknown(f"no schema has field id {key}", delete)
+    schemas = metadata.schemas.values()
+    found = (
+        (schema, trail) for schema in schemas for f in schema.fields for trail in _trails(f) if trail[-1].id == key
+    )
+    schema, trail = next(found, (None, ()))
+    if schema is None:
+        raise _unknown(f"no schema has field id {key}", delete)
+    *parents, field = trail
+    if children(field.type) or not all(isinstance(parent.type, StructType) for parent in parents):
+        raise _unknown(f"field {key} is no single value of a row", delete)
+    if isinstance(field.type, FloatType):
+        message = f"Cannot apply an equality delete by {field.name!r} of type {field.type}"
+        raise UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
+    is_current = schema is metadata.current_schema
+    column = field if is_current else replace(field, required=False)
+    for parent in reversed(parents):
+        column = replace(parent, type=StructType((column,)), required=parent.required and is_current)
+    return column, tuple(f.id for f in trail)
 
 
 def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
@@ -168,27 +147,9 @@ def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
         yield from ((field, *trail) for trail in _trails(child))
 
 
-def _reduced(trail: tuple[Field, ...], delete: LiveFile, *, is_current: bool) -> tuple[Field, tuple[int, ...]]:
-    *parents, key = trail
-    if children(key.type) or not all(isinstance(parent.type, StructType) for parent in parents):
-        raise _unknown(f"field {key.id} is no single value of a row", delete)
-    if isinstance(key.type, FloatType):
-        message = f"Cannot apply an equality delete by {key.name!r} of type {key.type}"
-        raise UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
-    column = key if is_current else replace(key, required=False)
-    for parent in reversed(parents):
-        required = parent.required and is_current
-        column = replace(parent, type=StructType((column,)), required=required)
-    return column, tuple(field.id for field in trail)
-
-
 def _unknown(reason: str, delete: LiveFile) -> InvalidTableError:
     message = f"Cannot apply an equality delete: {reason}"
     return InvalidTableError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
-
-
-_PATH, _POSITION = (2147483546, "file_path"), (2147483545, "pos")
-_MAGIC = b"\xd1\xd3\x39\x64"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +162,7 @@ class Positions:
     read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        """Deleted positions by ordinal; files without any are absent.
-
-        Raises:
-            CorruptDeleteError, CorruptFileError, MissingFileError, UnsupportedError: a delete cannot be read, or names
-                a data file that it may not hit.
-        """
+        """Deleted positions by ordinal; files without any are absent."""
         try:
             found = {ordinal: self._positions(*self.targets[ordinal]) for ordinal in ordinals}
         except HarnessError as error:
@@ -218,90 +174,27 @@ class Positions:
             return _vector(deletes.vector, data, self.files)
         for delete in deletes.foreign:
             if any(path == data.path for path, _ in self._rows(delete)):
-                raise mismatch(delete, data)
+                raise _mismatch(delete, data, "iceberg 4.4")
         rows = (row for delete in deletes.positions for row in self._rows(delete))
         return BitMap64([position for path, position in rows if path == data.path])
 
     def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
         if delete.path not in self.read:
-            rows = _rows(delete, self.files.read(delete.path))
-            self._check_single(delete, rows)
+            rows = position_deletes(
+                delete.path,
+                self.files.physical(delete.path),
+                delete.format,
+                self.files.storage,
+                table=self.table,
+                record_count=delete.record_count,
+            )
+            # A file for one data file may not name another that it would hit (iceberg 4.4).
+            named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
+            for data, deletes in self.targets:
+                if data.path in named and deletes.vector is None and delete.sequence_number >= data.sequence_number:
+                    raise _mismatch(delete, data, "iceberg 4.4")
             self.read[delete.path] = rows
         return self.read[delete.path]
-
-    def _check_single(self, delete: LiveFile, rows: list[tuple[str, int]]) -> None:
-        """A file for one data file may not name another that it would hit (iceberg 4.4)."""
-        if delete.referenced is None:
-            return
-        named = {path for path, _ in rows} - {delete.referenced}
-        for data, deletes in self.targets:
-            if data.path in named and deletes.vector is None and delete.sequence_number >= data.sequence_number:
-                raise mismatch(delete, data)
-
-
-def _text(path: Any) -> Any:
-    """The text of bytes that some writers leave unmarked; anything else as it is."""
-    try:
-        return path.decode() if isinstance(path, bytes) else path
-    except UnicodeDecodeError:
-        return path
-
-
-def _rows(delete: LiveFile, data: bytes) -> list[tuple[str, int]]:
-    try:
-        columns = _columns(delete, data)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        message = f"Cannot read position delete file: {error}"
-        raise CorruptFileError(message, file=delete.path, rule="iceberg 4.10") from error
-    paths, positions = (_column(columns, wanted, delete.path) for wanted in (_PATH, _POSITION))
-    paths = [_text(path) for path in paths]
-    if delete.format == "avro" and delete.record_count not in (None, len(paths)):  # cut between two blocks
-        message = f"A position delete file has {len(paths)} rows, its entry says {delete.record_count}"
-        raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.10")
-    for path, position in zip(paths, positions, strict=True):
-        if not isinstance(path, str) or not isinstance(position, int) or position < 0:
-            message = f"A position delete has path {path!r} and position {position!r}"
-            raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.11")
-    return list(zip(paths, positions, strict=True))
-
-
-def _columns(delete: LiveFile, data: bytes) -> list[tuple[int | None, str, list[Any]]]:
-    """Id, name and values of every column but the deleted rows' contents."""
-    match delete.format:
-        case "avro":
-            records = read_avro(data, file=delete.path)
-            keys = records.kinds()
-            return [
-                (key if isinstance(key, int) else None, str(key), [record[key] for record in records.records])
-                for key in keys
-            ]
-        case "orc":
-            orc = pa.orc.ORCFile(io.BytesIO(data))
-            wanted = [f.name for f in orc.schema if not pa.types.is_nested(f.type)]
-            table, id_key = orc.read(columns=wanted), b"iceberg.id"
-        case _:
-            if data[-4:] == b"PARE":
-                raise EncryptedTableError("Cannot read an encrypted file", file=delete.path, rule="iceberg 2.19")
-            parquet = pq.ParquetFile(io.BytesIO(data))
-            wanted = [f.name for f in parquet.schema_arrow if not pa.types.is_nested(f.type)]
-            table, id_key = parquet.read(columns=wanted), b"PARQUET:field_id"
-            if table.num_rows != parquet.metadata.num_rows:
-                raise CorruptFileError("Rows of a position delete file are lost", file=delete.path, rule="iceberg 4.10")
-    found = []
-    for f, column in zip(table.schema, table.columns, strict=True):
-        id_ = (f.metadata or {}).get(id_key)
-        found.append((None if id_ is None or int(id_) < 0 else int(id_), f.name, column.to_pylist()))
-    return found
-
-
-def _column(columns: list[tuple[int | None, str, list[Any]]], wanted: tuple[int, str], file: str) -> list[Any]:
-    """The column by its reserved id; by name only if no column has an id (iceberg 4.11)."""
-    has_ids = any(id_ is not None for id_, _, _ in columns)
-    found = [values for id_, name, values in columns if (id_ == wanted[0] if has_ids else name == wanted[1])]
-    if len(found) != 1:
-        message = f"Cannot read position delete file: {len(found)} columns are {wanted[1]}"
-        raise CorruptFileError(message, file=file, rule="iceberg 4.11")
-    return found[0]
 
 
 def _vector(vector: LiveFile, data: LiveFile, files: Files) -> BitMap64:
@@ -311,12 +204,10 @@ def _vector(vector: LiveFile, data: LiveFile, files: Files) -> BitMap64:
         message = "Cannot read deletion vector: its file is no Puffin file"
         raise CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
     blob = puffin[offset : offset + length]
-    if len(blob) != length or length < 20 or blob[4:8] != _MAGIC:
-        raise _broken(f"{len(blob)} of {length} bytes, magic {blob[4:8].hex()}", vector)
-    if struct.unpack(">I", blob[:4]) != (length - 8,) or struct.unpack(">I", blob[-4:]) != (zlib.crc32(blob[4:-4]),):
-        raise _broken("its length or checksum is wrong", vector)
+    if len(blob) != length:
+        raise _broken(f"{len(blob)} of {length} bytes", vector)
     try:
-        positions = decode_portable(blob[8:-4], order="any")
+        positions = puffin_vector(blob)
     except BitmapError as error:
         raise _broken(str(error), vector) from error
     if len(positions) != vector.record_count:

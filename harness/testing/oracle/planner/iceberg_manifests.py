@@ -6,10 +6,10 @@ import decimal
 import math
 import struct
 import uuid
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from harness.errors import (
     CorruptFileError,
@@ -38,12 +38,81 @@ from harness.metadata.model.schema import (
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
-from harness.testing.oracle.planner.avro import AvroFile, Record, read_avro, value_of
-from harness.testing.oracle.planner.documents import UNITS, parse_json
+from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro, open_container
+from harness.testing.oracle.engine.conversions import UNITS
+from harness.testing.oracle.engine.stored import RawColumn
+from harness.testing.oracle.planner.documents import parse_json
 from harness.testing.oracle.planner.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
 
+_Record: TypeAlias = dict[int | str, Any]
+"""Values by field id, or by name where the writer gave no id (iceberg 2.1); in the writer's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AvroFile:
+    """A container file: its header, its columns, and its records."""
+
+    file: str
+    header: Mapping[str, str]
+    columns: tuple[RawColumn, ...]
+    records: tuple[_Record, ...]
+
+    def types(self, *ids: int) -> dict[int | str, Type | Literal["struct", "list", "map"]]:
+        """The types of the fields of the record that `ids` lead to."""
+        columns = self.columns
+        for field_id in ids:
+            columns = next((c.parts for c in columns if c.id == field_id), ())
+        return {_key(c): c.type for c in columns}
+
+
+def read_avro(data: bytes, *, file: str) -> _AvroFile:
+    """All of a container file; `file` is its path, for messages (iceberg 2.14, 2.19)."""
+    if data[:4] == b"AGS1":
+        raise EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", file=file)
+    try:
+        stored = open_avro(data, is_manifest=True)
+        records = tuple(_record(stored.columns, row) for row in stored.rows)
+    except UnsupportedAvroError as error:
+        message = f"Cannot read Avro file: {error}"
+        raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise CorruptFileError(
+            f"Cannot decode Avro file: {error!r}", cause="CorruptManifest", file=file, rule="iceberg 2.14"
+        ) from error
+    header = {key: value.decode("utf-8", "replace") for key, value in open_container(data).header.items()}
+    return _AvroFile(file, header, stored.columns, records)
+
+
+def _value_of(record: _Record, field_id: int, *names: str) -> Any:
+    """The value with an id, or without one by name (iceberg 2.1); None where the writer has no such field."""
+    if field_id in record:
+        return record[field_id]
+    return next((record[name] for name in names if name in record), None)
+
+
+def _record(columns: Sequence[RawColumn], values: Sequence[Any]) -> _Record:
+    return {_key(c): _value(c, value) for c, value in zip(columns, values, strict=True)}
+
+
+def _value(column: RawColumn, value: Any) -> Any:
+    match column.type:
+        case _ if value is None:
+            return None
+        case "struct":
+            return _record(column.parts, value)
+        case "list":
+            return [_value(column.parts[0], item) for item in value]
+        case StringType():
+            return value.decode()
+        case _:
+            return value
+
+
+def _key(column: RawColumn) -> int | str:
+    return column.name if column.id is None else column.id
+
+
 _EXACT = decimal.Context(prec=100)
-_WRITTEN = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
 def _value_type(part: SpecField, metadata: MetadataValues) -> Type:
@@ -60,12 +129,8 @@ def _value_type(part: SpecField, metadata: MetadataValues) -> Type:
     return OpaqueType(part.transform)
 
 
-def stored(value: Any, type_: Type, kind: str) -> Any:
-    """A partition value as Avro has it (of the logical or primitive type `kind`) as internal values (iceberg 2.18).
-
-    Raises:
-        ValueError: it is no value of the type.
-    """
+def _stored(value: Any, type_: Type, written: object) -> Any:
+    """The internal value of a partition value of a written type (iceberg 2.18). Raises ValueError."""
     if value is None:
         return None
     match type_:
@@ -73,11 +138,11 @@ def stored(value: Any, type_: Type, kind: str) -> Any:
             return _of(value, bool)
         case IntegerType() | DateType():
             return _of(value, int)
-        case TimestampType(unit=unit) if kind in ("int", "date"):
+        case TimestampType(unit=unit) if isinstance(written, DateType) or written == IntegerType(32):
             return _of(value, int) * 86_400 * UNITS[unit]
         case TimestampType(unit=unit) | TimeType(unit=unit):
-            written = next((short for long, short in _WRITTEN.items() if kind.endswith(long)), unit)
-            return _of(value, int) * UNITS[unit] // UNITS[written]
+            per_second = UNITS[written.unit if isinstance(written, TimestampType | TimeType) else unit]
+            return _of(value, int) * UNITS[unit] // per_second
         case FloatType():
             return float(_of(value, float))
         case DecimalType(scale=scale):
@@ -154,11 +219,7 @@ class NumberedTuples:
 
 
 def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
-    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17).
-
-    Raises:
-        UnsupportedError: one has an unknown transform.
-    """
+    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17)."""
     found: dict[int, Field] = {}
     for part in (f for spec in metadata.specs.values() for f in spec.fields):
         if part.transform.startswith("unknown "):
@@ -203,16 +264,17 @@ class Files:
     storage: Storage
     paths: PathMap
 
-    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        """The bytes of a file.
-
-        Raises:
-            MissingFileError: it is not there; names both of its paths (iceberg 1.12).
-        """
+    def physical(self, path: str) -> str:
+        """The place of a file, which may be read."""
         physical = self.paths.physical(path)
         self.storage.check(physical, path)
+        return physical
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file. Raises MissingFileError with both paths of a file that is not there (iceberg 1.12)."""
+        physical = self.physical(path)
         try:
-            return self.storage.read(physical, offset=offset, length=length)
+            return self.storage.read(physical)
         except MissingFileError as error:
             error.file = path if path == physical else f"{path} ({physical})"
             raise
@@ -227,24 +289,20 @@ class _Manifest:
     first_row_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reader:
-    """A manifest while it is read."""
+    """A manifest while it is read. next_row_id: of the next file without a row id of its own; None: no file has."""
 
     metadata: MetadataValues
     files: Files
     manifest: _Manifest
-    avro: AvroFile
+    avro: _AvroFile
     spec: Spec
-    next_row_id: list[int | None] = field(default_factory=list)
+    next_row_id: int | None
 
 
 def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, files: Files) -> tuple[LiveFile, ...]:
-    """Every live file of the snapshot, data and deletes, in the order of its manifests.
-
-    Raises:
-        InvalidTableError, UnsupportedError, MissingFileError: a manifest cannot be read, or breaks the specification.
-    """
+    """Every live file of the snapshot, data and deletes, in the order of its manifests."""
     return tuple(file for manifest in _manifests(snapshot, files) for file in _entries(metadata, manifest, files))
 
 
@@ -253,19 +311,19 @@ def _manifests(snapshot: ListedSnapshot, files: Files) -> Iterator[_Manifest]:
         yield from (_Manifest(path=path, spec_id=None) for path in snapshot.manifests)  # iceberg 1.27
         return
     for row in read_avro(files.read(snapshot.manifest_list), file=snapshot.manifest_list).records:
-        path, spec_id = value_of(row, 500, "manifest_path"), value_of(row, 502, "partition_spec_id")
-        content = value_of(row, 517, "content") or 0
+        path, spec_id = _value_of(row, 500, "manifest_path"), _value_of(row, 502, "partition_spec_id")
+        content = _value_of(row, 517, "content") or 0
         if path is None or spec_id is None or content not in (0, 1):
             message = f"A manifest has path {path!r}, spec {spec_id!r} and content {content!r}"
             raise CorruptFileError(message, cause="CorruptManifest", file=snapshot.manifest_list, rule="iceberg 2.2")
-        if value_of(row, 519, "key_metadata"):
+        if _value_of(row, 519, "key_metadata"):
             raise EncryptedTableError("Cannot read an encrypted manifest", file=path, rule="iceberg 2.19")
         yield _Manifest(
             path=path,
             spec_id=spec_id,
             is_deletes=content == 1,
-            sequence_number=value_of(row, 515, "sequence_number") or 0,
-            first_row_id=value_of(row, 520, "first_row_id"),
+            sequence_number=_value_of(row, 515, "sequence_number") or 0,
+            first_row_id=_value_of(row, 520, "first_row_id"),
         )
 
 
@@ -273,43 +331,43 @@ def _entries(metadata: MetadataValues, manifest: _Manifest, files: Files) -> Ite
     avro = read_avro(files.read(manifest.path), file=manifest.path)
     disputed = avro.header.get("content") == "deletes" and not manifest.is_deletes
     first_row_id = None if manifest.is_deletes else manifest.first_row_id
-    reader = _Reader(metadata, files, manifest, avro, _spec(metadata, manifest, avro), [first_row_id])
+    reader = _Reader(metadata, files, manifest, avro, _spec(metadata, manifest, avro), first_row_id)
     for entry in avro.records:
-        status, record = value_of(entry, 0, "status"), value_of(entry, 2, "data_file")
+        status, record = _value_of(entry, 0, "status"), _value_of(entry, 2, "data_file")
         if status not in (0, 1, 2) or record is None:
             raise _corrupt(f"an entry has status {status!r}", manifest.path, "iceberg 2.6")
         if status != _DELETED:
-            if disputed and value_of(record, 134, "content") is None:
+            if disputed and _value_of(record, 134, "content") is None:
                 raise _corrupt("it holds deletes, its list says data, an entry neither", manifest.path, "iceberg 2.4")
             yield _file(reader, entry, record, status)
 
 
-def _file(reader: _Reader, entry: Record, record: Record, status: int) -> LiveFile:
-    path = value_of(record, 100, "file_path")
+def _file(reader: _Reader, entry: _Record, record: _Record, status: int) -> LiveFile:
+    path = _value_of(record, 100, "file_path")
     if path is None:
         raise _corrupt("an entry has no path", reader.manifest.path, "iceberg 2.7")
     try:
-        content = value_of(record, 134, "content") or 0
-        count = value_of(record, 103, "record_count")
+        content = _value_of(record, 134, "content") or 0
+        count = _value_of(record, 103, "record_count")
         count = None if count is None or count < 0 else count  # iceberg 2.21
-        if value_of(record, 131, "key_metadata"):
+        if _value_of(record, 131, "key_metadata"):
             raise EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", rule="iceberg 2.19")
         return LiveFile(
             manifest=reader.manifest.path,
             content=content,
             path=path,
             physical=reader.files.paths.physical(path),
-            format=_format(content, value_of(record, 101, "file_format"), reader.manifest),
+            format=_format(content, _value_of(record, 101, "file_format"), reader.manifest),
             spec=reader.spec,
             partition=_partition(reader, record),
             record_count=count,
-            size=value_of(record, 104, "file_size_in_bytes"),
-            sequence_number=_sequence_number(reader, value_of(entry, 3, "sequence_number"), status),
-            first_row_id=_first_row_id(reader, value_of(record, 142, "first_row_id"), count),
-            equality_ids=tuple(value_of(record, 135, "equality_ids") or ()),
-            referenced=value_of(record, 143, "referenced_data_file"),
-            offset=value_of(record, 144, "content_offset"),
-            length=value_of(record, 145, "content_size_in_bytes"),
+            size=_value_of(record, 104, "file_size_in_bytes"),
+            sequence_number=_sequence_number(reader, _value_of(entry, 3, "sequence_number"), status),
+            first_row_id=_first_row_id(reader, _value_of(record, 142, "first_row_id"), count),
+            equality_ids=tuple(_value_of(record, 135, "equality_ids") or ()),
+            referenced=_value_of(record, 143, "referenced_data_file"),
+            offset=_value_of(record, 144, "content_offset"),
+            length=_value_of(record, 145, "content_size_in_bytes"),
         )
     except HarnessError as error:
         raise error.within(file=path) from error.__cause__
@@ -341,19 +399,19 @@ def _sequence_number(reader: _Reader, written: int | None, status: int) -> int:
 
 def _first_row_id(reader: _Reader, written: int | None, count: int | None) -> int | None:
     """iceberg 2.11."""
-    running = reader.next_row_id[0]
+    running = reader.next_row_id
     if running is None or written is not None:
         return None if running is None else written
     if count is None:
         raise _corrupt("row ids need record counts", reader.manifest.path, "iceberg 2.11")
-    reader.next_row_id[0] = running + count
+    reader.next_row_id = running + count
     return running
 
 
-def _partition(reader: _Reader, record: Record) -> dict[int, Any]:
+def _partition(reader: _Reader, record: _Record) -> dict[int, Any]:
     """The tuple by field id; by position where a v1 writer gave no ids; what is absent is null (iceberg 2.17)."""
-    written: Record = value_of(record, 102, "partition") or {}
-    kinds = reader.avro.kinds(2, 102)
+    written: _Record = _value_of(record, 102, "partition") or {}
+    types = reader.avro.types(2, 102)
     has_ids = any(isinstance(key, int) for key in written)
     values: dict[int, Any] = {}
     for place, part in enumerate(reader.spec.fields):
@@ -361,14 +419,14 @@ def _partition(reader: _Reader, record: Record) -> dict[int, Any]:
         key = part.id if has_ids else by_place
         value = written.get(key) if key is not None and part.transform != "void" else None
         try:
-            values[part.id] = stored(value, _value_type(part, reader.metadata), kinds.get(key or 0, ""))
+            values[part.id] = _stored(value, _value_type(part, reader.metadata), types.get(key or 0))
         except ValueError as error:
             message = f"partition field {part.name!r}: {error}"
             raise _corrupt(message, reader.manifest.path, "iceberg 2.18") from error
     return values
 
 
-def _spec(metadata: MetadataValues, manifest: _Manifest, avro: AvroFile) -> Spec:
+def _spec(metadata: MetadataValues, manifest: _Manifest, avro: _AvroFile) -> Spec:
     """The table's spec, else the one in the manifest's header (iceberg 1.27, 2.22)."""
     written = avro.header.get("partition-spec-id", "")
     spec_id = manifest.spec_id if manifest.spec_id is not None else int(written) if written.isdecimal() else 0

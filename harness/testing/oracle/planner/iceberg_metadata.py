@@ -19,7 +19,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.model.schema import Schema
-from harness.testing.oracle.engine.bounded import MOST_BYTES, check, inflated, unzstd
+from harness.testing.oracle.engine.bounded import gunzipped, streams, unzstd
 from harness.testing.oracle.planner.documents import Document, mapping, needed, optional, parse_json
 from harness.testing.oracle.planner.iceberg_schema import schema_of
 
@@ -81,17 +81,23 @@ class MetadataValues:
 
 
 def read_metadata(data: bytes, *, file: str) -> MetadataValues:
-    """The metadata file with these bytes.
-
-    Raises:
-        TableNotFoundError, IsAViewError: it is no table's. UnsupportedError: a version above 3 (iceberg 1.15).
-        InvalidTableError: it breaks the specification.
-    """
+    """The metadata file with these bytes (iceberg 1.9, 1.15)."""
     document = parse_json(_plain(data, file), file=file)
-    version = _version(document, file)
+    if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
+        raise TableNotFoundError("The file is no table metadata", cause="NotATable", file=file, rule="iceberg 1.15")
+    if document.get("view-uuid") is not None:
+        raise IsAViewError("The metadata is a view's", file=file, rule="iceberg 1.9")
+    version = needed(document, "format-version", int, file=file)
+    if version not in (1, 2, 3):
+        message = f"Cannot read Iceberg format version {version}"
+        raise UnsupportedError(message, cause="UnsupportedVersion", file=file, rule="iceberg 1.15")
     schemas, current_schema = _schemas(document, version, file)
     snapshots = _snapshots(document, file)
-    current = _current(document, snapshots, file)
+    current_id = optional(document, "current-snapshot-id", int, file=file)
+    if current_id not in (None, -1, *snapshots):
+        message = f"The current snapshot {current_id} is not in the table"
+        raise InvalidTableError(message, cause="MissingSnapshot", file=file, rule="iceberg 1.24")
+    current = snapshots.get(-1 if current_id is None else current_id)
     return MetadataValues(
         file=file,
         version=version,
@@ -113,19 +119,18 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
 def select(
     metadata: MetadataValues, *, snapshot_id: int | None, timestamp_ms: int | None, ref: str | None
 ) -> tuple[ListedSnapshot | None, Schema]:
-    """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37).
-
-    Raises:
-        RequestError: several selectors. SnapshotNotFoundError: there is no such snapshot.
-        InvalidTableError: the snapshot of a ref or its schema is gone. EncryptedTableError: see iceberg 1.31.
-    """
+    """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37)."""
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
         raise RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
     snapshot, is_historic = metadata.current, False
     if snapshot_id is not None:
         snapshot, is_historic = metadata.snapshots.get(snapshot_id), True
     elif timestamp_ms is not None:
-        snapshot, is_historic = _at(metadata, timestamp_ms), True
+        # The log's entry of the latest time that is not after; of equal ones the last (iceberg 1.33, 1.34).
+        past = [(time, place, id_) for place, (time, id_) in enumerate(metadata.log) if time <= timestamp_ms]
+        if not past:
+            raise SnapshotNotFoundError(f"There is no snapshot at {timestamp_ms}", cause="NoSnapshotAtTime")
+        snapshot, is_historic = metadata.snapshots.get(max(past)[2]), True
     elif ref is not None and (ref != "main" or "main" in metadata.refs):
         snapshot, is_historic = _of_ref(metadata, ref)
     if snapshot is None and is_historic:
@@ -149,14 +154,6 @@ def read_with(metadata: MetadataValues, schema: Schema) -> MetadataValues:
     return replace(metadata, schemas=schemas, current_schema=schema)
 
 
-def _at(metadata: MetadataValues, timestamp_ms: int) -> ListedSnapshot | None:
-    """The log's entry of the latest time that is not after; of equal ones the last (iceberg 1.33, 1.34)."""
-    past = [(time, place, id_) for place, (time, id_) in enumerate(metadata.log) if time <= timestamp_ms]
-    if not past:
-        raise SnapshotNotFoundError(f"There is no snapshot at {timestamp_ms}", cause="NoSnapshotAtTime")
-    return metadata.snapshots.get(max(past)[2])
-
-
 def _of_ref(metadata: MetadataValues, ref: str) -> tuple[ListedSnapshot, bool]:
     """A branch's or tag's snapshot, and whether its own schema counts: for tags only (iceberg 1.35)."""
     if ref not in metadata.refs:
@@ -171,41 +168,11 @@ def _of_ref(metadata: MetadataValues, ref: str) -> tuple[ListedSnapshot, bool]:
 def _plain(data: bytes, file: str) -> bytes:
     """Compression shows in the bytes, not in the name (iceberg 1.7)."""
     try:
-        if data[:2] == b"\x1f\x8b":
-            return _gunzipped(data)
+        if data[:4] == b"\x28\xb5\x2f\xfd":
+            return unzstd(data)
+        return streams(gunzipped, data) if data[:2] == b"\x1f\x8b" else data
     except (OSError, ValueError, zlib.error) as error:
         raise CorruptFileError(f"Cannot decompress metadata file: {error}", file=file, rule="iceberg 1.7") from error
-    if data[:4] == b"\x28\xb5\x2f\xfd":
-        return _from_zstandard(data, file)
-    return data
-
-
-def _gunzipped(data: bytes) -> bytes:
-    plain, rest = inflated(data, wbits=31)
-    while rest.strip(b"\0"):
-        more, rest = inflated(rest, wbits=31)
-        plain += more
-        check(len(plain), MOST_BYTES, "bytes")
-    return plain
-
-
-def _from_zstandard(data: bytes, file: str) -> bytes:
-    try:
-        return unzstd(data)
-    except (OSError, ValueError) as error:
-        raise CorruptFileError(f"Cannot decompress metadata file: {error}", file=file, rule="iceberg 1.7") from error
-
-
-def _version(document: Any, file: str) -> int:
-    if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
-        raise TableNotFoundError("The file is no table metadata", cause="NotATable", file=file, rule="iceberg 1.15")
-    if document.get("view-uuid") is not None:
-        raise IsAViewError("The metadata is a view's", file=file, rule="iceberg 1.9")
-    version = needed(document, "format-version", int, file=file)
-    if version not in (1, 2, 3):
-        message = f"Cannot read Iceberg format version {version}"
-        raise UnsupportedError(message, cause="UnsupportedVersion", file=file, rule="iceberg 1.15")
-    return version
 
 
 def _schemas(document: Document, version: int, file: str) -> tuple[dict[int, Schema], Schema]:
@@ -244,30 +211,27 @@ def _specs(document: Document, version: int, file: str) -> dict[int, Spec]:
 
 
 def spec_fields(fields: list[Any], *, file: str) -> tuple[SpecField, ...]:
-    """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19).
-
-    Raises:
-        InvalidTableError: some have ids and some not, ids are repeated, or a part is missing.
-    """
+    """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19)."""
     ids = [optional(mapping(item, file=file), "field-id", int, file=file) for item in fields]
     if all(id_ is None for id_ in ids):
         ids = list(range(1000, 1000 + len(fields)))
     if None in ids or len(set(ids)) < len(ids):
         raise InvalidTableError(f"Invalid partition spec: field ids {ids}", file=file, rule="iceberg 1.19")
-    return tuple(_spec_field(item, id_ or 0, file) for item, id_ in zip(fields, ids, strict=True))
-
-
-def _spec_field(item: Document, id_: int, file: str) -> SpecField:
-    sources = optional(item, "source-ids", list, file=file) or [needed(item, "source-id", int, file=file)]
-    text = needed(item, "transform", str, file=file)
-    name = text.strip().lower()
-    known = name in _TRANSFORMS or re.fullmatch(r"(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]", name)
-    return SpecField(
-        id=id_,
-        name=needed(item, "name", str, file=file),
-        source=sources[0] if len(sources) == 1 else None,
-        transform=name.replace(" ", "") if known and len(sources) == 1 else f"unknown {text}",
-    )
+    found = []
+    for item, id_ in zip(fields, ids, strict=True):
+        sources = optional(item, "source-ids", list, file=file) or [needed(item, "source-id", int, file=file)]
+        text = needed(item, "transform", str, file=file)
+        name = text.strip().lower()
+        known = name in _TRANSFORMS or re.fullmatch(r"(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]", name)
+        found.append(
+            SpecField(
+                id=id_ or 0,
+                name=needed(item, "name", str, file=file),
+                source=sources[0] if len(sources) == 1 else None,
+                transform=name.replace(" ", "") if known and len(sources) == 1 else f"unknown {text}",
+            )
+        )
+    return tuple(found)
 
 
 _TRANSFORMS = frozenset({"identity", "year", "month", "day", "hour", "void"})
@@ -291,16 +255,6 @@ def _snapshots(document: Document, file: str) -> dict[int, ListedSnapshot]:
             is_encrypted=has_keys or item.get("key-id") is not None,
         )
     return found
-
-
-def _current(document: Document, snapshots: Mapping[int, ListedSnapshot], file: str) -> ListedSnapshot | None:
-    id_ = optional(document, "current-snapshot-id", int, file=file)
-    if id_ is None or id_ == -1:
-        return None
-    if id_ not in snapshots:
-        message = f"The current snapshot {id_} is not in the table"
-        raise InvalidTableError(message, cause="MissingSnapshot", file=file, rule="iceberg 1.24")
-    return snapshots[id_]
 
 
 def _refs(document: Document, current: ListedSnapshot | None, file: str) -> dict[str, tuple[int, bool]]:

@@ -34,7 +34,8 @@ from harness.metadata.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.testing.oracle.planner.documents import UNITS, Document, day_number, needed, optional, time_of_day
+from harness.testing.oracle.engine.conversions import UNITS, day_number, time_of_day
+from harness.testing.oracle.planner.documents import Document, needed, optional
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
@@ -177,11 +178,7 @@ _PLAIN: dict[str, PrimitiveType] = {
 
 
 def schema_of(document: Document, *, file: str) -> Schema:
-    """A schema; its id is 0 where it has none (iceberg 1.18).
-
-    Raises:
-        InvalidTableError: a part is missing, or ids are repeated or reserved (iceberg 1.23).
-    """
+    """A schema; its id is 0 where it has none (iceberg 1.18, 1.23)."""
     schema = Schema(id=optional(document, "schema-id", int, file=file) or 0, fields=_fields(document, file))
     seen: set[int] = set()
     for path, field in schema.walk():

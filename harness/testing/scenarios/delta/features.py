@@ -6,9 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from harness.metadata.model.schema import CHANGES
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.scenarios.evidence import DeltaLogOnDisk, Evidence, Feature, Proof, all_fields, footers, identities
+from harness.testing.scenarios.evidence import (
+    DeltaLogOnDisk,
+    Evidence,
+    Feature,
+    Proof,
+    all_fields,
+    footers,
+    identities,
+    in_plans,
+)
 from harness.testing.writing.delta.document import READER_FEATURES
 
 _ACTIONS = {
@@ -27,10 +38,6 @@ def _log(shows: Callable[[DeltaLogOnDisk], bool]) -> Proof:
     return lambda evidence: shows(DeltaLogOnDisk(evidence))
 
 
-def _plans(shows: Callable[[ScanPlan], bool]) -> Proof:
-    return lambda evidence: any(map(shows, evidence.plans))
-
-
 def _vector(storage: str | None, magic: int | None = None) -> Proof:
     """Proves a deletion vector of this storage type in the log, which hits a planned file if there is a plan."""
 
@@ -38,19 +45,12 @@ def _vector(storage: str | None, magic: int | None = None) -> Proof:
         found = [a["deletionVector"] for a in DeltaLogOnDisk(evidence).of_kind("add") if a.get("deletionVector")]
         stored = any(storage is None or vector.get("storageType") == storage for vector in found)
         hits = any(d.files for plan in evidence.plans for d in plan.position_deletes)
-        if magic is not None and not any(_magic(p) == magic for p in _vector_files(evidence)):
+        files = evidence.built.location.rglob("deletion_vector_*.bin")
+        if magic is not None and not any(int.from_bytes(p.read_bytes()[5:9], "little") == magic for p in files):
             return False
         return stored and (hits or len(evidence.errors) > 0)
 
     return proof
-
-
-def _vector_files(evidence: Evidence) -> list[Path]:
-    return sorted(evidence.built.location.rglob("deletion_vector_*.bin"))
-
-
-def _magic(path: Path) -> int:
-    return int.from_bytes(path.read_bytes()[5:9], "little")
 
 
 def _checkpoint(kind: str) -> Proof:
@@ -65,14 +65,6 @@ def _checkpoint(kind: str) -> Proof:
         return False
 
     return _log(shows)
-
-
-def _incomplete(log: DeltaLogOnDisk) -> bool:
-    return not all(map(log.is_whole, log.checkpoints))
-
-
-def _compacted(log: DeltaLogOnDisk) -> bool:
-    return any(last <= version for _, last in log.compactions for version in log.versions_read)
 
 
 def _mapped(mode: str) -> Proof:
@@ -163,16 +155,12 @@ def _stored_type(*names: str) -> Proof:
     return proof
 
 
-def _legacy_calendar(evidence: Evidence) -> bool:
-    return any(b"org.apache.spark.legacyDateTime" in (footer.metadata or {}) for _, footer in footers(evidence))
+def _footer(shows: Callable[[pq.FileMetaData], bool]) -> Proof:
+    return lambda evidence: any(shows(footer) for _, footer in footers(evidence))
 
 
-def _other_codec(evidence: Evidence) -> bool:
-    return any(
-        footer.row_group(group).column(0).compression != "SNAPPY"
-        for _, footer in footers(evidence)
-        for group in range(footer.num_row_groups)
-    )
+def _has_other_codec(footer: pq.FileMetaData) -> bool:
+    return any(footer.row_group(i).column(0).compression != "SNAPPY" for i in range(footer.num_row_groups))
 
 
 def _legacy_list(evidence: Evidence) -> bool:
@@ -192,10 +180,6 @@ def _extra_column(evidence: Evidence) -> bool:
     return any(names - known for names in top)
 
 
-def _missing_file(evidence: Evidence) -> bool:
-    return any(not Path(row["physical"].removeprefix("file://")).exists() for _, row in evidence.planned())
-
-
 def _partition_texts(holds: Callable[[str | None], bool]) -> Proof:
     return _log(
         lambda log: any(holds(text) for a in log.of_kind("add") for text in (a.get("partitionValues") or {}).values())
@@ -212,18 +196,6 @@ def _twice_added(log: DeltaLogOnDisk) -> bool:
     )
 
 
-def _in_commit_time(log: DeltaLogOnDisk) -> bool:
-    return any(info.get("inCommitTimestamp") is not None for info in log.of_kind("commitInfo"))
-
-
-def _broken(evidence: Evidence) -> bool:
-    return len(evidence.all_errors) > 0
-
-
-def _odd_name(f: dict[str, Any]) -> bool:
-    return not str(f["name"]).isidentifier() or not str(f["name"]).isascii()
-
-
 DELTA_FEATURES: dict[str, Feature] = {
     # deletes
     "deletion-vector": Feature("a deletion vector hits a file that is read", _vector(None)),
@@ -236,14 +208,19 @@ DELTA_FEATURES: dict[str, Feature] = {
     "orphan-file": Feature(
         "a Parquet file that the log does not name is below the table", _log(lambda log: bool(log.orphans()))
     ),
-    "missing-file": Feature("a planned file is not in storage", _missing_file),
+    "missing-file": Feature(
+        "a planned file is not in storage",
+        lambda e: any(not Path(row["physical"].removeprefix("file://")).exists() for _, row in e.planned()),
+    ),
     # the log
     "checkpoint-classic": Feature("the base of a read is a checkpoint in one Parquet file", _checkpoint("classic")),
     "checkpoint-multi-part": Feature("the base of a read is a checkpoint in parts", _checkpoint("multi-part")),
     "checkpoint-v2-parquet": Feature("the base of a read is a V2 checkpoint in Parquet", _checkpoint("v2-parquet")),
     "checkpoint-v2-json": Feature("the base of a read is a V2 checkpoint in JSON", _checkpoint("v2-json")),
     "checkpoint-sidecars": Feature("a checkpoint points to sidecars", _log(lambda log: bool(log.of_kind("sidecar")))),
-    "incomplete-checkpoint": Feature("a part of a checkpoint is missing", _log(_incomplete)),
+    "incomplete-checkpoint": Feature(
+        "a part of a checkpoint is missing", _log(lambda log: not all(map(log.is_whole, log.checkpoints)))
+    ),
     "unreadable-checkpoint": Feature(
         "a checkpoint cannot be decoded", _log(lambda log: any(c.kind == "unreadable" for c in log.checkpoints))
     ),
@@ -257,7 +234,10 @@ DELTA_FEATURES: dict[str, Feature] = {
     "last-checkpoint": Feature(
         "there is a `_last_checkpoint`", _log(lambda log: (log.directory / "_last_checkpoint").exists())
     ),
-    "log-compaction": Feature("a compacted log file lies below a version that is read", _log(_compacted)),
+    "log-compaction": Feature(
+        "a compacted log file lies below a version that is read",
+        _log(lambda log: any(last <= version for _, last in log.compactions for version in log.versions_read)),
+    ),
     "checksum": Feature("there is a version checksum", _log(lambda log: any(log.directory.glob("*.crc")))),
     "empty-log-file": Feature(
         "a file of the log has no bytes",
@@ -275,7 +255,10 @@ DELTA_FEATURES: dict[str, Feature] = {
     "time-travel": Feature(
         "a version other than the newest is read", _log(lambda log: log.versions_read[:1] < (log.latest,))
     ),
-    "in-commit-timestamp": Feature("commits hold their own time", _log(_in_commit_time)),
+    "in-commit-timestamp": Feature(
+        "commits hold their own time",
+        _log(lambda log: any(i.get("inCommitTimestamp") is not None for i in log.of_kind("commitInfo"))),
+    ),
     "transaction": Feature("a commit names an application's transaction", _log(lambda log: bool(log.of_kind("txn")))),
     # paths
     "encoded-path": Feature(
@@ -340,16 +323,22 @@ DELTA_FEATURES: dict[str, Feature] = {
         _log(lambda log: any("createdTime" not in m for m in log.of_kind("metaData"))),
     ),
     "required-column": Feature("a column says that it has no nulls", _any_field(lambda f: f["nullable"] is False)),
-    "odd-column-name": Feature("a column name is no plain identifier", _any_field(_odd_name)),
+    "odd-column-name": Feature(
+        "a column name is no plain identifier",
+        _any_field(lambda f: not (str(f["name"]).isidentifier() and str(f["name"]).isascii())),
+    ),
     "legacy-timestamp": Feature(
         "a file stores timestamps as INT96 or in milliseconds", _stored_type("INT96", "milliseconds")
     ),
-    "legacy-calendar": Feature("the footer of a file says that its dates are of the old calendar", _legacy_calendar),
-    "other-codec": Feature("a file is compressed otherwise than by Snappy", _other_codec),
+    "legacy-calendar": Feature(
+        "the footer of a file says that its dates are of the old calendar",
+        _footer(lambda f: b"org.apache.spark.legacyDateTime" in (f.metadata or {})),
+    ),
+    "other-codec": Feature("a file is compressed otherwise than by Snappy", _footer(_has_other_codec)),
     "legacy-list": Feature("a file calls the elements of a list otherwise than `element`", _legacy_list),
     "columnless-file": Feature(
         "a file that is read has rows and no column",
-        lambda e: any(footer.num_columns == 0 and footer.num_rows > 0 for _, footer in footers(e)),
+        _footer(lambda f: f.num_columns == 0 and f.num_rows > 0),
     ),
     "extra-file-column": Feature("a file has a column that no schema has", _extra_column),
     # partitions, statistics
@@ -363,20 +352,20 @@ DELTA_FEATURES: dict[str, Feature] = {
         "a file has no statistics",
         _log(lambda log: any(not (a.get("stats") or a.get("stats_parsed")) for a in log.of_kind("add"))),
     ),
-    "pruned-file": Feature("planning skips a live file", _plans(lambda plan: len(plan.skipped) > 0)),
-    "filter": Feature("a read has a filter", _plans(lambda plan: plan.filter is not None)),
+    "pruned-file": Feature("planning skips a live file", in_plans(lambda plan: len(plan.skipped) > 0)),
+    "filter": Feature("a read has a filter", in_plans(lambda plan: plan.filter is not None)),
     "multi-row-group": Feature(
         "a file that is read has several row groups",
-        lambda e: any(footer.num_row_groups > 1 for _, footer in footers(e)),
+        _footer(lambda f: f.num_row_groups > 1),
     ),
     # rows that changed
-    "change-data-feed": Feature("changes are read", _plans(lambda plan: any(f.name in CHANGES for f in plan.columns))),
+    "change-data-feed": Feature("changes are read", in_plans(lambda p: any(f.name in CHANGES for f in p.columns))),
     "change-files": Feature("a commit has change data files", _log(lambda log: bool(log.of_kind("cdc")))),
-    "row-tracking": Feature("row ids or row commit versions are read", _plans(_row_tracking)),
+    "row-tracking": Feature("row ids or row commit versions are read", in_plans(_row_tracking)),
     "materialized-row-ids": Feature(
-        "a file holds row ids", _plans(lambda plan: _row_tracking(plan) and bool(plan.materialized))
+        "a file holds row ids", in_plans(lambda plan: _row_tracking(plan) and bool(plan.materialized))
     ),
     "row-tracking-enabled": Feature("the table tracks rows", _property("delta.enableRowTracking")),
-    "broken": Feature("a read fails", _broken),
+    "broken": Feature("a read fails", lambda e: len(e.all_errors) > 0),
 }
 """Features by name; names that Iceberg tables have too mean the same."""

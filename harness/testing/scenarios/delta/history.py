@@ -33,34 +33,14 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of, taken
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.edits import damage, edit, edit_lines
-from harness.testing.scenarios.model import History, ResolvedSelector, Selector
+from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, ResolvedSelector, Selector
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text
 from harness.testing.writing.delta.types import Json
 from harness.testing.writing.places import inside, set_time
-
-
-def _opening_of(
-    catalog: Mapping[str, Any] | str | None, staged: Mapping[int, str], held: Mapping[int, bytes]
-) -> dict[str, Any]:
-    """Arguments of `harness.open_table`, and of the oracle's planner.
-
-    Args:
-        catalog: as in a scenario's expectation.
-        staged: names of staged commits by version. held: content of those that only the catalog has.
-    """
-    if catalog is None:
-        return {}
-    if catalog == "published":
-        return {"published_only": True}
-    given = Arguments(catalog, "'catalog'")
-    latest, ratified = given.integer("max-version"), given.of(list, "ratified", [])
-    given.finish()
-    known: dict[int, str | tuple[int, bytes]] = {**staged, **{version: (version, held[version]) for version in held}}
-    return {"max_version": latest, "ratified": tuple(_commit(each, known) for each in ratified)}
 
 
 def _commit(given: Any, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
@@ -126,7 +106,7 @@ class DeltaHistory(History):
         """Runs one operation."""
         name, value = operation_of(operation, _OPERATIONS, "Delta histories")
         label = _OPERATIONS[name](self, value, f"operation {name!r}")
-        if label is not None:
+        if isinstance(label, str):
             self.commits[label] = self.table.version
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
@@ -151,7 +131,14 @@ class DeltaHistory(History):
 
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
         """Arguments of `harness.open_table` for what is known of the table's catalog."""
-        return _opening_of(catalog, self.table.log.staged, self.held)
+        if catalog is None:
+            return {}
+        if catalog == "published":
+            return {"published_only": True}
+        latest, ratified = taken(catalog, "'catalog'", max_version=int, ratified=(list, []))
+        held = {version: (version, content) for version, content in self.held.items()}
+        known: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held}
+        return {"max_version": latest, "ratified": tuple(_commit(each, known) for each in ratified)}
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """The schema that a read at the selector shows; for changes with the columns of the feed."""
@@ -174,17 +161,10 @@ class DeltaHistory(History):
 
     # -- commits -------------------------------------------------------------------------------------------------------
 
-    def _append(self, value: Any, place: str) -> str | None:
-        return self._commit({"add": value} if isinstance(value, list) else _renamed(value, "files", "add"), place)
-
     def _overwrite(self, value: Any, place: str) -> str | None:
-        given = {"add": value} if isinstance(value, list) else _renamed(value, "files", "add")
         live = {id(h) for h in self.table.live_files}
-        return self._commit({**given, "remove": [k for k, h in self.files.items() if id(h) in live]}, place)
-
-    def _remove(self, value: Any, place: str) -> str | None:
-        given = {"remove": value} if isinstance(value, list) else _renamed(value, "files", "remove")
-        return self._commit({"operation": "DELETE", **given}, place)
+        gone = [label for label, handle in self.files.items() if id(handle) in live]
+        return self._commit({**_files(value, "add"), "remove": gone}, place)
 
     def _delete_rows(self, value: Any, place: str) -> str | None:
         own = {"rows", "storage", "prefix", "format", "set"}
@@ -242,21 +222,13 @@ class DeltaHistory(History):
         return label
 
     def _widen_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, type_, annotation = given.text("path"), given.text("type"), given.of(dict, "annotation", None)
-        given.finish()
+        path, type_, annotation = taken(value, place, path=str, type=str, annotation=(dict, None))
         self.table.widen_column(path, type_, annotation=annotation)
 
     def _column_mapping(self, value: Any, place: str) -> None:
         if value not in ("name", "id"):
             raise RequestError(f"Invalid {place}: expected name or id, got {value!r}")
         self.table.set_column_mapping(value)
-
-    def _configuration(self, value: Any, place: str) -> None:
-        self.table.set_configuration(checked(dict, value, place))
-
-    def _protocol(self, value: Any, place: str) -> None:
-        self.table.set_protocol(checked(dict, value, place))
 
     # -- beside the commits --------------------------------------------------------------------------------------------
 
@@ -273,15 +245,11 @@ class DeltaHistory(History):
         self.table.compact(checked(int, first, place), checked(int, last, place))
 
     def _checksum(self, value: Any, place: str) -> None:
-        given = Arguments(value if isinstance(value, Mapping) else {"version": value}, place)
-        version, changed = given.of(int, "version", None), given.of(dict, "set", {})
-        given.finish()
+        version, changed = taken(_numbered(value), place, version=(int, None), set=(dict, {}))
         self.table.write_checksum(version, **changed)
 
     def _stage(self, value: Any, place: str) -> None:
-        given = Arguments(value if isinstance(value, Mapping) else {"version": value}, place)
-        version, published = given.integer("version"), given.of(bool, "published", False)
-        given.finish()
+        version, published = taken(_numbered(value), place, version=int, published=(bool, False))
         self.table.log.stage(self._existing(version, place), published=published)
 
     def _hold(self, value: Any, place: str) -> None:
@@ -293,12 +261,6 @@ class DeltaHistory(History):
             raise RequestError(f"Invalid {place}: expected null, got {value!r}")
         self.table.vacuum()
 
-    def _expire_log(self, value: Any, place: str) -> None:
-        self.table.expire_log(checked(int, value, place))
-
-    def _move_table(self, value: Any, place: str) -> None:
-        self.table.move(self._new_folder(value, place))
-
     def _times(self, value: Any, place: str) -> None:
         for version, time_ms in checked(dict, value, place).items():
             number, moment = checked(int, version, place), checked(int, time_ms, place)
@@ -308,24 +270,25 @@ class DeltaHistory(History):
     # -- unusual and broken tables -------------------------------------------------------------------------------------
 
     def _edit_commit(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        version = given.integer("version")
-        changed, unset = self.writes.filled(given.of(dict, "set", {}), place), given.texts("unset", [])
-        given.finish()
+        version, changed, unset = self._edits(value, place)
         self.table.edit_commit(self._existing(version, place), lambda actions: edit(actions, changed, unset, place))
+
+    def _edit_checkpoint(self, value: Any, place: str) -> None:
+        version, changed, unset = self._edits(value, place)
+        for path in targets(f"_delta_log/{version:020d}.checkpoint.*.json", self.location, {}, place):
+            edit_lines(path, changed, unset, place)
+
+    def _edits(self, value: Any, place: str) -> tuple[int, dict[str, Any], list[str]]:
+        """A version, and what to set and unset in it."""
+        given = Arguments(value, place)
+        version, changed, unset = given.integer("version"), given.of(dict, "set", {}), given.texts("unset", [])
+        given.finish()
+        return version, self.writes.filled(changed, place), unset
 
     def _existing(self, version: int, place: str) -> int:
         if version not in self.table.log.commits:
             raise RequestError(f"Invalid {place}: there is no version {version}")
         return version
-
-    def _edit_checkpoint(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        version = given.integer("version")
-        changed, unset = self.writes.filled(given.of(dict, "set", {}), place), given.texts("unset", [])
-        given.finish()
-        for path in targets(f"_delta_log/{version:020d}.checkpoint.*.json", self.location, {}, place):
-            edit_lines(path, changed, unset, place)
 
     def _edit_last_checkpoint(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
@@ -335,9 +298,6 @@ class DeltaHistory(History):
         self.table.edit_last_checkpoint(lambda hint: edit(hint, changed, unset, place))
         if fresh:
             self.table.write_last_checkpoint(hint_text(self.table.log.hint()))
-
-    def _write_last_checkpoint(self, value: Any, place: str) -> None:
-        self.table.write_last_checkpoint(checked(str, value, place))
 
     def _break(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
@@ -396,38 +356,43 @@ def _positions(value: Any, place: str) -> frozenset[int]:
     return frozenset(p for first, last in ranges for p in range(first, last + 1))
 
 
-def _renamed(value: Any, key: str, name: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or key not in value:
-        raise RequestError(f"Invalid {value!r}: expected a list, or a mapping with {key!r}")
-    return {name if k == key else k: v for k, v in value.items()}
+def _files(value: Any, name: str) -> dict[str, Any]:
+    """The mapping of `commit` for a list of files, or for a mapping with `files`."""
+    if isinstance(value, list):
+        return {name: value}
+    if not isinstance(value, Mapping) or "files" not in value:
+        raise RequestError(f"Invalid {value!r}: expected a list, or a mapping with 'files'")
+    return {name if k == "files" else k: v for k, v in value.items()}
 
 
-_OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], str | None]] = {
-    "append": DeltaHistory._append,
+def _numbered(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {"version": value}
+
+
+_OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], object]] = {
+    **COLUMN_OPERATIONS,
+    "append": lambda h, value, place: h._commit(_files(value, "add"), place),
     "overwrite": DeltaHistory._overwrite,
-    "remove": DeltaHistory._remove,
+    "remove": lambda h, value, place: h._commit({"operation": "DELETE", **_files(value, "remove")}, place),
     "delete-rows": DeltaHistory._delete_rows,
     "commit": DeltaHistory._commit,
     "add-column": DeltaHistory._add_column,
-    "drop-column": History._drop_column,
-    "rename-column": History._rename_column,
-    "move-column": History._move_column,
     "widen-column": DeltaHistory._widen_column,
     "column-mapping": DeltaHistory._column_mapping,
-    "configuration": DeltaHistory._configuration,
-    "protocol": DeltaHistory._protocol,
+    "configuration": lambda h, value, place: h.table.set_configuration(checked(dict, value, place)),
+    "protocol": lambda h, value, place: h.table.set_protocol(checked(dict, value, place)),
     "checkpoint": DeltaHistory._checkpoint,
     "compact": DeltaHistory._compact,
     "checksum": DeltaHistory._checksum,
     "stage": DeltaHistory._stage,
     "hold": DeltaHistory._hold,
     "vacuum": DeltaHistory._vacuum,
-    "expire-log": DeltaHistory._expire_log,
-    "move-table": DeltaHistory._move_table,
+    "expire-log": lambda h, value, place: h.table.expire_log(checked(int, value, place)),
+    "move-table": lambda h, value, place: h.table.move(h._new_folder(value, place)),
     "times": DeltaHistory._times,
     "edit-commit": DeltaHistory._edit_commit,
     "edit-checkpoint": DeltaHistory._edit_checkpoint,
     "edit-last-checkpoint": DeltaHistory._edit_last_checkpoint,
-    "write-last-checkpoint": DeltaHistory._write_last_checkpoint,
+    "write-last-checkpoint": lambda h, value, place: h.table.write_last_checkpoint(checked(str, value, place)),
     "break": DeltaHistory._break,
 }

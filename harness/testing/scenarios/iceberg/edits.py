@@ -10,6 +10,8 @@ For pointers see `harness.testing.scenarios.edits`. Of a manifest or list a poin
 {bytes: hex} stands for bytes. CHANGES: codec: NAME; drop-fields: [name] (of the Avro schema, at any level);
 rename-fields: {name: other}; drop-ids: [name] or all; header: {key: text or null}.
 
+All raise RequestError for a pointer that leads nowhere, and for an unknown commit or file.
+
 TARGET: the label of a file; `metadata`, `version hint`, `manifest list`, `manifest list of COMMIT`, `manifest of FILE`;
 or a path below the table's directory.
 """
@@ -17,7 +19,7 @@ or a path below the table's directory.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +36,7 @@ _IDS = ("field-id", "element-id", "key-id", "value-id")
 
 
 def edit_metadata(table: IcebergTable, commits: Mapping[str, int], value: Any, place: str) -> None:
-    """Set and remove values of the current metadata document; a text `{LABEL}` is the id of that commit.
-
-    Raises:
-        RequestError: a pointer leads nowhere.
-    """
+    """Set and remove values of the current metadata document; a text `{LABEL}` is the id of that commit."""
     given = Arguments(value, place)
     changes, removals = _filled(given.of(dict, "set", {}), commits), given.texts("unset", [])
     given.finish()
@@ -46,37 +44,25 @@ def edit_metadata(table: IcebergTable, commits: Mapping[str, int], value: Any, p
 
 
 def edit_manifest_list(table: IcebergTable, commits: Mapping[str, int], value: Any, place: str) -> None:
-    """Change the manifest list of a commit, or of the current snapshot.
-
-    Raises:
-        RequestError: a pointer leads nowhere, or there is no such commit.
-    """
+    """Change the manifest list of a commit, or of the current snapshot."""
     given = Arguments(value, place)
     snapshot = label_of(commits, given.any("of"), "commit", place) if given.has("of") else None
-    change = _Change(given)
-    given.finish()
-    table.edit_manifest_list(change.apply, snapshot)
+    table.edit_manifest_list(_change(given), snapshot)
 
 
 def edit_manifest(table: IcebergTable, files: Mapping[str, DataFileHandle], value: Any, place: str) -> None:
-    """Change the manifests of the current snapshot that list a file.
-
-    Raises:
-        RequestError: a pointer leads nowhere, there is no such file, or it is in no manifest.
-    """
+    """Change the manifests of the current snapshot that list a file. Raises RequestError if none does."""
     given = Arguments(value, place)
     handle = label_of(files, given.any("of"), "file", place)
     in_entry = _bytes(given.of(dict, "entry", {}))
-    change = _Change(given)
-    given.finish()
-    touched = []
+    change, touched = _change(given), []
 
     def apply(document: AvroDocument) -> None:
         touched.append(document)
         for record in document.records:
             if entry_key(record) == handle.key:
                 edit(record, in_entry, (), place)
-        change.apply(document)
+        change(document)
 
     table.edit_manifest(handle, apply)
     if not touched:
@@ -86,48 +72,44 @@ def edit_manifest(table: IcebergTable, files: Mapping[str, DataFileHandle], valu
 def damage(
     table: IcebergTable, files: Mapping[str, DataFileHandle], commits: Mapping[str, int], value: Any, place: str
 ) -> None:
-    """Damages a file of the table as a `break` says.
-
-    Raises:
-        RequestError: no file is meant, or the kind of damage is unknown.
-    """
+    """Damages a file of the table as a `break` says. Raises as `harness.testing.scenarios.edits.damage`."""
     root = table.store.directory
     within = root if table.store.within is None else table.store.within
     edits.damage(Arguments(value, place), root, within, lambda text: [_target(table, files, commits, text, place)])
 
 
-class _Change:
-    """An edit of an Avro document."""
+def _change(given: Arguments) -> Callable[[AvroDocument], None]:
+    """An edit of an Avro document in place."""
+    place = given.place
+    values, unset = _bytes(given.of(dict, "set", {})), given.texts("unset", [])
+    drop = given.texts("drop-fields", [])
+    rename: dict[str, str] = given.of(dict, "rename-fields", {})
+    ids = given.any("drop-ids", [])
+    header: dict[str, Any] = given.of(dict, "header", {})
+    codec = given.of(str, "codec", None)
+    given.finish()
 
-    def __init__(self, given: Arguments) -> None:
-        self._place = given.place
-        self._set, self._unset = _bytes(given.of(dict, "set", {})), given.texts("unset", [])
-        self._drop = given.texts("drop-fields", [])
-        self._rename: dict[str, str] = given.of(dict, "rename-fields", {})
-        self._ids = given.any("drop-ids", [])
-        self._header: dict[str, Any] = given.of(dict, "header", {})
-        self._codec = given.of(str, "codec", None)
-
-    def apply(self, document: AvroDocument) -> None:
-        """Change the document in place."""
+    def apply(document: AvroDocument) -> None:
         whole: dict[str, Any] = {
             "records": document.records,
             "schema": copy.deepcopy(document.schema),
             "header": document.header,
-            "codec": document.codec if self._codec is None else self._codec,
+            "codec": document.codec if codec is None else codec,
         }
-        edit(whole, self._set, self._unset, self._place)
+        edit(whole, values, unset, place)
         seen: set[str] = set()
-        _reshape(whole["schema"], self._drop, self._rename, self._ids, seen)
-        unknown = ({*self._drop, *self._rename} | ({*self._ids} if self._ids != "all" else set())) - seen
+        _reshape(whole["schema"], drop, rename, ids, seen)
+        unknown = ({*drop, *rename} | ({*ids} if ids != "all" else set())) - seen
         if unknown:
-            raise RequestError(f"No Avro field {', '.join(sorted(unknown))} in {self._place}")
-        document.records = [_renamed(record, self._rename) for record in whole["records"]]
+            raise RequestError(f"No Avro field {', '.join(sorted(unknown))} in {place}")
+        document.records = [_renamed(record, rename) for record in whole["records"]]
         document.schema, document.codec = whole["schema"], whole["codec"]
-        for key, text in self._header.items():
+        for key, text in header.items():
             document.header.pop(key, None)
             if text is not None:
-                document.header[key] = checked(str, text, f"{self._place}, header {key!r}")
+                document.header[key] = checked(str, text, f"{place}, header {key!r}")
+
+    return apply
 
 
 def _target(

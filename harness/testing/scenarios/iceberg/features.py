@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from harness.errors import RequestError
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.scenarios.evidence import Evidence, Feature, footers
+from harness.testing.scenarios.evidence import Evidence, Feature, Proof, footers, in_plans
 from harness.testing.writing.iceberg.avro import manifest_list_schema, manifest_schema
 
 
@@ -35,23 +35,6 @@ def _has_field_ids(path: str, file_format: str) -> bool:
         return True
 
 
-def _null_key(evidence: Evidence) -> bool:
-    for plan in evidence.plans:
-        for delete in plan.equality_deletes:
-            path = Path(delete.physical.removeprefix("file://"))
-            if any(None in row.values() for row in _rows(path, delete.format)):
-                return True
-    return False
-
-
-def _several_delete_files(evidence: Evidence) -> bool:
-    for plan in evidence.plans:
-        hits = Counter(i for d in plan.position_deletes if d.kind == "position delete file" for i in d.files)
-        if any(count > 1 for count in hits.values()):
-            return True
-    return False
-
-
 def _dangling_delete(evidence: Evidence) -> bool:
     used = {d.path for plan in evidence.plans for d in plan.equality_deletes}
     used |= {d.path for plan in evidence.plans for d in plan.position_deletes if d.files}
@@ -60,33 +43,25 @@ def _dangling_delete(evidence: Evidence) -> bool:
     targets = {f.get("referenced_data_file") for f in evidence.files} - {None}
     for file in evidence.files:
         if file.get("content") == 1 and file["file_format"].lower() == "parquet":
-            rows = _rows(evidence.file_of(file["file_path"]), "parquet")
+            rows = _rows(str(evidence.file_of(file["file_path"])), "parquet")
             targets |= {row.get("file_path") for row in rows}
     return bool(listed - used) or bool(targets - live)
 
 
-def _several_row_groups(evidence: Evidence) -> bool:
-    return any(footer.num_row_groups > 1 for _, footer in footers(evidence))
-
-
-def _columnless_file(evidence: Evidence) -> bool:
-    planned = ((Path(file["physical"].removeprefix("file://")), file["format"]) for _, file in evidence.planned())
-    return any(_is_columnless(path, file_format) for path, file_format in planned)
-
-
-def _is_columnless(path: Path, file_format: str) -> bool:
+def _is_columnless(file: Mapping[str, Any]) -> bool:
+    path, file_format = Path(file["physical"].removeprefix("file://")), file["format"]
     match file_format:
         case "parquet":
             footer = pq.read_metadata(path)
             return bool(footer.num_columns == 0 and footer.num_rows > 0)
         case "avro":
-            rows = _rows(path, file_format)
+            rows = _rows(file["physical"], file_format)
             return bool(rows) and not any(rows)
         case _:
             from pyarrow import orc
 
-            file = orc.ORCFile(path)
-            return not len(file.schema) and file.nrows > 0
+            stored = orc.ORCFile(path)
+            return not len(stored.schema) and stored.nrows > 0
 
 
 def _data_codec(evidence: Evidence) -> bool:
@@ -107,16 +82,8 @@ def _unusual_manifests(evidence: Evidence) -> bool:
     return any(f not in usual for f in lists) or any(f not in usual_entries for f in entries)
 
 
-def _manifest_codec(evidence: Evidence) -> bool:
-    return any(codec != "deflate" for _, codec in (*evidence.list_headers, *evidence.manifest_schemas))
-
-
-def _compressed_metadata(evidence: Evidence) -> bool:
-    path = evidence.built.metadata_path
-    return path is not None and path.read_bytes()[:2] == b"\x1f\x8b"
-
-
-def _rows(path: Path, file_format: str) -> list[dict[str, Any]]:
+def _rows(physical: str, file_format: str) -> list[dict[str, Any]]:
+    path = Path(physical.removeprefix("file://"))
     try:
         match file_format:
             case "parquet":
@@ -166,47 +133,22 @@ def _fields(schema: Any) -> frozenset[tuple[str, int | None]]:
 _TRANSFORMS = ("identity", "bucket", "truncate", "year", "month", "day", "hour", "void")
 
 
-def _in_plans(shows: Callable[[ScanPlan], bool]) -> Callable[[Evidence], bool]:
-    return lambda evidence: any(map(shows, evidence.plans))
-
-
-def _deletes_rows(kind: str, content: int) -> Callable[[Evidence], bool]:
-    """Proves that deleted positions of this kind hit a planned file, or are listed if planning fails."""
-
-    def proof(evidence: Evidence) -> bool:
-        planned = any(d.kind == kind and d.files for plan in evidence.plans for d in plan.position_deletes)
-        return planned or (_fails(evidence) and any(f.get("content") == content for f in evidence.files))
-
-    return proof
-
-
-def _equality_delete(evidence: Evidence) -> bool:
-    planned = any(plan.equality_deletes for plan in evidence.plans)
-    return planned or (_fails(evidence) and any(f.get("content") == 2 for f in evidence.files))
-
-
-def _fails(evidence: Evidence) -> bool:
-    return len(evidence.errors) > 0
+def _deletes(shows: Callable[[ScanPlan], bool], content: int) -> Proof:
+    """Proves that deletes hit a planned file, or are listed if planning fails."""
+    planned = in_plans(shows)
+    return lambda e: planned(e) or bool(e.errors and any(f.get("content") == content for f in e.files))
 
 
 def _sequence_boundary(evidence: Evidence) -> bool:
-    deletes = [(n, m, f) for n, m, f in evidence.numbered() if f.get("content") == 2]
-    return any(
-        number == own and (_is_global(evidence, manifest) or _same_place(manifest, file, listed, data))
-        for own, listed, data in evidence.numbered()
-        if data.get("content", 0) == 0
-        for number, manifest, file in deletes
-    )
-
-
-def _same_place(a: Mapping[str, Any], file: Mapping[str, Any], b: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return bool(
-        a["partition_spec_id"] == b["partition_spec_id"] and repr(file["partition"]) == repr(other["partition"])
-    )
-
-
-def _is_global(evidence: Evidence, manifest: Mapping[str, Any]) -> bool:
-    return all(f["transform"] == "void" for f in _spec(evidence, manifest["partition_spec_id"]))
+    files = list(evidence.numbered())
+    deletes = [(number, m, f) for number, m, f in files if f.get("content") == 2]
+    for own, listed, data in (each for each in files if each[2].get("content", 0) == 0):
+        for manifest, file in ((m, f) for number, m, f in deletes if number == own):
+            spec = manifest["partition_spec_id"]
+            is_same = spec == listed["partition_spec_id"] and repr(file["partition"]) == repr(data["partition"])
+            if is_same or all(f["transform"] == "void" for f in _spec(evidence, spec)):
+                return True
+    return False
 
 
 def _spec(evidence: Evidence, spec_id: int) -> list[dict[str, Any]]:
@@ -216,8 +158,23 @@ def _spec(evidence: Evidence, spec_id: int) -> list[dict[str, Any]]:
     return next((s["fields"] for s in specs if s["spec-id"] == spec_id), [])
 
 
-def _global_delete(plan: ScanPlan) -> bool:
-    return any(d.partition is None for d in plan.equality_deletes) and any(p.values for p in plan.partitions)
+def _hit_by(kind: str) -> Callable[[ScanPlan], bool]:
+    return lambda plan: any(d.kind == kind and d.files for d in plan.position_deletes)
+
+
+def _hit_twice(plan: ScanPlan) -> bool:
+    hits = Counter(i for d in plan.position_deletes if d.kind == "position delete file" for i in d.files)
+    return any(count > 1 for count in hits.values())
+
+
+def _reads(shows: Callable[[Mapping[str, Any]], bool]) -> Proof:
+    """Proves that a planned file, as its row of the plan, is so."""
+    return lambda evidence: any(shows(file) for _, file in evidence.planned())
+
+
+def _row_lineage(plan: ScanPlan) -> bool:
+    wanted = any(f.name in ("_row_id", "_last_updated_sequence_number") for f in plan.columns)
+    return wanted and plan.files["first_row_id"].null_count < plan.files.num_rows
 
 
 def _scoped_delete(plan: ScanPlan) -> bool:
@@ -231,7 +188,7 @@ def _several_specs(evidence: Evidence) -> bool:
     )
 
 
-def _transform(name: str) -> Callable[[Evidence], bool]:
+def _transform(name: str) -> Proof:
     def proof(evidence: Evidence) -> bool:
         used = {m["partition_spec_id"] for m in evidence.manifests}
         return any(f["transform"].partition("[")[0] == name for spec in used for f in _spec(evidence, spec))
@@ -239,17 +196,12 @@ def _transform(name: str) -> Callable[[Evidence], bool]:
     return proof
 
 
-def _ref(kind: str) -> Callable[[Evidence], bool]:
+def _ref(kind: str) -> Proof:
     def proof(evidence: Evidence) -> bool:
         refs = evidence.metadata.get("refs", {})
         return any(r["type"] == kind and name != "main" for name, r in refs.items())
 
     return proof
-
-
-def _time_travel(evidence: Evidence) -> bool:
-    current = evidence.metadata.get("current-snapshot-id")
-    return any(plan.snapshot is not None and plan.snapshot != current for plan in evidence.plans)
 
 
 def _expired(evidence: Evidence) -> bool:
@@ -264,32 +216,8 @@ def _compaction(evidence: Evidence) -> bool:
     return replaced or kept
 
 
-def _row_lineage(plan: ScanPlan) -> bool:
-    lineage = {"_row_id", "_last_updated_sequence_number"}
-    wanted = any(f.name in lineage for f in plan.columns)
-    return wanted and plan.files["first_row_id"].null_count < plan.files.num_rows
-
-
-def _skips(plan: ScanPlan) -> bool:
-    return len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0
-
-
-def _version(number: int) -> Callable[[Evidence], bool]:
+def _version(number: int) -> Proof:
     return lambda evidence: evidence.metadata.get("format-version") == number
-
-
-def _upgraded(evidence: Evidence) -> bool:
-    version = evidence.metadata.get("format-version", 0)
-    return any(int(header.get("format-version", version)) < version for header in evidence.manifest_headers)
-
-
-def _moved(evidence: Evidence) -> bool:
-    location = evidence.metadata.get("location")
-    return location is not None and str(location).removeprefix("file://") != str(evidence.built.location)
-
-
-def _broken(evidence: Evidence) -> bool:
-    return any(not isinstance(error, RequestError) for error in evidence.all_errors.values())
 
 
 def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, _Place]]]:
@@ -321,14 +249,6 @@ def _members(type_: Any) -> list[dict[str, Any]]:
             return []
 
 
-def _added(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
-    return new.keys() - old.keys()
-
-
-def _dropped(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
-    return old.keys() - new.keys()
-
-
 def _renamed(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
     return {i for i in old.keys() & new.keys() if old[i][2] != new[i][2]}
 
@@ -345,16 +265,24 @@ def _widened(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
     return {i for i in both if isinstance(old[i][3], str) and isinstance(new[i][3], str) and old[i][3] != new[i][3]}
 
 
-def _evolves(*changes: Callable[[dict[int, _Place], dict[int, _Place]], set[int]]) -> Callable[[Evidence], bool]:
+_CHANGES = (
+    lambda old, new: new.keys() - old.keys(),
+    lambda old, new: old.keys() - new.keys(),
+    _renamed,
+    _reordered,
+    _widened,
+)
+
+
+def _evolves(*changes: Callable[[dict[int, _Place], dict[int, _Place]], set[int]]) -> Proof:
     return lambda evidence: any(change(*pair) for pair in _schemas(evidence) for change in changes)
 
 
 def _evolves_inside(evidence: Evidence) -> bool:
-    changes = (_added, _dropped, _renamed, _reordered, _widened)
     return any(
         (new.get(i) or old[i])[0] and (set(old[i][0] if i in old else new[i][0]) & old.keys())
         for old, new in _schemas(evidence)
-        for change in changes
+        for change in _CHANGES
         for i in change(old, new)
     )
 
@@ -367,10 +295,6 @@ def _readded(evidence: Evidence) -> bool:
     return any(len(ids) > 1 for ids in names.values())
 
 
-def _initial_default(evidence: Evidence) -> bool:
-    return any('"initial-default"' in text for text in map(json.dumps, evidence.metadata.get("schemas", [])))
-
-
 def _name_mapping(evidence: Evidence) -> bool:
     return any(
         plan.name_mapping is not None and not _has_field_ids(file["physical"], file["format"])
@@ -378,68 +302,104 @@ def _name_mapping(evidence: Evidence) -> bool:
     )
 
 
-def _without_ids(evidence: Evidence) -> bool:
-    return any(not _has_field_ids(file["physical"], file["format"]) for _, file in evidence.planned())
-
-
 ICEBERG_FEATURES: dict[str, Feature] = {
     "v1": Feature("the table has format version 1", _version(1)),
     "v2": Feature("the table has format version 2", _version(2)),
     "v3": Feature("the table has format version 3", _version(3)),
-    "upgraded": Feature("a manifest was written under an older format version than the table's", _upgraded),
-    "position-delete": Feature(
-        "a position delete file hits a file that is read", _deletes_rows("position delete file", 1)
+    "upgraded": Feature(
+        "a manifest was written under an older format version than the table's",
+        lambda e: any(
+            int(h.get("format-version", 9)) < e.metadata.get("format-version", 0) for h in e.manifest_headers
+        ),
     ),
-    "deletion-vector": Feature("a deletion vector hits a file that is read", _deletes_rows("deletion vector", 1)),
-    "equality-delete": Feature("an equality delete file hits a file that is read", _equality_delete),
+    "position-delete": Feature(
+        "a position delete file hits a file that is read", _deletes(_hit_by("position delete file"), 1)
+    ),
+    "deletion-vector": Feature("a deletion vector hits a file that is read", _deletes(_hit_by("deletion vector"), 1)),
+    "equality-delete": Feature(
+        "an equality delete file hits a file that is read", _deletes(lambda plan: len(plan.equality_deletes) > 0, 2)
+    ),
     "sequence-boundary": Feature(
         "an equality delete has in its scope a data file of its own sequence number", _sequence_boundary
     ),
     "global-equality-delete": Feature(
-        "an equality delete without partition hits a table with partitions", _in_plans(_global_delete)
+        "an equality delete without partition hits a table with partitions",
+        in_plans(
+            lambda p: (
+                any(d.partition is None for d in p.equality_deletes) and any(place.values for place in p.partitions)
+            )
+        ),
     ),
     "partition-scoped-delete": Feature(
-        "an equality delete of one partition, and files of another are read", _in_plans(_scoped_delete)
+        "an equality delete of one partition, and files of another are read", in_plans(_scoped_delete)
     ),
-    "null-key": Feature("an equality delete file holds a null", _null_key),
+    "null-key": Feature(
+        "an equality delete file holds a null",
+        in_plans(
+            lambda plan: any(None in r.values() for d in plan.equality_deletes for r in _rows(d.physical, d.format))
+        ),
+    ),
     "shared-delete-file": Feature(
         "one position delete file hits several data files",
-        _in_plans(lambda plan: any(len(d.files) > 1 for d in plan.position_deletes)),
+        in_plans(lambda plan: any(len(d.files) > 1 for d in plan.position_deletes)),
     ),
-    "several-delete-files": Feature("several position delete files hit one data file", _several_delete_files),
+    "several-delete-files": Feature("several position delete files hit one data file", in_plans(_hit_twice)),
     "dangling-delete": Feature("a delete file is live and hits no data file that is read", _dangling_delete),
-    "multi-row-group": Feature("a Parquet file that is read has several row groups", _several_row_groups),
-    "avro-file": Feature(
-        "an Avro data file is read", _in_plans(lambda plan: "avro" in plan.files["format"].to_pylist())
+    "multi-row-group": Feature(
+        "a Parquet file that is read has several row groups",
+        lambda e: any(footer.num_row_groups > 1 for _, footer in footers(e)),
     ),
-    "orc-file": Feature("an ORC data file is read", _in_plans(lambda plan: "orc" in plan.files["format"].to_pylist())),
-    "columnless-file": Feature("a file that is read has rows and no column", _columnless_file),
+    "avro-file": Feature("an Avro data file is read", _reads(lambda file: file["format"] == "avro")),
+    "orc-file": Feature("an ORC data file is read", _reads(lambda file: file["format"] == "orc")),
+    "columnless-file": Feature("a file that is read has rows and no column", _reads(_is_columnless)),
     "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", _data_codec),
-    "schema-evolution": Feature("the schema changed", _evolves(_added, _dropped, _renamed, _reordered, _widened)),
-    "add-column": Feature("a column or nested field was added", _evolves(_added)),
-    "drop-column": Feature("a column or nested field was dropped", _evolves(_dropped)),
+    "schema-evolution": Feature("the schema changed", _evolves(*_CHANGES)),
+    "add-column": Feature("a column or nested field was added", _evolves(lambda old, new: new.keys() - old.keys())),
+    "drop-column": Feature("a column or nested field was dropped", _evolves(lambda old, new: old.keys() - new.keys())),
     "rename-column": Feature("a column or nested field was renamed", _evolves(_renamed)),
     "move-column": Feature("a column or nested field was moved among its siblings", _evolves(_reordered)),
     "widen-column": Feature("a column or nested field got a wider type", _evolves(_widened)),
     "nested-evolution": Feature("a field inside a struct, list or map changed", _evolves_inside),
     "readded-column": Feature("a name was dropped and given to a new field", _readded),
-    "initial-default": Feature("a field has an initial default", _initial_default),
+    "initial-default": Feature(
+        "a field has an initial default", lambda e: '"initial-default"' in json.dumps(e.metadata.get("schemas", []))
+    ),
     "name-mapping": Feature("a file without field ids is read by the table's name mapping", _name_mapping),
-    "no-field-ids": Feature("a file without field ids is read", _without_ids),
+    "no-field-ids": Feature(
+        "a file without field ids is read", _reads(lambda file: not _has_field_ids(file["physical"], file["format"]))
+    ),
     "partition-evolution": Feature("files were written under several partition specs", _several_specs),
     **{f"transform-{name}": Feature(f"files are partitioned by {name}", _transform(name)) for name in _TRANSFORMS},
     "branch": Feature("there is a branch beside main", _ref("branch")),
     "tag": Feature("there is a tag", _ref("tag")),
-    "time-travel": Feature("a snapshot other than the current one is read", _time_travel),
+    "time-travel": Feature(
+        "a snapshot other than the current one is read",
+        lambda e: any(plan.snapshot not in (None, e.metadata.get("current-snapshot-id")) for plan in e.plans),
+    ),
     "expired-snapshot": Feature("a snapshot was removed from the metadata", _expired),
     "compaction": Feature("files were replaced, or kept an older sequence number", _compaction),
-    "row-lineage": Feature("row ids are read from files that have them", _in_plans(_row_lineage)),
-    "moved-table": Feature("the table is not where its metadata says", _moved),
+    "row-lineage": Feature("row ids are read from files that have them", in_plans(_row_lineage)),
+    "moved-table": Feature(
+        "the table is not where its metadata says",
+        lambda e: str(e.metadata.get("location", e.built.location)).removeprefix("file://") != str(e.built.location),
+    ),
     "manifest-habits": Feature("a manifest or list has other fields or names than usual", _unusual_manifests),
-    "manifest-codec": Feature("a manifest or list is compressed otherwise than by deflate", _manifest_codec),
-    "gzip-metadata": Feature("the metadata file is compressed", _compressed_metadata),
-    "pruned-file": Feature("planning skips a live file, or a manifest", _in_plans(_skips)),
-    "filter": Feature("a read has a filter", _in_plans(lambda plan: plan.filter is not None)),
-    "broken": Feature("the table breaks the specification, and a read fails", _broken),
+    "manifest-codec": Feature(
+        "a manifest or list is compressed otherwise than by deflate",
+        lambda e: any(codec != "deflate" for _, codec in (*e.list_headers, *e.manifest_schemas)),
+    ),
+    "gzip-metadata": Feature(
+        "the metadata file is compressed",
+        lambda e: e.built.metadata_path is not None and e.built.metadata_path.read_bytes()[:2] == b"\x1f\x8b",
+    ),
+    "pruned-file": Feature(
+        "planning skips a live file, or a manifest",
+        in_plans(lambda plan: len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0),
+    ),
+    "filter": Feature("a read has a filter", in_plans(lambda plan: plan.filter is not None)),
+    "broken": Feature(
+        "the table breaks the specification, and a read fails",
+        lambda e: any(not isinstance(error, RequestError) for error in e.all_errors.values()),
+    ),
 }
 """Features by name."""

@@ -33,10 +33,10 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of, taken
 from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
-from harness.testing.scenarios.model import History, ResolvedSelector, Selector
+from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, ResolvedSelector, Selector
 from harness.testing.scenarios.values import named, stored_value
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.iceberg.types import parse_type
@@ -161,17 +161,13 @@ class IcebergHistory(History):
 
     # -- commits -------------------------------------------------------------------------------------------------------
 
-    def _append(self, value: Any, place: str) -> None:
-        self._commit(_as_commit(value, place), place)
-
     def _overwrite(self, value: Any, place: str) -> None:
-        self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, self._live())
-
-    def _compact(self, value: Any, place: str) -> None:
-        self._commit({"operation": "replace", **_as_commit(value, place)}, place)
-
-    def _remove(self, value: Any, place: str) -> None:
-        self._commit({"remove": checked(list, value, place)}, place)
+        """Removes the files of the current snapshot."""
+        manifests = () if self.table.snapshot_id is None else self.table.manifests().values()
+        entries = (e for m in manifests for e in m.records if e["status"] != 2)
+        live = {(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in entries}
+        gone = tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
+        self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, gone)
 
     def _commit(self, value: Any, place: str, gone: tuple[DataFileHandle, ...] = ()) -> None:
         given = Arguments(value, place)
@@ -191,14 +187,6 @@ class IcebergHistory(History):
                 raise RequestError(f"Invalid label {label!r} in {place}: another commit has it")
             self.commits[label] = snapshot_id
 
-    def _live(self) -> tuple[DataFileHandle, ...]:
-        """The files of the current snapshot."""
-        if self.table.snapshot_id is None:
-            return ()
-        entries = (e for m in self.table.manifests().values() for e in m.records if e["status"] != 2)
-        live = {(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in entries}
-        return tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
-
     def _sequence_number(self, value: Any, place: str) -> int:
         if isinstance(value, str):
             snapshot = self.table.document.snapshot(label_of(self.commits, value, "commit", place))
@@ -216,33 +204,6 @@ class IcebergHistory(History):
         natural = {k.replace("-", "_"): named(type_, stored_value(type_, v)) for k, v in defaults.items()}
         self.table.add_column(name, text, parent=parent, **natural)
 
-    def _widen_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        path, type_ = given.text("path"), given.text("type")
-        given.finish()
-        self.table.widen_column(path, type_)
-
-    def _make_optional(self, value: Any, place: str) -> None:
-        self.table.make_optional(checked(str, value, place))
-
-    def _partition_spec(self, value: Any, place: str) -> None:
-        self.table.set_partition_spec(_spec(checked(list, value, place), place))
-
-    def _properties(self, value: Any, place: str) -> None:
-        self.table.set_properties(**checked(dict, value, place))
-
-    def _name_mapping(self, value: Any, place: str) -> None:
-        self._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}, place)
-
-    def _upgrade(self, value: Any, place: str) -> None:
-        self.table.upgrade(checked(int, value, place))
-
-    def _tag(self, value: Any, place: str) -> None:
-        self._ref({**checked(dict, value, place), "kind": "tag"}, place)
-
-    def _branch(self, value: Any, place: str) -> None:
-        self._ref({**checked(dict, value, place), "kind": "branch"}, place)
-
     def _ref(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
         name, kind = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
@@ -250,29 +211,12 @@ class IcebergHistory(History):
         given.finish()
         self.table.set_ref(name, at, kind)
 
-    def _expire(self, value: Any, place: str) -> None:
-        self.table.expire(label_of(self.commits, value, "commit", place))
-
     def _move_table(self, value: Any, place: str) -> None:
         target = self._new_folder(value, place)
         store = self.table.store
         shutil.move(store.directory, target)
         store.metadata_path = target / store.metadata_path.relative_to(store.directory)
         store.directory = target
-
-    # -- unusual and broken tables -------------------------------------------------------------------------------------
-
-    def _edit_metadata(self, value: Any, place: str) -> None:
-        edits.edit_metadata(self.table, self.commits, value, place)
-
-    def _edit_manifest_list(self, value: Any, place: str) -> None:
-        edits.edit_manifest_list(self.table, self.commits, value, place)
-
-    def _edit_manifest(self, value: Any, place: str) -> None:
-        edits.edit_manifest(self.table, self.files, value, place)
-
-    def _break(self, value: Any, place: str) -> None:
-        edits.damage(self.table, self.files, self.commits, value, place)
 
 
 def _as_commit(value: Any, place: str) -> dict[str, Any]:
@@ -297,29 +241,29 @@ def _spec(entries: list[Any], place: str) -> list[Any]:
     return spec
 
 
-_OPERATIONS: Mapping[str, Callable[[IcebergHistory, Any, str], None]] = {
-    "append": IcebergHistory._append,
+_OPERATIONS: Mapping[str, Callable[[IcebergHistory, Any, str], object]] = {
+    **COLUMN_OPERATIONS,
+    "append": lambda h, value, place: h._commit(_as_commit(value, place), place),
     "commit": IcebergHistory._commit,
     "overwrite": IcebergHistory._overwrite,
-    "compact": IcebergHistory._compact,
-    "remove": IcebergHistory._remove,
+    "compact": lambda h, value, place: h._commit({"operation": "replace", **_as_commit(value, place)}, place),
+    "remove": lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place),
     "add-column": IcebergHistory._add_column,
-    "drop-column": History._drop_column,
-    "rename-column": History._rename_column,
-    "move-column": History._move_column,
-    "widen-column": IcebergHistory._widen_column,
-    "make-optional": IcebergHistory._make_optional,
-    "partition-spec": IcebergHistory._partition_spec,
-    "properties": IcebergHistory._properties,
-    "name-mapping": IcebergHistory._name_mapping,
-    "upgrade": IcebergHistory._upgrade,
-    "tag": IcebergHistory._tag,
-    "branch": IcebergHistory._branch,
+    "widen-column": lambda h, value, place: h.table.widen_column(*taken(value, place, path=str, type=str)),
+    "make-optional": lambda h, value, place: h.table.make_optional(checked(str, value, place)),
+    "partition-spec": lambda h, value, place: h.table.set_partition_spec(_spec(checked(list, value, place), place)),
+    "properties": lambda h, value, place: h.table.set_properties(**checked(dict, value, place)),
+    "name-mapping": lambda h, value, place: h.table.set_properties(
+        **{"schema.name-mapping.default": json.dumps(checked(list, value, place))}
+    ),
+    "upgrade": lambda h, value, place: h.table.upgrade(checked(int, value, place)),
+    "tag": lambda h, value, place: h._ref({**checked(dict, value, place), "kind": "tag"}, place),
+    "branch": lambda h, value, place: h._ref({**checked(dict, value, place), "kind": "branch"}, place),
     "set-ref": IcebergHistory._ref,
-    "expire": IcebergHistory._expire,
+    "expire": lambda h, value, place: h.table.expire(label_of(h.commits, value, "commit", place)),
     "move-table": IcebergHistory._move_table,
-    "edit-metadata": IcebergHistory._edit_metadata,
-    "edit-manifest-list": IcebergHistory._edit_manifest_list,
-    "edit-manifest": IcebergHistory._edit_manifest,
-    "break": IcebergHistory._break,
+    "edit-metadata": lambda h, value, place: edits.edit_metadata(h.table, h.commits, value, place),
+    "edit-manifest-list": lambda h, value, place: edits.edit_manifest_list(h.table, h.commits, value, place),
+    "edit-manifest": lambda h, value, place: edits.edit_manifest(h.table, h.files, value, place),
+    "break": lambda h, value, place: edits.damage(h.table, h.files, h.commits, value, place),
 }

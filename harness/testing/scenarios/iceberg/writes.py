@@ -18,6 +18,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from harness.errors import RequestError
@@ -118,20 +119,13 @@ class IcebergWrites:
 
     def _schema(self, given: Arguments) -> Schema:
         """The schema to write under: the current schema or that of the given id, with the given types."""
-        number = given.of(int, "schema", None)
-        schema = self.table.schema
-        if number is not None:
-            schema = self._schema_of(number, given.place)
+        number, schemas = given.of(int, "schema", None), {s.id: s for s in self.table.document.schemas}
+        if number is not None and number not in schemas:
+            raise RequestError(f"Unknown schema {number} in {given.place}: there are 0 to {len(schemas) - 1}")
+        schema = self.table.schema if number is None else schemas[number]
         for path, text in given.of(dict, "types", {}).items():
-            type_ = parse_type(text)[0]
-            schema = change(schema, path, _typed(type_))
+            schema = change(schema, path, partial(replace, type=parse_type(text)[0]))
         return schema
-
-    def _schema_of(self, number: int, place: str) -> Schema:
-        for schema in self.table.document.schemas:
-            if schema.id == number:
-                return schema
-        raise RequestError(f"Unknown schema {number} in {place}: there are 0 to {len(self.table.document.schemas) - 1}")
 
     def _options(self, given: Arguments, method: Callable[..., Any]) -> dict[str, Any]:
         """The rest of the mapping as keyword arguments of a builder's method."""
@@ -165,8 +159,10 @@ class IcebergWrites:
             field = find_field(self.table.schema, path)
             if value is None:
                 entries.pop(field.id, None)
+            elif name in _BOUNDS and isinstance(value, Mapping):  # the very bytes of the bound
+                entries[field.id] = bytes.fromhex(value["bytes"])
             elif name in _BOUNDS:
-                entries[field.id] = _bound(field, value)
+                entries[field.id] = bound_bytes(field.type, stored_value(field.type, value))
             else:
                 entries[field.id] = checked(int, value, f"{place}, {name}")
         return int_map(entries)
@@ -192,14 +188,3 @@ def _in_given_order(schema: Schema, ids: Sequence[int]) -> tuple[Field, ...]:
             if id_ in {f.id, *(inner.id for _, inner in Schema(fields=(f,)).walk())}:
                 fields.setdefault(f.id, f)
     return tuple(fields.values())
-
-
-def _bound(field: Field, value: Any) -> bytes | None:
-    """A bound by its natural value, or its very bytes: {bytes: hex}."""
-    if isinstance(value, Mapping):
-        return bytes.fromhex(value["bytes"])
-    return bound_bytes(field.type, stored_value(field.type, value))
-
-
-def _typed(type_: Any) -> Callable[[Field], Field]:
-    return lambda f: replace(f, type=type_)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, parse_manifest
+from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource
@@ -110,15 +110,10 @@ def _entries(
     with source.reading(list(manifests.values())) as read:
         for manifest in manifests.values():
             with contained(file=manifest.path):
-                parsed = parse_manifest(
-                    read(manifest),
-                    manifest,
-                    specs=metadata.specs,
-                    schemas=schemas,
-                    statistics=ALL,
-                    limits=storage.limits,
+                reader = open_manifest(
+                    read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in parsed if key_of(entry) in kept)
+                chosen = tuple(entry for entry in reader.entries(ALL) if key_of(entry) in kept)
             if chosen:
                 found[manifest.path] = chosen
     return found

@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from harness.errors import UnsupportedError
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.source import IcebergSelection
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
+from harness.metadata.plan.projection import find_stored
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.files import (
@@ -27,13 +29,13 @@ from harness.testing.writing.iceberg.files import (
     write_file,
     write_puffin,
 )
+from harness.tools.anonymising.iceberg import IcebergMasking
+from harness.tools.anonymising.pseudonyms import Mask, Pseudonyms
 from harness.tools.slices.iceberg.contents import FileKey, IcebergContents, check_columns, contents_of, key_of, narrowed
 from harness.tools.slices.iceberg.manifests import ManifestWriter, left_out, read_document, schema_json, slice_document
-from harness.tools.slices.iceberg.masking import IcebergMasking
 from harness.tools.slices.place import ORIGINALS, FetchedFile, SliceNames, SlicePlace, SourceFile, writing
-from harness.tools.slices.pseudonyms import Pseudonyms
 from harness.tools.slices.request import KeptRows, SliceRequest
-from harness.tools.slices.rewriting import Rewriter, Settled, ordinals
+from harness.tools.slices.rewriting import Cut, Rewriter, Settled, cut_file, ordinals, read_footer
 
 # Delete files of a slice: those that name data files are written anew, with the new paths, for its data files only.
 
@@ -211,7 +213,8 @@ class _IcebergSlice:
         """
         location = str(place.directory)
         key = self.request.anonymise
-        masking = None if key is None else IcebergMasking(self.contents, Pseudonyms(key))
+        source, schema = self.contents.source.metadata, self.contents.selection.schema
+        masking = None if key is None else IcebergMasking(source, schema, Pseudonyms(key))
         settled = self._settled(place)
         written: dict[FileKey, dict[str, Any]] = {}
         targets: dict[str, str] = {}
@@ -238,10 +241,38 @@ class _IcebergSlice:
         return self._write_metadata(place, written, masking)
 
     def _masked_keys(self, masking: IcebergMasking, entry: ManifestEntry, place: SlicePlace) -> dict[str, Any]:
-        path = entry.file.path
+        """Writes the keys of an equality delete file anew; what its entry says.
+
+        Raises:
+            UnsupportedError: it has no column of a key, or one whose values have no others.
+        """
+        table, path = self.contents.source.metadata.location, entry.file.path
+        if entry.file.format != "parquet":
+            raise UnsupportedError(
+                f"Cannot anonymise an equality delete: its format is {entry.file.format}; use compact",
+                table=table,
+                file=path,
+            )
         original, target = (place.file(name(path, entry.file.content)) for name in (self._fetched_as, self._placed_as))
+        footer = read_footer(original, path, table)
+        known = self.contents.selection.schema.by_id()
+        masked = {}
+        for id_ in entry.file.equality_ids or ():
+            stored = find_stored(id_, footer.schema)
+            if stored is None or id_ not in known:
+                raise UnsupportedError(
+                    f"Cannot anonymise an equality delete: its file has no column, or the table none, of id {id_}; "
+                    "use compact",
+                    table=table,
+                    file=path,
+                )
+            masked[stored.place] = known[id_][1]
         with writing(target):
-            return masking.equality_deletes(entry, original, target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            cut_file(
+                original, target, Cut(places=sorted(masked), mask=Mask(masking.pseudonyms), masked=masked), name=path
+            )
+        return {"file_size_in_bytes": target.stat().st_size, "split_offsets": None}
 
     def _write_metadata(
         self, place: SlicePlace, written: Mapping[FileKey, Mapping[str, Any]], masking: IcebergMasking | None
@@ -251,12 +282,15 @@ class _IcebergSlice:
         kept, told = source, list[str]()
         if self.columns is not None:
             kept, told = narrowed(source, self.columns, self.contents)
+        contents = self.contents
         if masking is not None:
             kept = masking.document(kept)
+            entries = {path: tuple(map(masking.entry, of_path)) for path, of_path in contents.entries.items()}
+            contents = replace(contents, entries=entries)
         schema = self.contents.selection.schema
         folder = place.stage()
         writer = ManifestWriter(
-            contents=self.contents if masking is None else masking.entries(),
+            contents=contents,
             written=written,
             folder=folder,
             recorded=f"{location}/metadata",

@@ -1,4 +1,4 @@
-"""`harness build`."""
+"""`harness scenarios list` and `build`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ONE = "iceberg/deletes/null-keys"
 
 
 def test_build_writes_tables_answers_and_an_index(tmp_path, capsys):
-    assert main(["build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
+    assert main(["scenarios", "build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
     out = tmp_path / "out"
     index = json.loads((out / "index.json").read_text())
     assert (index["format"], index["kind"]) == (1, "index")
@@ -31,22 +31,34 @@ def test_build_takes_a_file(tmp_path):
         "title: One row\nformat: iceberg\nclauses: []\ntable: {schema: {id: long}}\n"
         "history: [{append: [{data: a, rows: [[1]]}]}]\nexpect: {rows: [[1]]}\n"
     )
-    assert main(["build", str(file), str(tmp_path / "out")]) == DONE
+    assert main(["scenarios", "build", str(file), str(tmp_path / "out")]) == DONE
     assert (tmp_path / "out/mine/case.json").is_file()
 
 
 def test_build_refuses_what_is_there(tmp_path, capsys):
     (tmp_path / _ONE).mkdir(parents=True)
-    assert main(["build", _ONE, str(tmp_path)]) == FAILED
+    assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
     assert "is there already" in capsys.readouterr().err
 
 
 def test_build_wants_scenarios_or_all(tmp_path, capsys):
-    assert main(["build", str(tmp_path)]) == FAILED
-    assert main(["build", "--all", _ONE, str(tmp_path)]) == FAILED
+    assert main(["scenarios", "build", str(tmp_path)]) == FAILED
+    assert main(["scenarios", "build", "--all", _ONE, str(tmp_path)]) == FAILED
     assert capsys.readouterr().err.count("--all") == 2
 
 
 def test_build_names_an_unknown_scenario(tmp_path, capsys):
-    assert main(["build", "no/such", str(tmp_path)]) == FAILED
+    assert main(["scenarios", "build", "no/such", str(tmp_path)]) == FAILED
     assert "No scenario matches 'no/such'" in capsys.readouterr().err
+
+
+def test_scenarios_are_listed_by_name_and_feature(capfd):
+    assert main(["scenarios", "list", "iceberg/deletes/*", "--feature", "deletion-vector"]) == DONE
+    lines = capfd.readouterr().out.splitlines()
+    assert lines == sorted(lines)
+    assert all(line.startswith("iceberg/deletes/") and "  " in line for line in lines)
+    assert main(["scenarios", "list", "--feature", "deletion-vector", "--format", "json"]) == DONE
+    found = json.loads(capfd.readouterr().out)["scenarios"]
+    assert {each["format"] for each in found} == {"iceberg", "delta"}
+    assert all("deletion-vector" in each["features"] for each in found)
+    assert {line.split()[0] for line in lines} < {each["name"] for each in found}

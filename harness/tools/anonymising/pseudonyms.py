@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
-from harness.metadata.iceberg.transforms import from_unscaled, unscaled
+from harness.metadata.iceberg.transforms import unscaled
 from harness.metadata.model.arrow_values import children_of, from_numpy, is_rebuilt, to_numpy, with_children
 from harness.metadata.model.schema import (
     BinaryType,
@@ -47,6 +47,7 @@ from harness.metadata.model.schema import (
     Type,
     UnknownType,
     UuidType,
+    from_unscaled,
 )
 
 _ENDS = (0, 1 << 7, 1 << 15, 1 << 31, 1 << 63)

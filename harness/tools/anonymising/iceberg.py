@@ -1,4 +1,4 @@
-"""Metadata of an anonymised slice: partitions, defaults and texts that hold values of rows."""
+"""Other values in the metadata of an Iceberg table: partitions, defaults and texts that hold values of rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.json_doc import Json
 from harness.metadata.iceberg.manifests import ManifestEntry
-from harness.metadata.iceberg.model import PartitionField
+from harness.metadata.iceberg.model import PartitionField, TableMetadata
 from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Truncate, Void, Year, apply, is_defined
 from harness.metadata.iceberg.types import parse_default, parse_type
 from harness.metadata.model.schema import (
@@ -21,16 +20,14 @@ from harness.metadata.model.schema import (
     DateType,
     DecimalType,
     IntegerType,
+    Schema,
     StringType,
     TimestampType,
     Type,
     UuidType,
 )
-from harness.metadata.plan.projection import find_stored
 from harness.testing.writing.iceberg.types import default_json
-from harness.tools.slices.iceberg.contents import IcebergContents
-from harness.tools.slices.pseudonyms import Mask, Pseudonyms
-from harness.tools.slices.rewriting import Cut, cut_file, read_footer
+from harness.tools.anonymising.pseudonyms import Pseudonyms
 
 _DOCUMENT = frozenset(
     (
@@ -67,27 +64,22 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True, slots=True)
 class IcebergMasking:
-    """Anonymises what is not in data files.
+    """Anonymises the metadata of a table: partitions, defaults and texts.
 
-    contents: what the slice holds.
+    metadata: of the table. schema: of the snapshot that is read.
     """
 
-    contents: IcebergContents
+    metadata: TableMetadata
+    schema: Schema
     pseudonyms: Pseudonyms
 
-    def entries(self) -> IcebergContents:
-        """The contents, whose files have the partitions of their new values, and are no longer sorted.
+    def entry(self, entry: ManifestEntry) -> ManifestEntry:
+        """The entry of a file with the partition of its new values; the file is no longer sorted.
 
         Raises:
             UnsupportedError: rows of one partition would be in several.
         """
-        changed = {
-            path: tuple(self._entry(entry) for entry in entries) for path, entries in self.contents.entries.items()
-        }
-        return replace(self.contents, entries=changed)
-
-    def _entry(self, entry: ManifestEntry) -> ManifestEntry:
-        spec = self.contents.source.metadata.specs[entry.file.spec_id]
+        spec = self.metadata.specs[entry.file.spec_id]
         partition = {f.field_id: self._partition(f, entry.file.partition.get(f.field_id)) for f in spec.fields}
         file = replace(entry.file, partition=partition, sort_order_id=None)
         return replace(entry, file=replace(file, column_sizes=None, lower_bounds=None, upper_bounds=None))
@@ -101,7 +93,7 @@ class IcebergMasking:
             raise UnsupportedError(
                 f"Cannot anonymise: rows of one partition by {field.name}, which is {transform}, would be in several; "
                 "only identity, times, and texts and powers of ten truncated keep together what was together",
-                table=self.contents.source.metadata.location,
+                table=self.metadata.location,
                 field=field.name,
             )
         applied = apply(transform, source)
@@ -111,8 +103,7 @@ class IcebergMasking:
         return applied(self.pseudonyms.of(source, example))
 
     def _source(self, field: PartitionField) -> Type | None:
-        metadata = self.contents.source.metadata
-        for schema in (self.contents.selection.schema, *metadata.schemas.values()):
+        for schema in (self.schema, *self.metadata.schemas.values()):
             found = schema.by_id().get(field.source_id or 0)
             if found is not None:
                 return found[1].type
@@ -150,37 +141,6 @@ class IcebergMasking:
             self._fields(type_)
         for part in ("element", "key", "value"):
             self._nested(type_.get(part))
-
-    def equality_deletes(self, entry: ManifestEntry, original: Path, target: Path) -> dict[str, Any]:
-        """Writes the keys of an equality delete file anew; what its entry says.
-
-        Raises:
-            UnsupportedError: it has no column of a key, or one whose values have no others.
-        """
-        table = self.contents.source.metadata.location
-        if entry.file.format != "parquet":
-            raise UnsupportedError(
-                f"Cannot anonymise an equality delete: its format is {entry.file.format}; use compact",
-                table=table,
-                file=entry.file.path,
-            )
-        footer = read_footer(original, entry.file.path, table)
-        known = self.contents.selection.schema.by_id()
-        masked = {}
-        for id_ in entry.file.equality_ids or ():
-            stored = find_stored(id_, footer.schema)
-            if stored is None or id_ not in known:
-                raise UnsupportedError(
-                    f"Cannot anonymise an equality delete: its file has no column, or the table none, of id {id_}; "
-                    "use compact",
-                    table=table,
-                    file=entry.file.path,
-                )
-            masked[stored.place] = known[id_][1]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        cut = Cut(places=sorted(masked), mask=Mask(self.pseudonyms), masked=masked)
-        cut_file(original, target, cut, name=entry.file.path)
-        return {"file_size_in_bytes": target.stat().st_size, "split_offsets": None}
 
 
 def _summary(summary: Mapping[str, str] | None) -> dict[str, str] | None:

@@ -1,0 +1,159 @@
+"""Arguments of public functions: a value of a wrong type is an error that names the argument and its type."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sized
+from decimal import Decimal
+from typing import Any, ParamSpec, TypeVar
+
+from harness.errors import RequestError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike)
+
+
+def _is_flag(value: Any) -> bool:
+    return type(value).__name__ in ("bool", "bool_")  # NumPy's too
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__index__") and not _is_flag(value)
+
+
+def _are(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Tests the items of a list; those of an iterator are left, because it gives them once."""
+
+    def listed(value: Any) -> bool:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            return False
+        return not isinstance(value, Sized) or all(map(test, value))
+
+    return listed
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def _is_path_map(value: Any) -> bool:
+    return _is_mapping(value) and all(isinstance(target, str) for target in value.values())
+
+
+def _is_a(name: str) -> Callable[[Any], bool]:
+    """Tests for a class of harness. A value of the class has imported its module."""
+    module, _, own = name.rpartition(".")
+
+    def test(value: Any) -> bool:
+        found = getattr(sys.modules.get(module), own, None)
+        return found is not None and isinstance(value, found)
+
+    return test
+
+
+def _is_condition(value: Any) -> bool:
+    return isinstance(value, str) or _is_a("harness.metadata.filters.predicate.Filter")(value)
+
+
+def _is_connection(value: Any) -> bool:
+    return hasattr(value, "sql") and hasattr(value, "execute")
+
+
+_TEXT = ("text", _is_text)
+_FLAG = ("True or False", _is_flag)
+_NUMBER = ("a whole number", _is_number)
+_NAMES = ("a list of names", _are(_is_text))
+_MAPPING = ("a mapping with keys of text", _is_mapping)
+_PATH = ("a path", _is_path)
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune", "ref"), _TEXT),
+    **dict.fromkeys(("name", "query", "text", "token", "uri"), _TEXT),
+    **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
+    **dict.fromkeys(("allow_version_guess", "compact", "dry_run", "enforce_retention", "exact", "ignore_case"), _FLAG),
+    **dict.fromkeys(
+        ("ignore_name_case", "lenient_delete_partition", "published_only", "schema_only", "trim", "untrusted"), _FLAG
+    ),
+    **dict.fromkeys(("few", "from_version", "last", "max_bytes", "max_rows", "max_version", "sample_keys"), _NUMBER),
+    **dict.fromkeys(("sample_rows", "seed", "snapshot_id", "to_version", "version"), _NUMBER),
+    **dict.fromkeys(("columns", "exclude", "follow", "group_by", "keys", "waived"), _NAMES),
+    **dict.fromkeys(("cache_dir", "directory", "warehouse"), _PATH),
+    **dict.fromkeys(("cast", "rename", "storage_options", "tables", "tolerance"), _MAPPING),
+    "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
+    "allowed_roots": ("a list of directories", _are(_is_path)),
+    "path_map": ("a mapping of paths to paths", _is_path_map),
+    "types": ("a set of TypeRule", _are(_is_a("harness.differ.relaxations.TypeRule"))),
+    "amount": ("a Decimal; Tolerance.parse takes text", lambda value: isinstance(value, Decimal)),
+    "where": ("a condition as SQL text, such as \"region = 'eu'\"", _is_condition),
+    "connection": ("a connection of DuckDB", _is_connection),
+    "ratified": ("a list of staged commits", lambda value: isinstance(value, Iterable)),
+    "names": ("a list of names", _are(lambda value: value is None or _is_text(value))),
+    "limits": ("harness.Limits(…)", _is_a("harness.storage.limits.Limits")),
+    "bounds": ("harness.Bounds(…)", _is_a("harness.tools.contained.bounds.Bounds")),
+    "relaxations": ("harness.Relaxations(…)", _is_a("harness.differ.relaxations.Relaxations")),
+    "request": ("harness.SliceRequest(…)", _is_a("harness.tools.slices.request.SliceRequest")),
+}
+"""By name of the argument, which means the same in every function: words for its values, and their test."""
+
+
+def check(given: Mapping[str, Any], optional: Iterable[str] = ()) -> None:
+    """Checks arguments by their names. optional: those that may be None.
+
+    Raises:
+        RequestError: a value is of another type.
+    """
+    for name, value in given.items():
+        if name in _KINDS and not (value is None and name in optional):
+            words, test = _KINDS[name]
+            if not test(value):
+                kind = type(value).__name__
+                article = "an" if kind[0].lower() in "aeiou" else "a"
+                shown = f"{value!r:.40}" if isinstance(value, str | int | float | None) else f"{article} {kind}"
+                raise RequestError(f"Invalid {name}: got {shown}, expected {words}", options=(name,))
+
+
+@functools.cache
+def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], frozenset[str], bool]:
+    """The names of the arguments; those that may be None; and whether there may be others."""
+    found = inspect.signature(function).parameters
+    declared = tuple(name for name, each in found.items() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL))
+    return declared, frozenset(n for n in declared if found[n].default is None), len(declared) < len(found)
+
+
+def check_options(function: Callable[..., object], options: Mapping[str, Any]) -> None:
+    """Checks keyword arguments that are for a function, before it is called.
+
+    Raises:
+        RequestError: the function has no such argument, or a value is of another type.
+    """
+    declared, optional, _ = _parameters(function)
+    for name in options:
+        if name not in declared:
+            near = difflib.get_close_matches(name, declared, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(n for n in declared if n != 'self')}"
+            raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")
+    check(options, optional)
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which checks its arguments first. Names of tables, such as those of `sql`, are no arguments."""
+    declared, _, takes_others = _parameters(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        named = {name: value for name, value in kwargs.items() if name in declared} if takes_others else kwargs
+        check_options(function, {**dict(zip(declared, args, strict=False)), **named})
+        return function(*args, **kwargs)
+
+    return call

@@ -1,0 +1,57 @@
+"""The text of a scenario, for `harness.testing.scenarios.loading.parse`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from harness.testing.scenarios import loading
+from harness.testing.scenarios.model import Expectation, Scenario
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes each text that the loader of scenarios would take for something else."""
+
+    yaml_implicit_resolvers = loading._Loader.yaml_implicit_resolvers
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def write(value: Any) -> str:
+    """A document as text: lists and mappings of scalars on one line, all others as blocks."""
+    text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=None, sort_keys=False, width=110)
+    return text
+
+
+def dump(scenario: Scenario) -> str:
+    """The text of a scenario."""
+    return write(
+        {
+            "title": scenario.title,
+            "format": scenario.format,
+            "clauses": list(scenario.clauses),
+            "features": list(scenario.features),
+            "table": scenario.table,
+            "history": list(scenario.history),
+            "expect": [_dumped(e) for e in scenario.expectations],
+        }
+    )
+
+
+def _dumped(expectation: Expectation) -> dict[str, Any]:
+    at, error = expectation.at, expectation.error
+    entries: dict[str, Any] = {
+        "at": None if at.kind == "current" else {at.kind: at.value},
+        "columns": None if expectation.columns is None else list(expectation.columns),
+        "where": expectation.where,
+        "open": expectation.open,
+        "error": None if error is None else error.kind,
+        "match": None if error is None else error.match,
+        "cause": None if error is None else error.cause,
+        "types": dict(expectation.types) or None,
+        "catalog": expectation.catalog,
+        "rows": expectation.rows,
+    }
+    return {key: value for key, value in entries.items() if value is not None}
