@@ -283,7 +283,7 @@ def test_a_job_that_makes_its_own_session_gets_this_one(job):
 def test_errors_say_what_is_not_there(job, lake):
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         job.spark.table("db.nothing")
-    with pytest.raises(Exception, match="Cannot find an Iceberg table"):
+    with pytest.raises(Exception, match="Cannot find a table: there is no such directory"):
         job.spark.read.format("iceberg").load(f"{lake.warehouse}/nothing")
     with pytest.raises(Exception, match="start-snapshot-id"):
         job.spark.read.format("iceberg").option("start-snapshot-id", lake.first).load(lake.orders)

@@ -225,14 +225,7 @@ class JobTables:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
         if key[0] in PATH_CATALOGS and len(key) in (2, 3) and _is_path(key[1]):
             return self._opened("#".join(key[1:]), point)
-        source = self._source(key)
-        if source is not None:
-            return self._planned(written(key), source, None, point)
-        target = self.targets.get(key)
-        if target is not None:
-            return self._own(written(key), target, point)
-        source = self._source(key[:-1])
-        return None if source is None else self._planned(written(key), source, key[-1], point)
+        return self._known(written(key), key, point)
 
     def target_key(self, key: Name) -> Name:
         """The key of a written table: a source has one, whether it is written to by name or by path."""
@@ -253,7 +246,7 @@ class JobTables:
         if path is None:
             raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
         if not _is_path(path):
-            found = self._by_name(path, options)
+            found = self._known(path, _own_name(path.replace("`", '"')), options)
             if found is not None:
                 return found
         return self._opened(path, options)
@@ -270,7 +263,7 @@ class JobTables:
                 options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = _as_time(value, type_)
         if function.endswith("by_path"):
             return self._opened(values[0], options)
-        found = self._by_name(values[0], options)
+        found = self._known(values[0], _own_name(values[0].replace("`", '"')), options)
         if found is None:
             raise TableNotFoundError(f"Cannot find a table: {values[0]}; {self._nearest(parse_name(values[0]))}")
         return found
@@ -313,8 +306,7 @@ class JobTables:
         """The folder of the rows; None: nothing was written."""
         return self._scratch
 
-    def _by_name(self, name: str, options: Mapping[str, str]) -> JobTable | None:
-        key = _own_name(name.replace("`", '"'))
+    def _known(self, name: str, key: Name, options: Mapping[str, str]) -> JobTable | None:
         source = self._source(key)
         if source is not None:
             return self._planned(name, source, None, options)
