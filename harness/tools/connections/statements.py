@@ -323,19 +323,14 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
         if "NameListToString" in str(error):
-            return _kind_by_words(text)
+            parsed = parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
+            try:
+                refuse_writes(parsed)
+            except RequestError:
+                return "CREATE"
+            return "EXPLAIN" if parsed.explain else "SELECT"
         raise (duckdb_engine().misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
-
-
-def _kind_by_words(text: str) -> str:
-    """The kind of a statement with names of four parts, such as a.b.c.orders, which DuckDB 1.5 cannot parse."""
-    parsed = parse_statement(text)
-    try:
-        refuse_writes(parsed)
-    except RequestError:
-        return "CREATE"
-    return "EXPLAIN" if parsed.explain else "SELECT"
 
 
 def _target(statement: SqlStatement) -> Name | None:

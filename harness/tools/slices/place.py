@@ -178,7 +178,7 @@ class SliceNames:
         found = self._given.get(path)
         if found is None:
             found = (
-                self._number(ending)
+                f"data/{len(self._given):06d}{ending or '.parquet'}"
                 if self._numbered
                 else self._safe(path, ending) or self._digest(path, ending, folder)
             )
@@ -202,9 +202,6 @@ class SliceNames:
         if folded in self._taken or folded in self._folders or self._taken & set(_folders(folded)):
             return None
         return relative if len(relative.encode()) <= _MAX_PATH else None
-
-    def _number(self, ending: str) -> str:
-        return f"data/{len(self._given):06d}{ending or '.parquet'}"
 
     def _digest(self, path: str, ending: str, folder: str) -> str:
         last = _PLAIN.sub("_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")
@@ -261,11 +258,6 @@ class Fetched:
 
     files: Mapping[str, FetchedFile]
     reused: int
-
-
-def total_bytes(files: Iterable[SourceFile], storage: Storage) -> int:
-    """The size of the files together; storage is asked where none is recorded."""
-    return sum(storage.size(file.physical) if file.size is None else file.size for file in files)
 
 
 def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None) -> Fetched:
