@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from sqlglot import exp
 
 from harness.metadata.model.schema import (
@@ -19,7 +17,7 @@ from harness.metadata.model.schema import (
     Type,
     UnknownType,
 )
-from harness.queries.transpile.functions.registry import Call, Function, FunctionKind, clipped, lowered_by, said, whole
+from harness.queries.transpile.functions.registry import Call, Function, clipped, said, whole
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
 PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
@@ -251,127 +249,27 @@ def _flattened(call: Call) -> Typed | None:
     return Typed(f"FLATTEN({without_nulls(listed.sql)})", inner)
 
 
-list_function = partial(lowered_by, FunctionKind.LISTS)
-
-_NOT_NESTED = "elements that are not nested"
-_CAST = "refused: other types; cast to one"
-
 FUNCTIONS = (
-    list_function(
-        ("list_value", "list_pack", "[…]"), made, "any, ...", "ARRAY", "[{int}, {long}]", "[{text}, 'a', NULL]"
-    ),
-    list_function(
-        ("list_contains", "list_has", "array_contains", "array_has"),
-        contains,
-        "list, element",
-        "ARRAY_CONTAINS, false where Spark does not know",
-        "list_contains({ints}, {int})",
-        "list_contains({texts}, {text})",
-        "list_contains({doubles}, {double})",
-        agree=_NOT_NESTED,
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_position", "list_indexof", "array_position", "array_indexof"),
-        _position,
-        "list, element",
-        "ARRAY_POSITION, null for 0",
-        "list_position({ints}, {int})",
-        "list_position({texts}, NULL)",
-        agree=_NOT_NESTED,
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_has_any", "array_has_any", "&&"),
-        _overlap,
-        "list, list",
-        "ARRAY_INTERSECT of what is not null",
-        "list_has_any({ints}, {ints})",
-        agree=f"{_NOT_NESTED} and no floats",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_has_all", "array_has_all", "@>"),
-        _covers,
-        "list, list",
-        "ARRAY_EXCEPT of what is not null",
-        "list_has_all({ints}, {ints})",
-        agree=f"{_NOT_NESTED} and no floats",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_extract", "list_element", "array_extract"),
-        _extracted,
-        "list, integer",
-        "TRY_ELEMENT_AT",
-        "list_extract({ints}, {place})",
-        "{texts}[2]",
-        "{ints}[{place}]",
-        "{ints}[-1]",
-    ),
-    list_function(
-        ("list_slice", "array_slice"),
-        _slice,
-        "list, literal, literal",
-        "SLICE",
-        "list_slice({ints}, 2, 3)",
-        "{ints}[2:]",
-        "{texts}[:-2]",
-        "{ints}[-2:-1]",
-        outside="refused: bounds that are no literals, steps",
-    ),
-    list_function(
-        ("list_sort", "array_sort"),
-        _sorted,
-        "list[, literal[, literal]]",
-        "ARRAY_SORT or SORT_ARRAY",
-        "list_sort({ints})",
-        "list_sort({texts}, 'DESC')",
-        "list_sort({doubles}, 'ASC', 'NULLS FIRST')",
-        "list_sort(list_distinct({ints}))",
-        agree=_NOT_NESTED,
-        outside="refused: DESC with NULLS FIRST",
-    ),
-    list_function(
+    Function(("list_value", "list_pack", "[…]"), made),
+    Function(("list_contains", "list_has", "array_contains", "array_has"), contains),
+    Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position),
+    Function(("list_has_any", "array_has_any", "&&"), _overlap),
+    Function(("list_has_all", "array_has_all", "@>"), _covers),
+    Function(("list_extract", "list_element", "array_extract"), _extracted),
+    Function(("list_slice", "array_slice"), _slice),
+    Function(("list_sort", "array_sort"), _sorted),
+    Function(
         ("list_reverse_sort", "array_reverse_sort"),
         lambda call: _in_order(call, "DESC", "NULLS LAST") if len(call.arguments) == 1 else None,
-        "list",
-        "SORT_ARRAY(a, false)",
-        "list_reverse_sort({ints})",
-        agree=_NOT_NESTED,
     ),
-    list_function(("list_reverse", "array_reverse"), _reversed, "list", "REVERSE(a)", "list_reverse({ints})"),
-    list_function(("array_length",), size, "list", "SIZE(a)", "array_length({ints})", "len({texts})"),
-    list_function(
-        ("list_concat", "list_cat", "array_concat", "array_cat"),
-        _joined,
-        "list, list, ...",
-        "CONCAT, a null list being empty",
-        "list_concat({ints}, {ints})",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_append", "array_append", "array_push_back"),
-        _appended,
-        "list, element",
-        "CONCAT",
-        "list_append({ints}, {int})",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_prepend", "array_prepend"),
-        _prepended,
-        "element, list",
-        "CONCAT",
-        "list_prepend({int}, {ints})",
-        outside=_CAST,
-    ),
-    list_function(
-        ("flatten",), _flattened, "list of lists", "FLATTEN of what is not null", "flatten([{ints}, {ints}])"
-    ),
+    Function(("list_reverse", "array_reverse"), _reversed),
+    Function(("array_length",), size),
+    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined),
+    Function(("list_append", "array_append", "array_push_back"), _appended),
+    Function(("list_prepend", "array_prepend"), _prepended),
+    Function(("flatten",), _flattened),
     Function(
-        names=(*_DISTINCT, "list_unique", "array_unique"),
-        kind=FunctionKind.LISTS,
+        (*_DISTINCT, "list_unique", "array_unique"),
         refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
     ),
 )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model.schema import DateType, IntegerType, OpaqueType, TimestampType, UnknownType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.lists import list_function, list_of
+from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.functions.registry import (
     BIGINT,
     CLOCK,
     Call,
     Function,
-    FunctionKind,
     Lowering,
     said,
     whole,
@@ -174,7 +172,7 @@ def _numbers(call: Call, values: list[Typed]) -> Typed:
     step = 1 if len(call.arguments) < 3 else whole(call.value(2))
     if step is None or step == 0:
         raise call.refused(f"{call.name}() with a step that is no literal")
-    start, end = ("0L" if v is None else BIGINT.taken(v) for v in (values if len(values) == 2 else [None, *values]))
+    start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
     if call.name == "range":
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
     forward, back = (">=", "<") if step > 0 else ("<=", ">")
@@ -188,7 +186,7 @@ def _moments(call: Call, first: Typed, last: Typed) -> Typed:
     parts = interval(call.arguments[2])
     if parts is None or min(parts) < 0 or max(parts) == 0 or (parts[0] and any(parts[1:])):
         raise call.refused(f"{call.name}() of dates by this step", "write it as an INTERVAL of one unit, from 1 on")
-    start, end = CLOCK.taken(first), CLOCK.taken(last)
+    start, end = CLOCK(first), CLOCK(last)
     made = f"SEQUENCE({start}, {end}, {written(parts).sql})"
     if call.name == "range":
         made = f"FILTER({made}, v -> v < {end})"
@@ -201,22 +199,7 @@ def _moments(call: Call, first: Typed, last: Typed) -> Typed:
     return Typed(sql, list_of(TimestampType()))
 
 
-SERIES = tuple(
-    list_function(
-        (name,),
-        _series,
-        "[BIGINT,] BIGINT[, a literal]; DATE or TIMESTAMP twice, INTERVAL",
-        "SEQUENCE",
-        f"{name}({{count}})",
-        f"{name}({{count}}, {{small}} % 100)",
-        f"{name}({{count}}, 0, -2)",
-        f"{name}(DATE '2024-01-01' - {{count}}, DATE '2024-01-05', INTERVAL 36 HOURS)",
-        f"{name}(TIMESTAMP '2024-01-28 10:00:00', TIMESTAMP '2025-01-28 10:00:00', INTERVAL 1 MONTH)",
-        agree="in FROM and in UNNEST too",
-        outside="an error for months from behind the 28th; refused: steps that are no literals",
-    )
-    for name in ("range", "generate_series")
-)
+SERIES = (Function(("range",), _series), Function(("generate_series",), _series))
 
 
 _CLOCK = TimestampType()
@@ -405,96 +388,22 @@ def _whole_between(call: Call) -> Typed | None:
     return Typed(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
 
 
-time_function = partial(Function, kind=FunctionKind.TIMES, takes="DATE or TIMESTAMP")
-
 _NAMED_PARTS = {
-    "year": ("year",),
-    "quarter": ("quarter",),
-    "month": ("month",),
+    **{part: (part,) for part in ("year", "quarter", "month", "isodow", "isoyear", "yearweek", "decade", "century")},
+    **{
+        part: (part,)
+        for part in ("millennium", "era", "hour", "minute", "second", "millisecond", "microsecond", "epoch")
+    },
     "day": ("day", "dayofmonth"),
     "dow": ("dayofweek", "weekday"),
-    "isodow": ("isodow",),
     "doy": ("dayofyear",),
     "week": ("week", "weekofyear"),
-    "isoyear": ("isoyear",),
-    "yearweek": ("yearweek",),
-    "decade": ("decade",),
-    "century": ("century",),
-    "millennium": ("millennium",),
-    "era": ("era",),
-    "hour": ("hour",),
-    "minute": ("minute",),
-    "second": ("second",),
-    "millisecond": ("millisecond",),
-    "microsecond": ("microsecond",),
-    "epoch": ("epoch",),
 }
-_ALL_PARTS = ", ".join(_NAMED_PARTS)
-_AFTER = "an error before the year 1"
 
 FUNCTIONS = (
-    *(
-        time_function(
-            names,
-            _part_of(part),
-            written=(_DATES.get(part) or _CLOCKS.get(part) or "UNIX_MICROS(a) / 1e6").format("a"),
-            agree="from the year 1 on" if part in _BEFORE_CHRIST else "",
-            outside=_AFTER if part in _BEFORE_CHRIST else "",
-            draws=tuple(
-                f"{names[0]}({{{kind}}})"
-                for kind in ("date", "timestamp", "instant")
-                if (part, kind) != ("epoch", "instant")
-            ),
-        )
-        for part, names in _NAMED_PARTS.items()
-    ),
-    time_function(
-        ("date_part", "datepart", "extract"),
-        _date_part,
-        takes="literal, DATE or TIMESTAMP, or a difference of TIMESTAMPs",
-        written="as the function of the part",
-        agree=f"{_ALL_PARTS}, and their other names",
-        outside="refused: julian, time zones; lists of parts",
-        draws=(
-            "date_part('year', {date})",
-            "extract(minute FROM {timestamp})",
-            "date_part('epoch', {timestamp} - {timestamp})",
-        ),
-    ),
-    time_function(
-        ("date_trunc", "datetrunc"),
-        _truncated,
-        takes="literal, DATE or TIMESTAMP",
-        written="DATE_TRUNC",
-        agree=", ".join([*_TRUNCATED, *_YEARS, "isoyear"]),
-        outside="refused: other units",
-        draws=(
-            *(f"date_trunc('{unit}', {{timestamp}})" for unit in ("year", "week", "hour", "second")),
-            "date_trunc('month', {date})",
-            "date_trunc('quarter', {instant})",
-            "date_trunc('decade', {near})",
-        ),
-    ),
-    time_function(
-        ("date_diff", "datediff"),
-        _between,
-        takes="literal, two of DATE or TIMESTAMP",
-        written="a difference of numbers",
-        agree=", ".join([*_COUNTED, "day", *_UNITS_US]),
-        outside="refused: weeks",
-        draws=(
-            *(f"date_diff('{unit}', {{timestamp}}, {{timestamp}})" for unit in ("day", "month", "hour", "second")),
-            "date_diff('quarter', {date}, {timestamp})",
-            "date_diff('year', {instant}, {instant})",
-        ),
-    ),
-    time_function(
-        ("date_sub", "datesub"),
-        _whole_between,
-        takes="literal, two of DATE or TIMESTAMP",
-        written="a difference of microseconds",
-        agree=", ".join(["week", "day", *_UNITS_US]),
-        outside="refused: months and longer units; use date_diff()",
-        draws=("date_sub('hour', {timestamp}, {timestamp})", "date_sub('day', {date}, {timestamp})"),
-    ),
+    *(Function(names, _part_of(part)) for part, names in _NAMED_PARTS.items()),
+    Function(("date_part", "datepart", "extract"), _date_part),
+    Function(("date_trunc", "datetrunc"), _truncated),
+    Function(("date_diff", "datediff"), _between),
+    Function(("date_sub", "datesub"), _whole_between),
 )
