@@ -73,9 +73,9 @@ def made(call: Call) -> Typed:
 
 def contains(call: Call) -> Typed | None:
     """`list_contains`; and `contains` of a list."""
-    if len(call.arguments) != 2 or not isinstance(call.value(0).type, ListType):
+    listed = call.value(0)
+    if not isinstance(listed.type, ListType):
         return None
-    listed = the_list(call)
     check_elements(call, listed, ORDERED)
     item = _beside(call, 1, element_of(listed))
     # Spark does not know where a null is in the list and nothing is found.
@@ -90,8 +90,6 @@ def check_elements(call: Call, listed: Typed, types: tuple[type, ...]) -> None:
 
 
 def _position(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
     listed = the_list(call)
     check_elements(call, listed, ORDERED)
     item = _beside(call, 1, element_of(listed))
@@ -115,16 +113,13 @@ def _covers(call: Call) -> Typed | None:
 def _two_lists(call: Call) -> tuple[Typed, Typed]:
     first, second = the_list(call, 0), the_list(call, 1)
     check_elements(call, first, PLAIN)
-    if str(first.type) != str(second.type) or len(call.arguments) != 2:
+    if str(first.type) != str(second.type):
         raise call.refused(f"{call.name} of {first.type} and {second.type}", "cast to one type")
     return first, second
 
 
 def _extracted(call: Call) -> Typed | None:
-    listed = call.value(0)
-    if len(call.arguments) != 2 or not isinstance(listed.type, ListType):
-        return None
-    return at(call, listed, call.value(1))
+    return at(call, the_list(call), call.value(1))
 
 
 def at(call: Call, listed: Typed, place: Typed) -> Typed:
@@ -162,8 +157,6 @@ def character(call: Call, text: Typed, place: Typed) -> Typed:
 
 
 def _slice(call: Call) -> Typed | None:
-    if len(call.arguments) != 3:
-        return None
     return sliced(call, the_list(call), call.value(1), call.value(2))
 
 
@@ -206,8 +199,6 @@ _DISTINCT = ("list_distinct", "array_distinct")
 
 def size(call: Call) -> Typed | None:
     """`len` of a list."""
-    if len(call.arguments) != 1:
-        return None
     value = _distinct_inside(call) or call.value(0)
     return Typed(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, ListType) else None
 
@@ -251,23 +242,24 @@ def _flattened(call: Call) -> Typed | None:
 
 FUNCTIONS = (
     Function(("list_value", "list_pack", "[…]"), made),
-    Function(("list_contains", "list_has", "array_contains", "array_has"), contains),
-    Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position),
-    Function(("list_has_any", "array_has_any", "&&"), _overlap),
-    Function(("list_has_all", "array_has_all", "@>"), _covers),
-    Function(("list_extract", "list_element", "array_extract"), _extracted),
-    Function(("list_slice", "array_slice"), _slice),
+    Function(("list_contains", "list_has", "array_contains", "array_has"), contains, 2),
+    Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position, 2),
+    Function(("list_has_any", "array_has_any", "&&"), _overlap, 2),
+    Function(("list_has_all", "array_has_all", "@>"), _covers, 2),
+    Function(("list_extract", "list_element", "array_extract"), _extracted, 2),
+    Function(("list_slice", "array_slice"), _slice, 3),
     Function(("list_sort", "array_sort"), _sorted),
     Function(
         ("list_reverse_sort", "array_reverse_sort"),
-        lambda call: _in_order(call, "DESC", "NULLS LAST") if len(call.arguments) == 1 else None,
+        lambda call: _in_order(call, "DESC", "NULLS LAST"),
+        1,
     ),
-    Function(("list_reverse", "array_reverse"), _reversed),
-    Function(("array_length",), size),
+    Function(("list_reverse", "array_reverse"), _reversed, 1),
+    Function(("array_length",), size, 1),
     Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined),
-    Function(("list_append", "array_append", "array_push_back"), _appended),
-    Function(("list_prepend", "array_prepend"), _prepended),
-    Function(("flatten",), _flattened),
+    Function(("list_append", "array_append", "array_push_back"), _appended, 2),
+    Function(("list_prepend", "array_prepend"), _prepended, 2),
+    Function(("flatten",), _flattened, 1),
     Function(
         (*_DISTINCT, "list_unique", "array_unique"),
         refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",

@@ -82,8 +82,8 @@ def interval(node: exp.Expr) -> tuple[int, int, int] | None:
 
 
 def _of_text(text: str) -> tuple[int, int, int] | None:
-    parts = re.findall(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)", text)
-    if not parts or re.sub(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)", "", text).strip():
+    parts = _COUNTED_UNIT.findall(text)
+    if not parts or _COUNTED_UNIT.sub("", text).strip():
         return None
     months = days = clock = 0
     for count, name in parts:
@@ -99,6 +99,7 @@ def _of_text(text: str) -> tuple[int, int, int] | None:
     return months, days, clock
 
 
+_COUNTED_UNIT = re.compile(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)")
 _UNITS = {*_MONTHS, *_DAYS, *_CLOCK_US}
 
 
@@ -138,8 +139,7 @@ def moved(base: Typed, by: Typed, sign: str) -> Typed | None:
 
 def difference(left: Typed, right: Typed) -> Typed | None:
     """A timestamp minus a timestamp or a date; None for other types."""
-    values = (left, right)
-    if not all(is_timestamp(v) or isinstance(v.type, DateType) for v in values):
+    if not is_moment(left) or not is_moment(right):
         return None
     if TimestampType(utc=True) in (left.type, right.type) and left.type != right.type:
         return None
@@ -248,7 +248,6 @@ _OTHER_NAMES = {
     "microsecond": ("us", "usec", "usecs", "microseconds"),
 }
 _PART = {other: part for part, others in _OTHER_NAMES.items() for other in (part, *others)}
-_UNITS_US = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 _BEFORE_CHRIST = ("decade", "century", "millennium", "yearweek", "era")
 """Parts that DuckDB counts otherwise before the year 1."""
 
@@ -263,12 +262,10 @@ def _named(call: Call, place: int) -> str:
 
 def _part_of(part: str) -> Lowering:
     """`year(x)`."""
-    return lambda call: _part(call, part, call.value(0)) if len(call.arguments) == 1 else None
+    return lambda call: _part(call, part, call.value(0))
 
 
 def _date_part(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
     return _part(call, _named(call, 0), call.value(1))
 
 
@@ -295,18 +292,17 @@ def _part(call: Call, part: str, value: Typed) -> Typed:
 
 def _part_of_span(call: Call, part: str, value: Typed) -> Typed:
     """A part of a difference of two timestamps: so many days, and the rest of a day."""
-    day = 86_400_000_000
     within, unit = {
-        "day": (0, day),
-        "hour": (day, _UNITS_US["hour"]),
-        "minute": (_UNITS_US["hour"], _UNITS_US["minute"]),
-        "second": (_UNITS_US["minute"], _UNITS_US["second"]),
+        "day": (0, _DAY_US),
+        "hour": (_DAY_US, _CLOCK_US["hour"]),
+        "minute": (_CLOCK_US["hour"], _CLOCK_US["minute"]),
+        "second": (_CLOCK_US["minute"], _CLOCK_US["second"]),
         "epoch": (0, 0),
     }.get(part, (-1, 0))
     if within < 0:
         raise call.refused(f"{part} of a difference of timestamps", "use date_diff()")
     if part == "epoch":
-        whole, rest = f"{value.sql} DIV {day}L * 86400L", f"{value.sql} % {day}L"
+        whole, rest = f"{value.sql} DIV {_DAY_US}L * 86400L", f"{value.sql} % {_DAY_US}L"
         return Typed(f"(CAST({whole} AS DOUBLE) + CAST({rest} AS DOUBLE) / 1000000D)", DOUBLE)
     rest = f"({value.sql} % {within}L)" if within else value.sql
     return Typed(f"({rest} DIV {unit}L)", LONG)
@@ -317,8 +313,6 @@ _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 
 
 def _truncated(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
     unit, value = _named(call, 0), call.value(1)
     if not is_moment(value):
         raise call.refused(f"date_trunc of {value.type}")
@@ -348,9 +342,8 @@ _COUNTED = {
 }
 
 
-def _ends(call: Call) -> tuple[str, list[Typed]] | None:
-    if len(call.arguments) != 3:
-        return None
+def _ends(call: Call) -> tuple[str, list[Typed]]:
+    """The unit and the two moments of a difference. Raises UnsupportedError."""
     ends = [call.value(1), call.value(2)]
     if not all(is_moment(v) for v in ends):
         raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
@@ -359,28 +352,22 @@ def _ends(call: Call) -> tuple[str, list[Typed]] | None:
 
 def _between(call: Call) -> Typed | None:
     """Boundaries of a unit that lie between two moments."""
-    found = _ends(call)
-    if found is None:
-        return None
-    unit, (first, last) = found
+    unit, (first, last) = _ends(call)
     if unit in ("day", "dow", "doy", "isodow"):
         return Typed(f"CAST(DATEDIFF(CAST({last.sql} AS DATE), CAST({first.sql} AS DATE)) AS BIGINT)", LONG)
     if unit in _COUNTED:
         sql = f"({_COUNTED[unit].format(last.sql)} - {_COUNTED[unit].format(first.sql)})"
         return Typed(f"CAST({sql} AS BIGINT)", LONG)
-    if unit in _UNITS_US:
+    if unit in _CLOCK_US:
         begun = [micros(Typed(f"DATE_TRUNC('{unit.upper()}', {v.sql})", _INSTANT)) for v in (last, first)]
-        return Typed(f"(({begun[0]} - {begun[1]}) DIV {_UNITS_US[unit]}L)", LONG)
+        return Typed(f"(({begun[0]} - {begun[1]}) DIV {_CLOCK_US[unit]}L)", LONG)
     raise call.refused(f"{call.name} in {unit}s", "use date_diff('day', …)")
 
 
 def _whole_between(call: Call) -> Typed | None:
     """Whole units between two moments."""
-    found = _ends(call)
-    if found is None:
-        return None
-    unit, (first, last) = found
-    units = {"week": 7 * 86_400_000_000, "day": 86_400_000_000, **_UNITS_US}
+    unit, (first, last) = _ends(call)
+    units = {"week": 7 * _DAY_US, "day": _DAY_US, **_CLOCK_US}
     if unit not in units:
         raise call.refused(f"{call.name} in {unit}s", "use date_diff()")
     if _INSTANT in (first.type, last.type):
@@ -401,9 +388,9 @@ _NAMED_PARTS = {
 }
 
 FUNCTIONS = (
-    *(Function(names, _part_of(part)) for part, names in _NAMED_PARTS.items()),
-    Function(("date_part", "datepart", "extract"), _date_part),
-    Function(("date_trunc", "datetrunc"), _truncated),
-    Function(("date_diff", "datediff"), _between),
-    Function(("date_sub", "datesub"), _whole_between),
+    *(Function(names, _part_of(part), 1) for part, names in _NAMED_PARTS.items()),
+    Function(("date_part", "datepart", "extract"), _date_part, 2),
+    Function(("date_trunc", "datetrunc"), _truncated, 2),
+    Function(("date_diff", "datediff"), _between, 3),
+    Function(("date_sub", "datesub"), _whole_between, 3),
 )

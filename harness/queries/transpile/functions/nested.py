@@ -80,7 +80,7 @@ def _packed(call: Call) -> Typed | None:
 
 def _field(call: Call) -> Typed | None:
     """`struct_extract`."""
-    name = said(call.value(1)) if len(call.arguments) == 2 else None
+    name = said(call.value(1))
     if name is None:
         raise call.refused("a field that no literal names")
     return member(call.value(0), name, call.node)
@@ -111,7 +111,7 @@ def _entries(call: Call) -> Typed | None:
 
 
 def _key(call: Call, type_: MapType) -> str:
-    if len(call.arguments) != 2 or not isinstance(type_.key.type, _KEYS):
+    if not isinstance(type_.key.type, _KEYS):
         raise call.refused(f"{call.name} of {type_}")
     value = call.value(1)
     (_, text), common = alike((Typed("", type_.key.type), value), call.name)
@@ -155,8 +155,6 @@ def made_map(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> Typed:
 
 def _zipped(call: Call) -> Typed | None:
     """`map(keys, values)`: lists of other lengths, and keys that are null or come twice, are errors on both engines."""
-    if len(call.arguments) != 2:
-        raise call.refused("a map without types")
     lists = [call.value(0), call.value(1)]
     types = [v.type.element.type for v in lists if isinstance(v.type, ListType)]
     if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], UnknownType):
@@ -167,14 +165,14 @@ def _zipped(call: Call) -> Typed | None:
 
 FUNCTIONS = (
     Function(("struct_pack", "{…}"), _packed),
-    Function(("struct_extract", "s.x", "s['x']"), _field),
-    Function(("map_keys",), _keys),
-    Function(("map_values",), _values),
-    Function(("map_entries",), _entries),
-    Function(("map_extract_value", "m[k]"), looked_up),
-    Function(("element_at", "map_extract"), _found),
-    Function(("map_contains",), _contains),
-    Function(("map",), _zipped),
+    Function(("struct_extract", "s.x", "s['x']"), _field, 2),
+    Function(("map_keys",), _keys, 1),
+    Function(("map_values",), _values, 1),
+    Function(("map_entries",), _entries, 1),
+    Function(("map_extract_value", "m[k]"), looked_up, 2),
+    Function(("element_at", "map_extract"), _found, 2),
+    Function(("map_contains",), _contains, 2),
+    Function(("map",), _zipped, 2),
     Function(("histogram",), refused="use count(*) with GROUP BY: its counts are UBIGINT"),
     Function(("cardinality",), refused="use len(map_keys(…)), whose type both engines have"),
     Function(("row", "struct_insert", "struct_keys"), refused="use {'name': value}"),
@@ -218,8 +216,6 @@ def _count(call: Call) -> Typed | None:
 
 def _aggregated(call: Call) -> Typed | None:
     """`list_aggregate(l, 'sum')`, as `list_sum(l)`."""
-    if len(call.arguments) != 2:
-        return None
     named = said(call.value(1))
     lowering = _AGGREGATES.get(str(named).lower())
     if lowering is None:
@@ -238,8 +234,6 @@ _INSTEAD = "use list_sum(), list_min(), list_max() or list_count()"
 
 def _text(call: Call) -> Typed | None:
     """`array_to_string`."""
-    if len(call.arguments) != 2:
-        return None
     listed, between = the_list(call), VARCHAR(call.value(1)) if said(call.value(1)) is not None else None
     item = ANY_TEXT(Typed("v", element_of(listed)))
     if item is None or between is None:
@@ -263,7 +257,7 @@ def _filtered(call: Call) -> Typed | None:
 
 def _lambda(call: Call) -> tuple[Typed, str, Typed]:
     """The list, the variables in Spark's words, and the body."""
-    if len(call.arguments) != 2 or not isinstance(call.arguments[1], exp.Lambda):
+    if not isinstance(call.arguments[1], exp.Lambda):
         raise call.refused(f"{call.name} without a lambda")
     listed, node = the_list(call), call.arguments[1]
     names = [str(item.name) for item in node.expressions]
@@ -293,13 +287,13 @@ def comprehended(call: Call, node: exp.Comprehension) -> Typed:
 
 
 FOLDS = (
-    Function(("array_to_string", "list_to_string"), _text),
-    Function(("list_min",), _least("ARRAY_MIN")),
-    Function(("list_max",), _least("ARRAY_MAX")),
-    Function(("list_sum",), _sum),
-    Function(("list_count",), _count),
-    Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _transformed),
-    Function(("list_filter", "array_filter", "filter"), _filtered),
-    Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _aggregated),
+    Function(("array_to_string", "list_to_string"), _text, 2),
+    Function(("list_min",), _least("ARRAY_MIN"), 1),
+    Function(("list_max",), _least("ARRAY_MAX"), 1),
+    Function(("list_sum",), _sum, 1),
+    Function(("list_count",), _count, 1),
+    Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _transformed, 2),
+    Function(("list_filter", "array_filter", "filter"), _filtered, 2),
+    Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _aggregated, 2),
     Function(("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), refused=_INSTEAD),
 )

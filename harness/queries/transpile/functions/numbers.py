@@ -22,21 +22,21 @@ _TINY = IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)
 
 
-def _only(call: Call) -> Typed:
-    """The one argument. Raises UnsupportedError."""
+def _number(call: Call, kind: type = object) -> Typed:
+    """The first argument, of a kind of numbers. Raises UnsupportedError."""
     value = call.value(0)
-    if len(call.arguments) != 1 or not is_number(value.type):
+    if not is_number(value.type) or not isinstance(value.type, kind):
         raise call.refused(f"{call.name} of {value.type}")
     return value
 
 
 def _abs(call: Call) -> Typed | None:
-    value = _only(call)
+    value = _number(call)
     return Typed(f"ABS({value.sql})", value.type)
 
 
 def _sign(call: Call) -> Typed | None:
-    value = _only(call)
+    value = _number(call)
     of_nan = f"WHEN ISNAN({value.sql}) THEN 0Y " if isinstance(value.type, FloatType) else ""
     return Typed(f"CASE {of_nan}WHEN {value.sql} > 0 THEN 1Y WHEN {value.sql} < 0 THEN -1Y {_ZERO % value.sql}", _TINY)
 
@@ -60,7 +60,7 @@ def _whole_number(name: str) -> Lowering:
     """`floor`, `ceil` and `trunc`."""
 
     def lower(call: Call) -> Typed | None:
-        value = _only(call)
+        value = _number(call)
         match value.type:
             case IntegerType() if name == "trunc":
                 return value
@@ -144,8 +144,6 @@ def _asks_exact_products() -> bool:
 
 
 def _remainder(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
     left, right = call.value(0), call.value(1)
     if not all(isinstance(v.type, IntegerType | DecimalType | FloatType) for v in (left, right)):
         raise call.refused(f"% of {left.type} and {right.type}")
@@ -171,8 +169,6 @@ def _decimal_remainder(call: Call, left: Typed, right: Typed) -> Typed:
 
 def _bits(sign: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
-        if len(call.arguments) != 2:
-            return None
         values = [call.value(0), call.value(1)]
         if not all(isinstance(v.type, IntegerType) for v in values):
             raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in values)}")
@@ -183,9 +179,7 @@ def _bits(sign: str) -> Lowering:
 
 
 def _inverted(call: Call) -> Typed | None:
-    value = _only(call)
-    if not isinstance(value.type, IntegerType):
-        raise call.refused(f"~ of {value.type}")
+    value = _number(call, IntegerType)
     return Typed(f"(~ {value.sql})", value.type)
 
 
@@ -206,19 +200,16 @@ def _shifted(call: Call) -> Typed | None:
 
 
 def _bit_count(call: Call) -> Typed | None:
-    value = _only(call)
+    value = _number(call)
     if not isinstance(value.type, IntegerType):
-        raise call.refused(f"bit_count of {value.type}")
+        raise call.refused(f"{call.name} of {value.type}")
     mask = f" & {2**value.type.bits - 1}L" if value.type.bits < 64 else ""
     return Typed(f"CAST(BIT_COUNT(CAST({value.sql} AS BIGINT){mask}) AS TINYINT)", _TINY)
 
 
 def _special(condition: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
-        value = _only(call)
-        if not isinstance(value.type, FloatType):
-            raise call.refused(f"{call.name} of {value.type}")
-        return Typed(condition.format(value.sql, _INFINITY), BOOLEAN)
+        return Typed(condition.format(_number(call, FloatType).sql, _INFINITY), BOOLEAN)
 
     return lower
 
@@ -239,13 +230,13 @@ _LOGARITHM = (
 )
 
 FUNCTIONS = (
-    Function(("abs", "@"), _abs),
-    Function(("sign",), _sign),
-    Function(("floor",), _whole_number("floor")),
-    Function(("ceil", "ceiling"), _whole_number("ceil")),
-    Function(("trunc",), _whole_number("trunc")),
+    Function(("abs", "@"), _abs, 1),
+    Function(("sign",), _sign, 1),
+    Function(("floor",), _whole_number("floor"), 1),
+    Function(("ceil", "ceiling"), _whole_number("ceil"), 1),
+    Function(("trunc",), _whole_number("trunc"), 1),
     Function(("round",), _round),
-    Function(("mod", "%"), _remainder),
+    Function(("mod", "%"), _remainder, 2),
     _of_doubles(("sqrt",), "SQRT({0})"),
     _of_doubles(("pow", "power", "**", "^"), _POWER, 2),
     _of_doubles(("exp",), "EXP({0})"),
@@ -260,14 +251,14 @@ FUNCTIONS = (
     _of_doubles(("radians",), f"({{0}} * {math.pi / 180!r}D)"),
     _of_doubles(("degrees",), f"({{0}} * {180 / math.pi!r}D)"),
     _of_doubles(("pi",), f"{math.pi!r}D", 0),
-    Function(("&",), _bits("&")),
-    Function(("|",), _bits("|")),
-    Function(("xor",), _bits("^")),
-    Function(("~",), _inverted),
-    Function(("<<", ">>"), _shifted),
-    Function(("bit_count",), _bit_count),
-    Function(("isinf",), _special("(ABS({0}) = {1})")),
-    Function(("isfinite",), _special("(ABS({0}) < {1})")),
+    Function(("&",), _bits("&"), 2),
+    Function(("|",), _bits("|"), 2),
+    Function(("xor",), _bits("^"), 2),
+    Function(("~",), _inverted, 1),
+    Function(("<<", ">>"), _shifted, 2),
+    Function(("bit_count",), _bit_count, 1),
+    Function(("isinf",), _special("(ABS({0}) = {1})"), 1),
+    Function(("isfinite",), _special("(ABS({0}) < {1})"), 1),
     Function(
         (
             *("factorial", "gcd", "greatest_common_divisor", "lcm", "least_common_multiple"),

@@ -275,17 +275,9 @@ def _options(call: Call, place: int) -> str:
     return options
 
 
-def _matches(call: Call) -> Typed | None:
+def _matches(call: Call, start: str = "", end: str = "") -> Typed | None:
     regex = _regex(call, _options(call, 2))
-    return Typed(f"({_subject(call)} RLIKE {spark_text.text(regex.java)})", BOOLEAN)
-
-
-def _matches_whole(call: Call) -> Typed | None:
-    regex = _regex(call, _options(call, 2))
-    return Typed(f"({_subject(call)} RLIKE {spark_text.text(f'{_START}(?:{regex.java}){_END}')})", BOOLEAN)
-
-
-_START, _END = "\\A", "\\z"
+    return Typed(f"({_subject(call)} RLIKE {spark_text.text(start + regex.java + end)})", BOOLEAN)
 
 
 def _replaced(call: Call) -> Typed | None:
@@ -327,18 +319,18 @@ def _extracted(function: str) -> Lowering:
 
 def _split(call: Call) -> Typed | None:
     regex = _regex(call)
-    if regex.may_be_empty or len(call.arguments) != 2:
+    if regex.may_be_empty:
         raise call.refused("a split by what may be empty")
     return Typed(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 
 FUNCTIONS = (
     Function(("regexp_matches",), _matches),
-    Function(("regexp_full_match", "SIMILAR TO"), _matches_whole),
+    Function(("regexp_full_match", "SIMILAR TO"), lambda call: _matches(call, "\\A(?:", ")\\z")),
     Function(("regexp_replace",), _replaced),
     Function(("regexp_extract",), _extracted("REGEXP_EXTRACT")),
     Function(("regexp_extract_all",), _extracted("REGEXP_EXTRACT_ALL")),
-    Function(("regexp_split_to_array", "string_split_regex", "str_split_regex"), _split),
+    Function(("regexp_split_to_array", "string_split_regex", "str_split_regex"), _split, 2),
     Function(
         ("a ~ b",),
         refused="use regexp_matches() or regexp_full_match(): which of them it is depends on DuckDB's version",

@@ -94,12 +94,14 @@ class Function:
 
     names: DuckDB's names, first the usual one; an operator by its sign.
     lowering: how a call becomes Spark's SQL; None, or a result of None: by the forms.
+    count: of the arguments that the lowering takes; None: of several counts.
     forms: its signatures, tried in their order. instead: words to write where none fits.
     refused: words to write instead of a function that is always refused; empty: it is not.
     """
 
     names: tuple[str, ...]
     lowering: Lowering | None = None
+    count: int | None = None
     forms: tuple[Signature, ...] = ()
     instead: str = ""
     refused: str = ""
@@ -108,9 +110,10 @@ class Function:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
         if self.refused:
             raise call.refused(instead=self.refused)
-        found = self.lowering(call) if self.lowering is not None else None
-        if found is not None:
-            return found
+        if self.lowering is not None and self.count in (None, len(call.arguments)):
+            found = self.lowering(call)
+            if found is not None:
+                return found
         values = [call.value(place) for place in range(len(call.arguments))] if self.forms else []
         for form in self.forms:
             found = form.lowered(values)

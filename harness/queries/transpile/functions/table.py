@@ -108,7 +108,7 @@ GENERAL = (
     Function(("coalesce", "ifnull"), lambda call: _several(call, "COALESCE")),
     Function(("greatest",), _ordered),
     Function(("least",), _ordered),
-    Function(("nullif",), _null_if),
+    Function(("nullif",), _null_if, 2),
     Function(("typeof", "pg_typeof"), refused="write the type as a text"),
     Function(("hash",), refused="use md5() of a text"),
 )

@@ -76,7 +76,7 @@ def _cased(name: str) -> Lowering:
     """`upper` and `lower`: beyond some letters the engines follow other rules ('ß', 'İ')."""
 
     def lower(call: Call) -> Typed | None:
-        text = VARCHAR(call.value(0)) if len(call.arguments) == 1 else None
+        text = VARCHAR(call.value(0))
         if text is None:
             return None
         message = f"{name.lower()}() of some letters beyond ASCII differs between Spark and DuckDB"
@@ -167,14 +167,15 @@ FUNCTIONS = (
     Function(
         ("length", "len", "char_length", "character_length"),
         lists.size,
+        1,
         (_of_text(LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
     ),
-    Function(("contains",), lists.contains, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
+    Function(("contains",), lists.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
     formed(("strlen",), _of_text(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
     formed(("bit_length",), _of_text(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
     formed(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
-    Function(("upper", "ucase"), _cased("UPPER")),
-    Function(("lower", "lcase"), _cased("LOWER")),
+    Function(("upper", "ucase"), _cased("UPPER"), 1),
+    Function(("lower", "lcase"), _cased("LOWER"), 1),
     *(
         formed(
             (name,),

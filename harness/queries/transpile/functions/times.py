@@ -99,8 +99,6 @@ def _millis(micros: str) -> str:
 def _epoch(of: Callable[[str], str]) -> Lowering:
     def lower(call: Call) -> Typed | None:
         value = call.value(0)
-        if len(call.arguments) != 1:
-            return None
         if call.name == "epoch_ms" and isinstance(value.type, IntegerType):
             return Typed(f"CAST(TIMESTAMP_MILLIS({value.sql}) AS TIMESTAMP_NTZ)", _CLOCK)
         if not is_moment(value):
@@ -112,12 +110,10 @@ def _epoch(of: Callable[[str], str]) -> Lowering:
 
 def _to_timestamp(call: Call) -> Typed | None:
     value = call.value(0)
-    if isinstance(value.type, IntegerType) and len(call.arguments) == 1:
+    if isinstance(value.type, IntegerType):
         return Typed(f"TIMESTAMP_SECONDS({value.sql})", _INSTANT)
-    double = NUMBER(value) if len(call.arguments) == 1 else None
-    if double is None:
-        return None
-    return Typed(f"TIMESTAMP_MICROS(CAST(RINT({double} * 1000000D) AS BIGINT))", _INSTANT)
+    double = NUMBER(value)
+    return None if double is None else Typed(f"TIMESTAMP_MICROS(CAST(RINT({double} * 1000000D) AS BIGINT))", _INSTANT)
 
 
 def _made(call: Call) -> Typed | None:
@@ -139,8 +135,6 @@ def _made(call: Call) -> Typed | None:
 
 def _formatted(call: Call) -> Typed | None:
     """`strftime`."""
-    if len(call.arguments) != 2:
-        return None
     value, pattern = call.value(0), said(call.value(1))
     if pattern is None or not is_moment(value) or value.type == _INSTANT:
         raise call.refused(f"strftime of {value.type} with a format that is no literal")
@@ -157,8 +151,6 @@ def _formatted(call: Call) -> Typed | None:
 
 def _parsed(call: Call) -> Typed | None:
     """`strptime`: DuckDB reads digits that are left out, too; those are an error."""
-    if len(call.arguments) != 2:
-        return None
     text, pattern = VARCHAR(call.value(0)), said(call.value(1))
     formats = parsing_format(pattern) if pattern is not None else None
     if text is None or formats is None:
@@ -177,7 +169,7 @@ def _name(java: str) -> Lowering:
 
     def lower(call: Call) -> Typed | None:
         value = call.value(0)
-        if len(call.arguments) != 1 or not is_moment(value):
+        if not is_moment(value):
             raise call.refused(f"{call.name} of {value.type}")
         return Typed(f"DATE_FORMAT({value.sql}, '{java}')", TEXT)
 
@@ -186,7 +178,7 @@ def _name(java: str) -> Lowering:
 
 def _last_day(call: Call) -> Typed | None:
     value = call.value(0)
-    if len(call.arguments) != 1 or not is_moment(value):
+    if not is_moment(value):
         raise call.refused(f"last_day of {value.type}")
     return Typed(f"LAST_DAY(CAST({value.sql} AS DATE))", DATE)
 
@@ -202,11 +194,7 @@ def _at_zone(call: Call) -> Typed | None:
 
 def _moved(call: Call) -> Typed | None:
     """`date_add`: as the operator."""
-    return (
-        call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
-        if len(call.arguments) == 2
-        else None
-    )
+    return call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
 
 
 def _interval(unit: str) -> Lowering:
@@ -214,8 +202,6 @@ def _interval(unit: str) -> Lowering:
 
     def lower(call: Call) -> Typed | None:
         value = call.value(0)
-        if len(call.arguments) != 1:
-            return None
         found = amount(value, unit)
         if found is None:
             raise call.refused(f"{call.name} of {value.type}")
@@ -225,20 +211,20 @@ def _interval(unit: str) -> Lowering:
 
 
 FUNCTIONS = (
-    Function(("date_add",), _moved),
-    *(Function((f"to_{unit}s",), _interval(unit)) for unit in ("year", "month", "week", "day", "hour", "minute")),
-    Function(("epoch_ms",), _epoch(_millis)),
-    Function(("epoch_us",), _epoch(lambda us: us)),
-    Function(("epoch_ns",), _epoch(lambda us: f"({us} * 1000L)")),
-    Function(("to_timestamp",), _to_timestamp),
+    Function(("date_add",), _moved, 2),
+    *(Function((f"to_{unit}s",), _interval(unit), 1) for unit in ("year", "month", "week", "day", "hour", "minute")),
+    Function(("epoch_ms",), _epoch(_millis), 1),
+    Function(("epoch_us",), _epoch(lambda us: us), 1),
+    Function(("epoch_ns",), _epoch(lambda us: f"({us} * 1000L)"), 1),
+    Function(("to_timestamp",), _to_timestamp, 1),
     formed(("make_date",), Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})")),
     Function(("make_timestamp",), _made),
-    Function(("last_day",), _last_day),
-    Function(("dayname",), _name("EEEE")),
-    Function(("monthname",), _name("MMMM")),
-    Function(("strftime",), _formatted),
-    Function(("strptime",), _parsed),
-    Function(("timezone", "AT TIME ZONE"), _at_zone),
+    Function(("last_day",), _last_day, 1),
+    Function(("dayname",), _name("EEEE"), 1),
+    Function(("monthname",), _name("MMMM"), 1),
+    Function(("strftime",), _formatted, 2),
+    Function(("strptime",), _parsed, 2),
+    Function(("timezone", "AT TIME ZONE"), _at_zone, 2),
     Function(("age",), refused="use date_diff()"),
     Function(("time_bucket",), refused="use date_trunc()"),
     Function(("try_strptime",), refused="use strptime() on texts of the format"),
