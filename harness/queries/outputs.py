@@ -174,28 +174,19 @@ def _kept_side(side: str, is_own_dropped: bool, is_other_dropped: bool) -> str:
 
 def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:
     """Conditions that all hold of every combination of rows in which a row of the source matters."""
-    where = select.args.get("where")
-    if where is not None and is_preserved(sources, position, len(sources)):
-        yield from conjuncts(where.this)
+    if is_preserved(sources, position, len(sources)):
+        yield from conditions_of(select, "where")
     for index, source in enumerate(sources):
-        if holds_of_both(sources, index, position):
-            on = _on(source)
-            if on is not None:
-                yield from conjuncts(on)
+        on = _on(source)
+        if on is not None and holds_of_both(sources, index, position):
+            yield from conjuncts(on)
 
 
-def of_where(select: exp.Select) -> Iterator[exp.Expr]:
-    """The conditions of WHERE."""
-    where = select.args.get("where")
-    if where is not None:
-        yield from conjuncts(where.this)
-
-
-def of_groups(select: exp.Select) -> Iterator[exp.Expr]:
-    """The conditions of HAVING."""
-    having = select.args.get("having")
-    if having is not None:
-        yield from conjuncts(having.this)
+def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
+    """The conditions of WHERE or HAVING."""
+    found = select.args.get(clause)
+    if found is not None:
+        yield from conjuncts(found.this)
 
 
 def partners(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:

@@ -39,13 +39,12 @@ from harness.queries.outputs import (
     OutputColumns,
     SourceColumns,
     conditions,
+    conditions_of,
     conjuncts,
     is_bare_star,
     is_equality,
     is_preserved,
     keeps_rows,
-    of_groups,
-    of_where,
     partners,
     position_of,
     select_of,
@@ -314,9 +313,11 @@ class Pushdown:
         keys: list[exp.Expr] = []
         if is_preserved(scope.sources, position, len(scope.sources)):
             found = [*found, *self._outside(select)]
-            keys = list(of_groups(select))
+            keys = list(conditions_of(select, "having"))
         elif among := partners(scope.sources, position):
-            found += [c for c in (*of_where(select), *self._outside(select)) if _is_among(c, scope, among)]
+            found += [
+                c for c in (*conditions_of(select, "where"), *self._outside(select)) if _is_among(c, scope, among)
+            ]
         equal = EqualColumns(scope, position, found)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
@@ -335,7 +336,7 @@ class Pushdown:
         def of_key(column: exp.Column) -> exp.Expr | None:
             return aliased_too(column) if _is_of_key(column, scope) else None
 
-        in_where = {id(condition) for condition in of_where(select)}
+        in_where = {id(condition) for condition in conditions_of(select, "where")}
         # That two columns are equal tells planning nothing by itself.
         told = [c for c in found if not is_equality(c)]
         named = [(c, aliased_too if id(c) in in_where else renamed) for c in told] + [(c, of_key) for c in keys]

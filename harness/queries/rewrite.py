@@ -74,9 +74,10 @@ class Reference:
 
 def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
-    explain, text = _without_explain(query)
+    match = _EXPLAIN.match(query)
+    explain = "" if match is None else match[0]
     try:
-        tree, text = _parse(text, dialect)
+        tree, text = _parse(query[len(explain) :], dialect)
     except (SqlglotError, ValueError) as error:
         told = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
         raise told or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
@@ -97,12 +98,12 @@ def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 def references(statement: SqlStatement) -> list[Reference]:
     """The tables that a statement names, in the order of its text; a table once for each place."""
-    return sorted(_references(statement.tree), key=lambda found: found.start)
-
-
-def _without_explain(query: str) -> tuple[str, str]:
-    match = _EXPLAIN.match(query)
-    return (query[: match.end()], query[match.end() :]) if match is not None else ("", query)
+    named = [
+        Reference(node)
+        for node in statement.tree.find_all(exp.Table)
+        if all(isinstance(part, exp.Identifier) for part in node.parts) and (len(node.parts) > 1 or not _is_cte(node))
+    ]
+    return sorted(named, key=lambda found: found.start)
 
 
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
@@ -137,13 +138,6 @@ def _unsaid() -> Iterator[None]:
         yield
     finally:
         log.removeFilter(is_of_use)
-
-
-def _references(tree: exp.Expr) -> Iterator[Reference]:
-    for node in tree.find_all(exp.Table):
-        named = all(isinstance(part, exp.Identifier) for part in node.parts)
-        if named and (len(node.parts) > 1 or not _is_cte(node)):
-            yield Reference(node)
 
 
 def _is_cte(table: exp.Table) -> bool:

@@ -18,6 +18,7 @@ from harness.metadata.model.schema import (
     ListType,
     MapType,
     StructType,
+    Type,
     UnknownType,
     UuidType,
     VariantType,
@@ -26,7 +27,7 @@ from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.ordered_aggregates import check_ordered
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced, is_number
+from harness.queries.transpile.values import DOUBLE, HUGE, LONG, Typed, coerced, is_number
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -79,11 +80,6 @@ class Aggregate:
         if not is_number(value.type):
             raise refused(self.node, f"{_name(self.node)} of {value.type}")
         return coerced(value, DOUBLE, _name(self.node))
-
-
-def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
-    """The aggregate; None if the node is none that is known. Raises UnsupportedError."""
-    return lowered(Aggregate(expressions, node))
 
 
 def lowered(call: Aggregate) -> Typed | None:
@@ -214,18 +210,12 @@ def _mode(call: Aggregate) -> Typed:
     return Typed(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 
-def _logical(call: Aggregate) -> Typed:
-    _, value = call.argument()
-    if not isinstance(value.type, BooleanType):
-        raise refused(call.node, f"{_name(call.node)} of {value.type}")
-    name = "BOOL_AND" if isinstance(call.node, exp.LogicalAnd) else "BOOL_OR"
-    return Typed(f"{name}({value.sql}){call.after}", BOOLEAN)
+def _folded(name: str, kind: type[Type] = IntegerType) -> AggregateLowering:
+    """An aggregate of the type of its values, such as `bit_and`."""
 
-
-def _bits(name: str) -> AggregateLowering:
     def lower(call: Aggregate) -> Typed:
         word, value = call.argument()
-        if not isinstance(value.type, IntegerType):
+        if not isinstance(value.type, kind):
             raise refused(call.node, f"{name.lower()} of {value.type}")
         return Typed(f"{name}({word}{value.sql}){call.after}", value.type)
 
@@ -267,11 +257,9 @@ def _quantile(call: Aggregate) -> Typed:
 
 
 def _discrete_quantile(call: Aggregate) -> Typed:
-    if call.over:
-        raise refused(call.node, f"{_name(call.node)} as a window function")
     fraction = call.node.args.get("quantile") or call.node.args.get("expression")
-    if fraction is None:
-        raise refused(call.node)
+    if call.over or fraction is None:
+        raise refused(call.node, f"{_name(call.node)} as a window function, or without a fraction")
     return ordered_aggregates.discrete_quantile(call, fraction)
 
 
@@ -320,11 +308,11 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction(("avg", "mean"), (exp.Avg,), _average),
     AggregateFunction(("min",), (exp.Min,), _extreme),
     AggregateFunction(("max",), (exp.Max,), _extreme),
-    AggregateFunction(("bool_and",), (exp.LogicalAnd,), _logical),
-    AggregateFunction(("bool_or",), (exp.LogicalOr,), _logical),
-    AggregateFunction(("bit_and",), (exp.BitwiseAndAgg,), _bits("BIT_AND")),
-    AggregateFunction(("bit_or",), (exp.BitwiseOrAgg,), _bits("BIT_OR")),
-    AggregateFunction(("bit_xor",), (exp.BitwiseXorAgg,), _bits("BIT_XOR")),
+    AggregateFunction(("bool_and",), (exp.LogicalAnd,), _folded("BOOL_AND", BooleanType)),
+    AggregateFunction(("bool_or",), (exp.LogicalOr,), _folded("BOOL_OR", BooleanType)),
+    AggregateFunction(("bit_and",), (exp.BitwiseAndAgg,), _folded("BIT_AND")),
+    AggregateFunction(("bit_or",), (exp.BitwiseOrAgg,), _folded("BIT_OR")),
+    AggregateFunction(("bit_xor",), (exp.BitwiseXorAgg,), _folded("BIT_XOR")),
     AggregateFunction(("stddev_samp", "stddev"), (exp.Stddev, exp.StddevSamp), _statistic("STDDEV_SAMP")),
     AggregateFunction(("stddev_pop",), (exp.StddevPop,), _statistic("STDDEV_POP")),
     AggregateFunction(("var_samp", "variance"), (exp.Variance,), _statistic("VAR_SAMP")),

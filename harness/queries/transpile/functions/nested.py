@@ -155,6 +155,8 @@ def made_map(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> Typed:
 
 def _zipped(call: Call) -> Typed | None:
     """`map(keys, values)`: lists of other lengths, and keys that are null or come twice, are errors on both engines."""
+    if len(call.arguments) != 2:
+        raise call.refused("a map without types")
     lists = [call.value(0), call.value(1)]
     types = [v.type.element.type for v in lists if isinstance(v.type, ListType)]
     if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], UnknownType):
@@ -172,7 +174,7 @@ FUNCTIONS = (
     Function(("map_extract_value", "m[k]"), looked_up, 2),
     Function(("element_at", "map_extract"), _found, 2),
     Function(("map_contains",), _contains, 2),
-    Function(("map",), _zipped, 2),
+    Function(("map",), _zipped),
     Function(("histogram",), refused="use count(*) with GROUP BY: its counts are UBIGINT"),
     Function(("cardinality",), refused="use len(map_keys(…)), whose type both engines have"),
     Function(("row", "struct_insert", "struct_keys"), refused="use {'name': value}"),
