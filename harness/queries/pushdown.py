@@ -131,8 +131,7 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
         case exp.Paren():
             return implied(condition.this, renamed, now)
         case exp.And():
-            parts: Iterator[exp.Expr] = condition.flatten()
-            return _all(parts, renamed, now)
+            return _all(condition.flatten(), renamed, now)
         case exp.Or():
             alternatives = [implied(part, renamed, now) for part in condition.flatten()]
             some = [part for part in alternatives if part is not None]

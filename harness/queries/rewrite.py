@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -89,8 +90,8 @@ def quote_of(dialect: str) -> Callable[[str], str]:
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
-def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    """The text with other words at some places: start, end, and the new words."""
+def spliced(text: str, edits: Iterable[Edit]) -> str:
+    """The text with other words at some places."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
@@ -171,41 +172,31 @@ def _visible(clause: exp.With, child: exp.Expr, within: exp.Expr | None) -> list
 # FROM share the last part. Their columns go by the alias too.
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPrefix:
-    """A table's qualified name before a column, by its place in the statement, and the alias that replaces it."""
-
-    start: int
-    end: int
-    alias: str
+Edit = tuple[int, int, str]
+"""Other words for a place in a text: its start, its end, and the words."""
 
 
-def shorten(statement: SqlStatement, found: Sequence[Reference]) -> list[ColumnPrefix]:
+def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
     """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
 
-    Args:
-        found: the references that views will stand for.
-
-    Returns:
-        Where columns of them are named with their schema.
-
-    Raises:
-        RequestError: a column may be of two tables whose names end alike.
+    found: the references that views will stand for. Gives the edits of columns that are named with their schema.
+    Raises RequestError: a column may be of two tables whose names end alike.
     """
+    tree = statement.tree
     short = [reference for reference in found if len(reference.name) > 1 and not reference.node.alias]
-    clashing = [reference for reference in short if _is_clashing(reference.node, statement.tree)]
-    for reference in clashing:
-        _refuse_short_names(reference, statement.tree)
+    clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _others(r.node, tree))]
+    for reference, column in itertools.product(clashing, tree.find_all(exp.Column) if clashing else ()):
+        last = reference.name[-1]
+        if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
+            raise RequestError(
+                f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named {last}: write "
+                f"{'.'.join(reference.name)} before it, or give the tables aliases"
+            )
     for reference in clashing:
         whole = exp.to_identifier(".".join(reference.name), quoted=True)
         reference.node.set("alias", exp.TableAlias(this=whole))
-    columns = list(statement.tree.find_all(exp.Column)) if short else []
-    return [prefix for column in columns if (prefix := _shortened(column, short)) is not None]
-
-
-def _is_clashing(table: exp.Table, tree: exp.Expr) -> bool:
-    select = select_of(table)
-    return any(select_of(other) is select for other in _others(table, tree))
+    columns = list(tree.find_all(exp.Column)) if short else []
+    return [edit for column in columns if (edit := _shortened(column, short, quote)) is not None]
 
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
@@ -215,17 +206,7 @@ def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
     return [other for other in tree.find_all(*alike) if other is not table and other.alias_or_name.casefold() == name]
 
 
-def _refuse_short_names(reference: Reference, tree: exp.Expr) -> None:
-    last = reference.name[-1]
-    for column in tree.find_all(exp.Column):
-        if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
-            raise RequestError(
-                f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named {last}: write "
-                f"{'.'.join(reference.name)} before it, or give the tables aliases"
-            )
-
-
-def _shortened(column: exp.Column, tables: Collection[Reference]) -> ColumnPrefix | None:
+def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callable[[str], str]) -> Edit | None:
     parts = column.parts
     for length in range(len(parts), 1, -1):
         reference = _nearest(column, tuple(part.name.casefold() for part in parts[:length]), tables)
@@ -236,7 +217,7 @@ def _shortened(column: exp.Column, tables: Collection[Reference]) -> ColumnPrefi
         left = [exp.to_identifier(alias, quoted=True), *parts[length:]]
         for key, part in zip(("this", "table", "db", "catalog"), [*reversed(left), *[None] * 3], strict=False):
             column.set(key, part)
-        return ColumnPrefix(start, end, alias)
+        return start, end, quote(alias)
     return None
 
 
@@ -389,9 +370,13 @@ def rewrite_statement(
     found = [reference for reference in references(statement) if reference.name in bound or reference.name in about]
     keys = [bound.get(r.name) or f"{about[r.name].table}.{about[r.name].name}" for r in found]
     for reference, key in zip(found, keys, strict=True):
-        _refuse_other_times(reference, key)
+        if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
+            raise RequestError(
+                f"Table {key} is bound to one snapshot, the query asks for another. Choose it on binding the table."
+            )
     renamed = [bool(reference.node.alias) for reference in found]
-    columns = shorten(statement, found)
+    quote = quote_of(into)
+    edits = shorten(statement, found, quote)
     views = _view_names(keys, tree, prefix)
     if values and statement.dialect == into:  # else the tree is written
         parameters.put(tree, values)
@@ -400,7 +385,6 @@ def rewrite_statement(
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
     mentions = _Mentions.of(tree, text)
     made = []
-    quote = quote_of(into)
     for reference, view, is_renamed in zip(found, views, renamed, strict=True):
         other = about.get(reference.name)
         schema = tables[bound[reference.name]] if other is None else other.schema
@@ -419,7 +403,6 @@ def rewrite_statement(
             )
         )
     if statement.dialect == into:
-        edits = [(column.start, column.end, quote(column.alias)) for column in columns]
         edits += [(r.start, r.end, reference.put) for r, reference in zip(found, made, strict=True)]
         sql = spliced(text, edits)
     else:
@@ -458,13 +441,6 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
     if len(alike) > 1:
         raise RequestError(f"Table {name} may be any of {', '.join(alike)}. Use the exact spelling.")
     return alike[0] if alike else None
-
-
-def _refuse_other_times(reference: Reference, table: str) -> None:
-    if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
-        raise RequestError(
-            f"Table {table} is bound to one snapshot, the query asks for another. Choose it on binding the table."
-        )
 
 
 def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str]:

@@ -80,7 +80,7 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
     renamed = [bool(reference.node.alias) for reference in found]
-    edits = [(column.start, column.end, quote(column.alias)) for column in shorten(statement, found)]
+    edits = shorten(statement, found, quote)
     for reference, is_renamed in zip(found, renamed, strict=True):
         key = (reference.name, _moment(reference.node))
         name = names[key] if key in names else names.setdefault(key, _free_name(key, taken))

@@ -15,12 +15,9 @@ from harness.metadata.model.schema import (
     DecimalType,
     FloatType,
     IntegerType,
-    ListType,
     MapType,
-    StructType,
     Type,
     UnknownType,
-    UuidType,
     VariantType,
 )
 from harness.queries.transpile import ordered_aggregates, spark_text
@@ -194,8 +191,7 @@ def _extreme(call: Aggregate) -> Typed:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
     _, value = call.argument()
-    if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
-        raise refused(call.node, f"{_name(call.node)} of {value.type}")
+    check_ordered(call.node, value.type)
     return Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
 
 
