@@ -84,6 +84,11 @@ class JoinedSource:
         return str(self.node.alias_or_name).casefold()
 
     @property
+    def on(self) -> exp.Expr | None:
+        """The condition of ON."""
+        return self.join.args.get("on") if self.join is not None else None
+
+    @property
     def kind(self) -> str:
         """SEMI, ANTI, or any other word before JOIN."""
         return self.join.kind if self.join is not None else ""
@@ -154,7 +159,7 @@ def without_dropped(select: exp.Select, sources: Sequence[JoinedSource], index_o
         for index in range(1, len(found)):
             dropped = set(of_where)
             for above in range(index + 1, len(found)):
-                on = _on(found[above])
+                on = found[above].on
                 # A condition of an inner join looks at all sources before it.
                 if on is not None and not found[above].side and found[above].kind != "ANTI":
                     dropped |= rejected(on, index_of)
@@ -177,9 +182,8 @@ def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: in
     if is_preserved(sources, position, len(sources)):
         yield from conditions_of(select, "where")
     for index, source in enumerate(sources):
-        on = _on(source)
-        if on is not None and holds_of_both(sources, index, position):
-            yield from conjuncts(on)
+        if source.on is not None and holds_of_both(sources, index, position):
+            yield from conjuncts(source.on)
 
 
 def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
@@ -220,10 +224,6 @@ def holds_of_both(sources: Sequence[JoinedSource], index: int, position: int) ->
     if position == index:
         return join.side in ("", "LEFT")
     return join.side in ("", "RIGHT") and join.kind != "ANTI" and is_preserved(sources, position, index)
-
-
-def _on(source: JoinedSource) -> exp.Expr | None:
-    return source.join.args.get("on") if source.join is not None else None
 
 
 def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
@@ -427,13 +427,12 @@ class SourceColumns:
             return None
         if any(isinstance(e, exp.Alias) and e.alias.casefold() == first for e in self.select.expressions):
             return None
-        others = [i for i in range(len(self.sources)) if i != position and self.may_have(i, first)]
-        return names if all(self._is_merged(i, position, first) for i in others) else None
-
-    def _is_merged(self, other: int, position: int, name: str) -> bool:
-        """Tells whether a name means the column of the earlier source, by the USING of the later one."""
-        is_later = self.columns[other] is not None and other > position
-        return is_later and _is_attached_by(self.sources[other], name)
+        for other, source in enumerate(self.sources):
+            # A column of a later source is this one by its USING.
+            is_merged = other > position and self.columns[other] is not None and _is_attached_by(source, first)
+            if other != position and self.may_have(other, first) and not is_merged:
+                return None
+        return names
 
     def may_have(self, position: int, name: str) -> bool:
         """Tells whether a source has a column of that name, in lower case, or may have one."""

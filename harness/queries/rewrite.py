@@ -445,15 +445,11 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
 
 def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str]:
     taken = {i.name.casefold() for i in statement.find_all(exp.Identifier)}
+    numbers = itertools.count(1)
     names: list[str] = []
-    number = 0
     for table in tables:
-        while True:
-            number += 1
-            name = f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', table)}"
-            if name.casefold() not in taken:
-                break
-        names.append(name)
+        free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', table)}" for number in numbers)
+        names.append(next(name for name in free if name.casefold() not in taken))
     return names
 
 

@@ -73,21 +73,16 @@ def limits(node: exp.Expr) -> str:
         clause = node.args.get(key)
         if clause is None:
             continue
-        count = _count(clause)
+        if isinstance(clause, exp.Fetch):
+            options, rows = clause.args.get("limit_options"), clause.args.get("count")
+            more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+        else:
+            rows, more = clause.args.get("expression"), any(v for k, v in clause.args.items() if k != "expression")
+        count = None if more or rows is None else place_of(rows)
         if count is None:
             raise refused(clause, f"this {word}")
         text += f" {word} {count}"
     return text
-
-
-def _count(clause: exp.Expr) -> int | None:
-    """The number of rows that LIMIT, OFFSET or FETCH says; None: the clause says another thing too, or no number."""
-    if isinstance(clause, exp.Fetch):
-        options = clause.args.get("limit_options")
-        more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
-        return None if more or clause.args.get("count") is None else place_of(clause.args["count"])
-    more = any(v for k, v in clause.args.items() if k != "expression")
-    return None if more or not isinstance(clause, exp.Limit | exp.Offset) else place_of(clause.expression)
 
 
 # UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
