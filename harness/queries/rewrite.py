@@ -227,19 +227,18 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
     select = column.find_ancestor(exp.Select)
     while select is not None:
         for reference in tables:
-            if select_of(reference.node) is select and _names(qualifier, reference.name):
-                _refuse_hidden(column, reference, between)
-                return reference
+            if select_of(reference.node) is not select or not _names(qualifier, reference.name):
+                continue
+            # The alias would mean another table, of the same last name in a subquery.
+            if any(select_of(other) in between for other in _others(reference.node, column.root())):
+                raise RequestError(
+                    f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named "
+                    f"{reference.name[-1]}: give the tables aliases"
+                )
+            return reference
         between.append(select)
         select = select.find_ancestor(exp.Select)
     return None
-
-
-def _refuse_hidden(column: exp.Column, reference: Reference, between: Sequence[exp.Select]) -> None:
-    """Refuses an alias that would mean another table, of the same last name in a subquery."""
-    if any(select_of(other) in between for other in _others(reference.node, column.root())):
-        name = ".".join(part.name for part in column.parts)
-        raise RequestError(f"Column {name} may be of two tables named {reference.name[-1]}: give the tables aliases")
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
@@ -316,9 +315,8 @@ def rewrite(
 
     Args:
         tables: the schemas of the bound tables by name.
-        dialect: the name that sqlglot gives to the dialect of `query`.
-        into: the dialect of the rewritten query. Where it is that of `query`, the text stays as it is but for the names
-            of tables.
+        dialect: sqlglot's name of the dialect of `query`.
+        into: the dialect of the rewritten query. Where it is that of `query`, the text keeps all but names of tables.
         prefix: how the names of the views begin.
         metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
         now: says when the query is made, if it names that; None: its conditions on that are left to the engine.
@@ -356,14 +354,9 @@ def rewrite_statement(
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
-    Args:
-        statement: the statement to rewrite. A table that it writes must not be bound.
-        bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
-        tables, into, prefix, now, values: as for `rewrite`.
-        metadata: metadata tables by their names.
-
-    Raises:
-        RequestError: a time-travel clause on a bound table.
+    bound: which of `tables` a name stands for, by its parts. A table that the statement writes must not be bound.
+    metadata: metadata tables by their names. Others: as for `rewrite`. Raises RequestError: a time-travel clause on a
+    bound table.
     """
     tree, text = statement.tree, statement.text
     about = metadata or {}
@@ -383,7 +376,7 @@ def rewrite_statement(
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
     moment = now() if now is not None and names_now(tree) else None
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
-    mentions = _Mentions.of(tree, text)
+    mentions = _Mentions(tree, text)
     made = []
     for reference, view, is_renamed in zip(found, views, renamed, strict=True):
         other = about.get(reference.name)
@@ -411,9 +404,8 @@ def rewrite_statement(
 
 
 _READS = (exp.Query, exp.Values, exp.Describe, exp.Summarize, exp.Pivot)
-_WRITES = (
-    *(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.Copy, exp.Into, exp.Command),
-)
+_CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.Copy)
+_WRITES = (*_CHANGES, exp.Into, exp.Command)
 
 
 def refuse_writes(statement: SqlStatement) -> None:
@@ -453,47 +445,30 @@ def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str
     return names
 
 
-@dataclass(frozen=True, slots=True)
 class _Mentions:
-    """The names in a statement, gathered once for all of its tables.
+    """The names in a statement, gathered once for all of its tables."""
 
-    identifiers: all names. bare: columns without a table before them. unnamed: whether something may mean columns
-    without naming them.
-    """
-
-    identifiers: frozenset[str]
-    bare: frozenset[str]
-    unnamed: bool
-
-    @staticmethod
-    def of(tree: exp.Expr, text: str) -> _Mentions:
-        identifiers: set[str] = set()
-        bare: set[str] = set()
-        unnamed = "#" in text
-        for node in tree.walk():
-            match node:
-                case exp.Identifier():
-                    identifiers.add(node.name.casefold())
-                case exp.Column() if len(node.parts) == 1:
-                    bare.add(node.name.casefold())
-                case exp.Star():
-                    unnamed = unnamed or not isinstance(node.parent, exp.Count)
-                case exp.Columns() | exp.Pivot():
-                    unnamed = True
-                case exp.Join():
-                    unnamed = unnamed or node.method == "NATURAL"
-                case _:
-                    pass
-        return _Mentions(frozenset(identifiers), frozenset(bare), unnamed)
+    def __init__(self, tree: exp.Expr, text: str) -> None:
+        nodes = list(tree.walk())
+        self._names = {node.name.casefold() for node in nodes if isinstance(node, exp.Identifier)}
+        self._bare = {n.name.casefold() for n in nodes if isinstance(n, exp.Column) and len(n.parts) == 1}
+        self._unnamed = "#" in text or any(map(_means_columns, nodes))
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
         """Columns of a table whose name occurs, unless something may mean columns without naming them."""
-        if self.unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
+        if self._unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
             return None
-        if table.alias_or_name.casefold() in self.bare:  # the row as a struct
+        if table.alias_or_name.casefold() in self._bare:  # the row as a struct
             return None
         known = dict.fromkeys((*schema.names(), *more))
-        return tuple(name for name in known if name.casefold() in self.identifiers)
+        return tuple(name for name in known if name.casefold() in self._names)
+
+
+def _means_columns(node: exp.Expr) -> bool:
+    """Tells whether a node may mean columns without naming them."""
+    is_star = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+    is_natural = isinstance(node, exp.Join) and node.method == "NATURAL"
+    return is_star or is_natural or isinstance(node, exp.Columns | exp.Pivot)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
