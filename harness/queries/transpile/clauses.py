@@ -384,14 +384,13 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) ->
     word = _SETS.get(type(node))
     if word is None:
         return _key(node, expressions, outputs)
-    items = [_element(inner, expressions, outputs) for inner in node.expressions]
+    items = []
+    for inner in node.expressions:
+        if isinstance(inner, exp.Tuple):
+            items.append(f"({', '.join(_key(key, expressions, outputs) for key in inner.expressions)})")
+        else:
+            items.append(_item(inner, expressions, outputs))
     return f"{word} ({', '.join(items)})"
-
-
-def _element(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    if isinstance(node, exp.Tuple):
-        return f"({', '.join(_key(key, expressions, outputs) for key in node.expressions)})"
-    return _item(node, expressions, outputs)
 
 
 def _key(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:

@@ -118,10 +118,6 @@ def _two_lists(call: Call) -> tuple[Typed, Typed]:
     return first, second
 
 
-def _extracted(call: Call) -> Typed | None:
-    return at(call, the_list(call), call.value(1))
-
-
 def at(call: Call, listed: Typed, place: Typed) -> Typed:
     """An element by its place from 1 on, or from the end by a negative one; null where there is none."""
     index = clipped(place)
@@ -154,10 +150,6 @@ def character(call: Call, text: Typed, place: Typed) -> Typed:
     if not whole(place):
         raise call.refused("a character by what is no literal", "use substring()")
     return sliced(call, text, place, place)
-
-
-def _slice(call: Call) -> Typed | None:
-    return sliced(call, the_list(call), call.value(1), call.value(2))
 
 
 _ORDERS = {"ASC": True, "DESC": False, "ASCENDING": True, "DESCENDING": False}
@@ -216,20 +208,11 @@ def _joined(call: Call) -> Typed | None:
     return Typed(f"CONCAT({', '.join(parts)})", values[0].type)
 
 
-def _appended(call: Call) -> Typed | None:
-    listed = the_list(call)
-    return Typed(
-        f"CONCAT(COALESCE({listed.sql}, {_empty(listed.type)}), ARRAY({_beside(call, 1, element_of(listed))}))",
-        listed.type,
-    )
-
-
-def _prepended(call: Call) -> Typed | None:
-    listed = the_list(call, 1)
-    return Typed(
-        f"CONCAT(ARRAY({_beside(call, 0, element_of(listed))}), COALESCE({listed.sql}, {_empty(listed.type)}))",
-        listed.type,
-    )
+def _extended(call: Call, *, in_front: bool = False) -> Typed:
+    listed = the_list(call, int(in_front))
+    item = f"ARRAY({_beside(call, int(not in_front), element_of(listed))})"
+    base = f"COALESCE({listed.sql}, {_empty(listed.type)})"
+    return Typed(f"CONCAT({item}, {base})" if in_front else f"CONCAT({base}, {item})", listed.type)
 
 
 def _flattened(call: Call) -> Typed | None:
@@ -246,8 +229,10 @@ FUNCTIONS = (
     Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position, 2),
     Function(("list_has_any", "array_has_any", "&&"), _overlap, 2),
     Function(("list_has_all", "array_has_all", "@>"), _covers, 2),
-    Function(("list_extract", "list_element", "array_extract"), _extracted, 2),
-    Function(("list_slice", "array_slice"), _slice, 3),
+    Function(
+        ("list_extract", "list_element", "array_extract"), lambda call: at(call, the_list(call), call.value(1)), 2
+    ),
+    Function(("list_slice", "array_slice"), lambda call: sliced(call, the_list(call), call.value(1), call.value(2)), 3),
     Function(("list_sort", "array_sort"), _sorted),
     Function(
         ("list_reverse_sort", "array_reverse_sort"),
@@ -257,8 +242,8 @@ FUNCTIONS = (
     Function(("list_reverse", "array_reverse"), _reversed, 1),
     Function(("array_length",), size, 1),
     Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined),
-    Function(("list_append", "array_append", "array_push_back"), _appended, 2),
-    Function(("list_prepend", "array_prepend"), _prepended, 2),
+    Function(("list_append", "array_append", "array_push_back"), _extended, 2),
+    Function(("list_prepend", "array_prepend"), lambda call: _extended(call, in_front=True), 2),
     Function(("flatten",), _flattened, 1),
     Function(
         (*_DISTINCT, "list_unique", "array_unique"),

@@ -265,10 +265,6 @@ def _part_of(part: str) -> Lowering:
     return lambda call: _part(call, part, call.value(0))
 
 
-def _date_part(call: Call) -> Typed | None:
-    return _part(call, _named(call, 0), call.value(1))
-
-
 def _part(call: Call, part: str, value: Typed) -> Typed:
     if value.type == SPAN:
         return _part_of_span(call, part, value)
@@ -389,7 +385,7 @@ _NAMED_PARTS = {
 
 FUNCTIONS = (
     *(Function(names, _part_of(part), 1) for part, names in _NAMED_PARTS.items()),
-    Function(("date_part", "datepart", "extract"), _date_part, 2),
+    Function(("date_part", "datepart", "extract"), lambda call: _part(call, _named(call, 0), call.value(1)), 2),
     Function(("date_trunc", "datetrunc"), _truncated, 2),
     Function(("date_diff", "datediff"), _between, 3),
     Function(("date_sub", "datesub"), _whole_between, 3),

@@ -93,26 +93,20 @@ def _substring(call: Call) -> Typed | None:
     if len(call.arguments) not in (2, 3):
         return None
     text, start = VARCHAR(call.value(0)), call.value(1)
-    count = clipped_count(call)
+    count = whole(call.value(2)) if len(call.arguments) > 2 else 2**31 - 1
+    if count is None or count < 0:
+        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
     if text is None or not isinstance(start.type, IntegerType):
         return None
     first = whole(start)
     if first is None or first < 0:
         raise call.refused("a substring that does not start at a literal from 0 on", "use left() and right()")
-    if first == 0 and count:
-        # The place before the first one counts.
-        count = f"({count} - 1)"
-    return Typed(f"SUBSTRING({text}, {max(first, 1)}{f', {count}' if count else ''})", TEXT)
-
-
-def clipped_count(call: Call) -> str:
-    """The third argument, a number from 0 on; empty if there is none. Raises UnsupportedError."""
     if len(call.arguments) < 3:
-        return ""
-    count = whole(call.value(2))
-    if count is None or count < 0:
-        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
-    return str(min(count, 2**31 - 1))
+        return Typed(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
+    length = str(min(count, 2**31 - 1))
+    # The place before the first one counts.
+    length = f"({length} - 1)" if first == 0 else length
+    return Typed(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
 
 
 def _texts(call: Call) -> list[str]:
