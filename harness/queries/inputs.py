@@ -12,6 +12,7 @@ from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import is_metadata_table
 from harness.queries.locations import locations
+from harness.queries.plain import Rewritten, TableReference, may_name_moments
 from harness.snapshot import Snapshot, reading
 from harness.storage.records import dataclass
 from harness.table import Table, open_table
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from harness.metadata.tables.reading import MetadataTable
-    from harness.queries.plain import Rewritten, TableReference
 
 
 def _frame(name: str, value: object) -> pa.Table | None:
@@ -114,8 +114,6 @@ def _at_moments(
 
     fixed: names of tables that are snapshots already.
     """
-    from harness.queries.plain import may_name_moments
-
     if not may_name_moments(query):
         return query, {}
     from harness.queries.rewrite import bound_name, parse_statement

@@ -34,23 +34,24 @@ from harness.metadata.filters.parse import filter_of, unmoved
 from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
 from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
+from harness.queries.joined_sources import (
+    conditions,
+    conditions_of,
+    conjuncts,
+    is_preserved,
+    partners,
+    select_of,
+    sources_of,
+    without_dropped,
+)
 from harness.queries.outputs import (
     EqualColumns,
     OutputColumns,
     SourceColumns,
-    conditions,
-    conjuncts,
     is_bare_star,
     is_equality,
-    is_preserved,
     keeps_rows,
-    of_groups,
-    of_where,
-    partners,
     position_of,
-    select_of,
-    sources_of,
-    without_dropped,
 )
 
 # The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time
@@ -132,8 +133,7 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
         case exp.Paren():
             return implied(condition.this, renamed, now)
         case exp.And():
-            parts: Iterator[exp.Expr] = condition.flatten()
-            return _all(parts, renamed, now)
+            return _all(condition.flatten(), renamed, now)
         case exp.Or():
             alternatives = [implied(part, renamed, now) for part in condition.flatten()]
             some = [part for part in alternatives if part is not None]
@@ -314,9 +314,11 @@ class Pushdown:
         keys: list[exp.Expr] = []
         if is_preserved(scope.sources, position, len(scope.sources)):
             found = [*found, *self._outside(select)]
-            keys = list(of_groups(select))
+            keys = list(conditions_of(select, "having"))
         elif among := partners(scope.sources, position):
-            found += [c for c in (*of_where(select), *self._outside(select)) if _is_among(c, scope, among)]
+            found += [
+                c for c in (*conditions_of(select, "where"), *self._outside(select)) if _is_among(c, scope, among)
+            ]
         equal = EqualColumns(scope, position, found)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
@@ -335,7 +337,7 @@ class Pushdown:
         def of_key(column: exp.Column) -> exp.Expr | None:
             return aliased_too(column) if _is_of_key(column, scope) else None
 
-        in_where = {id(condition) for condition in of_where(select)}
+        in_where = {id(condition) for condition in conditions_of(select, "where")}
         # That two columns are equal tells planning nothing by itself.
         told = [c for c in found if not is_equality(c)]
         named = [(c, aliased_too if id(c) in in_where else renamed) for c in told] + [(c, of_key) for c in keys]

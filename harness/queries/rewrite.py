@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from harness.metadata.filters.parse import reason
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries import parameters
-from harness.queries.outputs import select_of
+from harness.queries.joined_sources import select_of
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
 from harness.storage.records import dataclass
@@ -74,9 +75,10 @@ class Reference:
 
 def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
-    explain, text = _without_explain(query)
+    match = _EXPLAIN.match(query)
+    explain = "" if match is None else match[0]
     try:
-        tree, text = _parse(text, dialect)
+        tree, text = _parse(query[len(explain) :], dialect)
     except (SqlglotError, ValueError) as error:
         told = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
         raise told or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
@@ -88,8 +90,8 @@ def quote_of(dialect: str) -> Callable[[str], str]:
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
-def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    """The text with other words at some places: start, end, and the new words."""
+def spliced(text: str, edits: Iterable[Edit]) -> str:
+    """The text with other words at some places."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
@@ -97,12 +99,12 @@ def spliced(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 def references(statement: SqlStatement) -> list[Reference]:
     """The tables that a statement names, in the order of its text; a table once for each place."""
-    return sorted(_references(statement.tree), key=lambda found: found.start)
-
-
-def _without_explain(query: str) -> tuple[str, str]:
-    match = _EXPLAIN.match(query)
-    return (query[: match.end()], query[match.end() :]) if match is not None else ("", query)
+    named = [
+        Reference(node)
+        for node in statement.tree.find_all(exp.Table)
+        if all(isinstance(part, exp.Identifier) for part in node.parts) and (len(node.parts) > 1 or not _is_cte(node))
+    ]
+    return sorted(named, key=lambda found: found.start)
 
 
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
@@ -139,13 +141,6 @@ def _unsaid() -> Iterator[None]:
         log.removeFilter(is_of_use)
 
 
-def _references(tree: exp.Expr) -> Iterator[Reference]:
-    for node in tree.find_all(exp.Table):
-        named = all(isinstance(part, exp.Identifier) for part in node.parts)
-        if named and (len(node.parts) > 1 or not _is_cte(node)):
-            yield Reference(node)
-
-
 def _is_cte(table: exp.Table) -> bool:
     """Tells whether a WITH clause in reach defines the name: all its CTEs for its query, earlier ones for a CTE."""
     name = table.name.casefold()
@@ -177,41 +172,31 @@ def _visible(clause: exp.With, child: exp.Expr, within: exp.Expr | None) -> list
 # FROM share the last part. Their columns go by the alias too.
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPrefix:
-    """A table's qualified name before a column, by its place in the statement, and the alias that replaces it."""
-
-    start: int
-    end: int
-    alias: str
+Edit = tuple[int, int, str]
+"""Other words for a place in a text: its start, its end, and the words."""
 
 
-def shorten(statement: SqlStatement, found: Sequence[Reference]) -> list[ColumnPrefix]:
+def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
     """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
 
-    Args:
-        found: the references that views will stand for.
-
-    Returns:
-        Where columns of them are named with their schema.
-
-    Raises:
-        RequestError: a column may be of two tables whose names end alike.
+    found: the references that views will stand for. Gives the edits of columns that are named with their schema.
+    Raises RequestError: a column may be of two tables whose names end alike.
     """
+    tree = statement.tree
     short = [reference for reference in found if len(reference.name) > 1 and not reference.node.alias]
-    clashing = [reference for reference in short if _is_clashing(reference.node, statement.tree)]
-    for reference in clashing:
-        _refuse_short_names(reference, statement.tree)
+    clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _others(r.node, tree))]
+    for reference, column in itertools.product(clashing, tree.find_all(exp.Column) if clashing else ()):
+        last = reference.name[-1]
+        if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
+            raise RequestError(
+                f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named {last}: write "
+                f"{'.'.join(reference.name)} before it, or give the tables aliases"
+            )
     for reference in clashing:
         whole = exp.to_identifier(".".join(reference.name), quoted=True)
         reference.node.set("alias", exp.TableAlias(this=whole))
-    columns = list(statement.tree.find_all(exp.Column)) if short else []
-    return [prefix for column in columns if (prefix := _shortened(column, short)) is not None]
-
-
-def _is_clashing(table: exp.Table, tree: exp.Expr) -> bool:
-    select = select_of(table)
-    return any(select_of(other) is select for other in _others(table, tree))
+    columns = list(tree.find_all(exp.Column)) if short else []
+    return [edit for column in columns if (edit := _shortened(column, short, quote)) is not None]
 
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
@@ -221,17 +206,7 @@ def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
     return [other for other in tree.find_all(*alike) if other is not table and other.alias_or_name.casefold() == name]
 
 
-def _refuse_short_names(reference: Reference, tree: exp.Expr) -> None:
-    last = reference.name[-1]
-    for column in tree.find_all(exp.Column):
-        if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
-            raise RequestError(
-                f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named {last}: write "
-                f"{'.'.join(reference.name)} before it, or give the tables aliases"
-            )
-
-
-def _shortened(column: exp.Column, tables: Collection[Reference]) -> ColumnPrefix | None:
+def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callable[[str], str]) -> Edit | None:
     parts = column.parts
     for length in range(len(parts), 1, -1):
         reference = _nearest(column, tuple(part.name.casefold() for part in parts[:length]), tables)
@@ -242,7 +217,7 @@ def _shortened(column: exp.Column, tables: Collection[Reference]) -> ColumnPrefi
         left = [exp.to_identifier(alias, quoted=True), *parts[length:]]
         for key, part in zip(("this", "table", "db", "catalog"), [*reversed(left), *[None] * 3], strict=False):
             column.set(key, part)
-        return ColumnPrefix(start, end, alias)
+        return start, end, quote(alias)
     return None
 
 
@@ -252,19 +227,18 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
     select = column.find_ancestor(exp.Select)
     while select is not None:
         for reference in tables:
-            if select_of(reference.node) is select and _names(qualifier, reference.name):
-                _refuse_hidden(column, reference, between)
-                return reference
+            if select_of(reference.node) is not select or not _names(qualifier, reference.name):
+                continue
+            # The alias would mean another table, of the same last name in a subquery.
+            if any(select_of(other) in between for other in _others(reference.node, column.root())):
+                raise RequestError(
+                    f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named "
+                    f"{reference.name[-1]}: give the tables aliases"
+                )
+            return reference
         between.append(select)
         select = select.find_ancestor(exp.Select)
     return None
-
-
-def _refuse_hidden(column: exp.Column, reference: Reference, between: Sequence[exp.Select]) -> None:
-    """Refuses an alias that would mean another table, of the same last name in a subquery."""
-    if any(select_of(other) in between for other in _others(reference.node, column.root())):
-        name = ".".join(part.name for part in column.parts)
-        raise RequestError(f"Column {name} may be of two tables named {reference.name[-1]}: give the tables aliases")
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
@@ -341,9 +315,8 @@ def rewrite(
 
     Args:
         tables: the schemas of the bound tables by name.
-        dialect: the name that sqlglot gives to the dialect of `query`.
-        into: the dialect of the rewritten query. Where it is that of `query`, the text stays as it is but for the names
-            of tables.
+        dialect: sqlglot's name of the dialect of `query`.
+        into: the dialect of the rewritten query. Where it is that of `query`, the text keeps all but names of tables.
         prefix: how the names of the views begin.
         metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
         now: says when the query is made, if it names that; None: its conditions on that are left to the engine.
@@ -381,32 +354,30 @@ def rewrite_statement(
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
-    Args:
-        statement: the statement to rewrite. A table that it writes must not be bound.
-        bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
-        tables, into, prefix, now, values: as for `rewrite`.
-        metadata: metadata tables by their names.
-
-    Raises:
-        RequestError: a time-travel clause on a bound table.
+    bound: which of `tables` a name stands for, by its parts. A table that the statement writes must not be bound.
+    metadata: metadata tables by their names. Others: as for `rewrite`. Raises RequestError: a time-travel clause on a
+    bound table.
     """
     tree, text = statement.tree, statement.text
     about = metadata or {}
     found = [reference for reference in references(statement) if reference.name in bound or reference.name in about]
     keys = [bound.get(r.name) or f"{about[r.name].table}.{about[r.name].name}" for r in found]
     for reference, key in zip(found, keys, strict=True):
-        _refuse_other_times(reference, key)
+        if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
+            raise RequestError(
+                f"Table {key} is bound to one snapshot, the query asks for another. Choose it on binding the table."
+            )
     renamed = [bool(reference.node.alias) for reference in found]
-    columns = shorten(statement, found)
+    quote = quote_of(into)
+    edits = shorten(statement, found, quote)
     views = _view_names(keys, tree, prefix)
     if values and statement.dialect == into:  # else the tree is written
         parameters.put(tree, values)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
     moment = now() if now is not None and names_now(tree) else None
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
-    mentions = _Mentions.of(tree, text)
+    mentions = _Mentions(tree, text)
     made = []
-    quote = quote_of(into)
     for reference, view, is_renamed in zip(found, views, renamed, strict=True):
         other = about.get(reference.name)
         schema = tables[bound[reference.name]] if other is None else other.schema
@@ -425,7 +396,6 @@ def rewrite_statement(
             )
         )
     if statement.dialect == into:
-        edits = [(column.start, column.end, quote(column.alias)) for column in columns]
         edits += [(r.start, r.end, reference.put) for r, reference in zip(found, made, strict=True)]
         sql = spliced(text, edits)
     else:
@@ -434,9 +404,8 @@ def rewrite_statement(
 
 
 _READS = (exp.Query, exp.Values, exp.Describe, exp.Summarize, exp.Pivot)
-_WRITES = (
-    *(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.Copy, exp.Into, exp.Command),
-)
+_CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.Copy)
+_WRITES = (*_CHANGES, exp.Into, exp.Command)
 
 
 def refuse_writes(statement: SqlStatement) -> None:
@@ -466,68 +435,40 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
     return alike[0] if alike else None
 
 
-def _refuse_other_times(reference: Reference, table: str) -> None:
-    if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
-        raise RequestError(
-            f"Table {table} is bound to one snapshot, the query asks for another. Choose it on binding the table."
-        )
-
-
 def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str]:
     taken = {i.name.casefold() for i in statement.find_all(exp.Identifier)}
+    numbers = itertools.count(1)
     names: list[str] = []
-    number = 0
     for table in tables:
-        while True:
-            number += 1
-            name = f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', table)}"
-            if name.casefold() not in taken:
-                break
-        names.append(name)
+        free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', table)}" for number in numbers)
+        names.append(next(name for name in free if name.casefold() not in taken))
     return names
 
 
-@dataclass(frozen=True, slots=True)
 class _Mentions:
-    """The names in a statement, gathered once for all of its tables.
+    """The names in a statement, gathered once for all of its tables."""
 
-    identifiers: all names. bare: columns without a table before them. unnamed: whether something may mean columns
-    without naming them.
-    """
-
-    identifiers: frozenset[str]
-    bare: frozenset[str]
-    unnamed: bool
-
-    @staticmethod
-    def of(tree: exp.Expr, text: str) -> _Mentions:
-        identifiers: set[str] = set()
-        bare: set[str] = set()
-        unnamed = "#" in text
-        for node in tree.walk():
-            match node:
-                case exp.Identifier():
-                    identifiers.add(node.name.casefold())
-                case exp.Column() if len(node.parts) == 1:
-                    bare.add(node.name.casefold())
-                case exp.Star():
-                    unnamed = unnamed or not isinstance(node.parent, exp.Count)
-                case exp.Columns() | exp.Pivot():
-                    unnamed = True
-                case exp.Join():
-                    unnamed = unnamed or node.method == "NATURAL"
-                case _:
-                    pass
-        return _Mentions(frozenset(identifiers), frozenset(bare), unnamed)
+    def __init__(self, tree: exp.Expr, text: str) -> None:
+        nodes = list(tree.walk())
+        self._names = {node.name.casefold() for node in nodes if isinstance(node, exp.Identifier)}
+        self._bare = {n.name.casefold() for n in nodes if isinstance(n, exp.Column) and len(n.parts) == 1}
+        self._unnamed = "#" in text or any(map(_means_columns, nodes))
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
         """Columns of a table whose name occurs, unless something may mean columns without naming them."""
-        if self.unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
+        if self._unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
             return None
-        if table.alias_or_name.casefold() in self.bare:  # the row as a struct
+        if table.alias_or_name.casefold() in self._bare:  # the row as a struct
             return None
         known = dict.fromkeys((*schema.names(), *more))
-        return tuple(name for name in known if name.casefold() in self.identifiers)
+        return tuple(name for name in known if name.casefold() in self._names)
+
+
+def _means_columns(node: exp.Expr) -> bool:
+    """Tells whether a node may mean columns without naming them."""
+    is_star = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+    is_natural = isinstance(node, exp.Join) and node.method == "NATURAL"
+    return is_star or is_natural or isinstance(node, exp.Columns | exp.Pivot)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:

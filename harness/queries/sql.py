@@ -16,14 +16,13 @@ from harness.errors import HarnessError, MissingFileError, RequestError, Unsuppo
 from harness.metadata.filters.predicate import is_decided
 from harness.queries.inputs import Inputs, snapshot_of
 from harness.queries.parameters import Params, by_name, numbered, unbound
+from harness.queries.plain import Rewritten, rewrite_plain
 from harness.snapshot import Snapshot, reading
 from harness.table import Table
 
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
-
-    from harness.queries.plain import Rewritten
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -206,7 +205,7 @@ def _result(
     """The result on an engine of that name."""
     prefix = f"_harness_{_token}_{next(_calls)}"
     if name == "duckdb":
-        rewritten = _plain(inputs, prefix) if dialect == "duckdb" else None
+        rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix) if dialect == "duckdb" else None
         if rewritten is None:
             moment = partial(duckdb_engine().moment, connection)
             rewritten = _rewriting(inputs, dialect, prefix)(now=moment, values=values)
@@ -242,12 +241,6 @@ def _result(
         )
         return spark_engine().query(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
     return _transpiled(rewrite(now=_present, values=values), values, inputs, spark)
-
-
-def _plain(inputs: Inputs, prefix: str) -> Rewritten | None:
-    from harness.queries.plain import rewrite_plain
-
-    return rewrite_plain(inputs.query, inputs.schemas, prefix=prefix)
 
 
 def _rewriting(inputs: Inputs, dialect: str, prefix: str) -> Callable[..., Rewritten]:
@@ -345,7 +338,13 @@ def _transpiled(
         for reference in rewritten.references:
             error.message = error.message.replace(reference.view, reference.table)
         raise
-    _check_version(lowered.needs)
+    version = spark_engine().version()
+    for construct, since in lowered.needs.items():
+        if tuple(int(part) for part in version.split(".")[:2]) < since:
+            raise UnsupportedError(
+                f"Cannot run {construct} on Spark {version}: it came with {since[0]}.{since[1]}; run it on DuckDB",
+                options=("engine",),
+            )
     return spark_engine().query(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
 
 
@@ -361,13 +360,3 @@ def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:
             "other words, or run it on DuckDB",
             options=("engine",),
         )
-
-
-def _check_version(needs: Mapping[str, tuple[int, int]]) -> None:
-    version = spark_engine().version()
-    for construct, since in needs.items():
-        if tuple(int(part) for part in version.split(".")[:2]) < since:
-            raise UnsupportedError(
-                f"Cannot run {construct} on Spark {version}: it came with {since[0]}.{since[1]}; run it on DuckDB",
-                options=("engine",),
-            )

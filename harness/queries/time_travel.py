@@ -80,7 +80,7 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
     renamed = [bool(reference.node.alias) for reference in found]
-    edits = [(column.start, column.end, quote(column.alias)) for column in shorten(statement, found)]
+    edits = shorten(statement, found, quote)
     for reference, is_renamed in zip(found, renamed, strict=True):
         key = (reference.name, _moment(reference.node))
         name = names[key] if key in names else names.setdefault(key, _free_name(key, taken))
@@ -122,18 +122,16 @@ def _moment(table: exp.Table) -> Moment:
 
 def _value(node: exp.Expr, kind: str) -> int | str | None:
     literal = literal_of(node)
-    match literal.kind if literal is not None else None, kind:
+    if literal is None:
+        return None
+    match literal.kind, kind:
         case Kind.STRING, _:
-            assert literal is not None
             return str(literal.value)
-        case (Kind.INTEGER, "version"):
-            assert literal is not None
+        case Kind.INTEGER, "version":
             return int(literal.value)
         case ((Kind.TIMESTAMP | Kind.INSTANT), "timestamp"):
-            assert literal is not None
             return int(literal.value) // 1_000_000
         case Kind.DATE, "timestamp":
-            assert literal is not None
             return int(literal.value) * _DAY_MS
         case _:
             return None

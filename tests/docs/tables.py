@@ -8,7 +8,7 @@ import re
 import runpy
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pages
@@ -18,9 +18,23 @@ from harness.cli.app import application
 from harness.cli.help import FEW, OPENING
 from harness.cli.settings import MEANINGS
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
-from harness.queries.transpile.functions.registry import Function, FunctionKind
+from harness.queries.transpile.functions import registry
+from harness.queries.transpile.functions.registry import Signature
 
-SUPPORTED: tuple[Function, ...] = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))["SUPPORTED"]
+_TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
+SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
+_PARAMETERS = {
+    registry.ANY_TEXT: "VARCHAR or what becomes text alike",
+    registry.BIGINT: "BIGINT",
+    registry.BLOB: "BLOB",
+    registry.INTEGER: "INTEGER",
+    registry.LITERAL_PATTERN: "a literal of VARCHAR, not empty",
+    registry.LITERAL_TEXT: "a literal of VARCHAR, not empty",
+    registry.NUMBER: "DOUBLE",
+    registry.PLACE: "BIGINT",
+    registry.VARCHAR: "VARCHAR",
+}
+"""The types of parameters, as DuckDB writes them."""
 
 
 def commands() -> dict[str, Any]:
@@ -106,13 +120,17 @@ def _releases(lie: Lie) -> str:
 
 
 def with_functions(page: str) -> str:
-    """The page of functions with the table as it must be now."""
+    """The page of functions with the table as it must be now.
+
+    Its names, its signatures and its refusals are those of the code. Other words stay as the page has them.
+    """
+    rows = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in page.splitlines() if line.startswith("| `")]
+    told = {row[0].split(", ")[0]: row for row in rows if len(row) == 5}
     sections = []
-    for kind in FunctionKind:
+    for kind in KINDS:
         entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
-        if entries:
-            head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
-            sections.append("\n".join([f"## {kind.value}\n", head, *map(_function_row, entries)]))
+        head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
+        sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
     refused = sum(bool(f.refused) for f in SUPPORTED)
     names = sum(len(f.names) for f in SUPPORTED if not f.refused)
     counted = (
@@ -134,27 +152,28 @@ def _everyday() -> str:
     )
 
 
-def _function_row(function: Function) -> str:
+def _function_row(function: Any, told: Mapping[str, list[str]]) -> str:
+    names = _escaped(", ".join(map(_code, function.names)))
+    _, takes, spark, agree, outside = told.get(names.split(", ")[0], ["", "", "", "all values", ""])
     if function.refused:
-        cells = [_names(function), function.takes, "refused", "", function.refused]
-    else:
-        cells = [
-            _names(function),
-            "<br>".join(_plain(form.shown()) for form in function.forms) or _plain(function.takes),
-            "<br>".join(_code(form.spark) for form in function.forms) or _code(function.written),
-            function.agree or "all values",
-            "; ".join(part for part in (function.outside, function.allowance) if part),
-        ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        takes, spark, agree, outside = "", "refused", "", _escaped(function.refused)
+    elif function.forms:
+        takes = _escaped("<br>".join(_plain(_parameters(form)) for form in function.forms))
+        spark = _escaped("<br>".join(_code(form.spark) for form in function.forms))
+    return f"| {names} | {takes} | {spark} | {agree} | {outside} |"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
+
+
+def _parameters(form: Signature) -> str:
+    return ", ".join([*(_PARAMETERS[each] for each in form.parameters), *(["..."] if form.repeats else [])])
 
 
 def _plain(text: str) -> str:
     """Text outside of code, in which a bracket would begin a link."""
     return text.replace("[", "\\[")
-
-
-def _names(function: Function) -> str:
-    return ", ".join(_code(name) for name in function.names)
 
 
 def _code(text: str) -> str:

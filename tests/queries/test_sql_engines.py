@@ -305,7 +305,7 @@ def test_the_order_of_sorted_rows_is_kept(tables, spark):
         pytest.param("SELECT count(DISTINCT id) OVER () FROM t", "DISTINCT in a window", id="distinct-over"),
         pytest.param("SELECT sum(d)::HUGEINT FROM t", "a cast from double to hugeint", id="double-as-hugeint"),
         pytest.param("SELECT de AS id FROM t QUALIFY sum(id) OVER () > 1", "both a column", id="shadowed-in-qualify"),
-        pytest.param("SELECT min(u) FROM t", "min of uuid", id="min-of-uuids"),
+        pytest.param("SELECT min(u) FROM t", "an order of uuid", id="min-of-uuids"),
         pytest.param(
             "SELECT rank(ORDER BY s) OVER (ORDER BY id) FROM t",
             "rank()",

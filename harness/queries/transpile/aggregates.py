@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -15,19 +15,16 @@ from harness.metadata.model.schema import (
     DecimalType,
     FloatType,
     IntegerType,
-    ListType,
     MapType,
-    StructType,
+    Type,
     UnknownType,
-    UuidType,
     VariantType,
 )
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
-from harness.queries.transpile.functions.registry import Domain, Function, FunctionKind
 from harness.queries.transpile.ordered_aggregates import check_ordered
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced, is_number
+from harness.queries.transpile.values import DOUBLE, HUGE, LONG, Typed, coerced, is_number
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -80,11 +77,6 @@ class Aggregate:
         if not is_number(value.type):
             raise refused(self.node, f"{_name(self.node)} of {value.type}")
         return coerced(value, DOUBLE, _name(self.node))
-
-
-def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
-    """The aggregate; None if the node is none that is known. Raises UnsupportedError."""
-    return lowered(Aggregate(expressions, node))
 
 
 def lowered(call: Aggregate) -> Typed | None:
@@ -199,8 +191,7 @@ def _extreme(call: Aggregate) -> Typed:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
     _, value = call.argument()
-    if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
-        raise refused(call.node, f"{_name(call.node)} of {value.type}")
+    check_ordered(call.node, value.type)
     return Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
 
 
@@ -215,18 +206,12 @@ def _mode(call: Aggregate) -> Typed:
     return Typed(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 
-def _logical(call: Aggregate) -> Typed:
-    _, value = call.argument()
-    if not isinstance(value.type, BooleanType):
-        raise refused(call.node, f"{_name(call.node)} of {value.type}")
-    name = "BOOL_AND" if isinstance(call.node, exp.LogicalAnd) else "BOOL_OR"
-    return Typed(f"{name}({value.sql}){call.after}", BOOLEAN)
+def _folded(name: str, kind: type[Type] = IntegerType) -> AggregateLowering:
+    """An aggregate of the type of its values, such as `bit_and`."""
 
-
-def _bits(name: str) -> AggregateLowering:
     def lower(call: Aggregate) -> Typed:
         word, value = call.argument()
-        if not isinstance(value.type, IntegerType):
+        if not isinstance(value.type, kind):
             raise refused(call.node, f"{name.lower()} of {value.type}")
         return Typed(f"{name}({word}{value.sql}){call.after}", value.type)
 
@@ -268,11 +253,9 @@ def _quantile(call: Aggregate) -> Typed:
 
 
 def _discrete_quantile(call: Aggregate) -> Typed:
-    if call.over:
-        raise refused(call.node, f"{_name(call.node)} as a window function")
     fraction = call.node.args.get("quantile") or call.node.args.get("expression")
-    if fraction is None:
-        raise refused(call.node)
+    if call.over or fraction is None:
+        raise refused(call.node, f"{_name(call.node)} as a window function, or without a fraction")
     return ordered_aggregates.discrete_quantile(call, fraction)
 
 
@@ -295,10 +278,6 @@ def _grouping(call: Aggregate) -> Typed:
     return Typed(f"({' + '.join(reversed(bits))})", LONG)
 
 
-# The table. An entry is all that there is to say of an aggregate: its names, which `agreement` takes for one another,
-# its nodes and how they are lowered, FILTER in a window, and the docs and draws of every function.
-
-
 AggregateLowering = Callable[[Aggregate], Typed]
 
 
@@ -306,225 +285,49 @@ AggregateLowering = Callable[[Aggregate], Typed]
 class AggregateFunction:
     """An entry of the table of aggregates.
 
-    nodes: sqlglot's classes of its calls. skips_nulls: nulls change nothing, so that CASE may stand for FILTER.
+    names: DuckDB's names, which `agreement` takes for one another. nodes: sqlglot's classes of its calls.
+    skips_nulls: nulls change nothing, so that in a window CASE may stand for FILTER.
     """
 
-    function: Function
+    names: tuple[str, ...]
     nodes: tuple[type[exp.Expr], ...]
     lower: AggregateLowering
-    skips_nulls: bool
+    skips_nulls: bool = True
 
 
-def _entry(
-    names: tuple[str, ...],
-    nodes: tuple[type[exp.Expr], ...],
-    lower: AggregateLowering,
-    takes: str,
-    written: str,
-    *draws: str,
-    skips_nulls: bool = False,
-    **domain: Unpack[Domain],
-) -> AggregateFunction:
-    function = Function(names, kind=FunctionKind.AGGREGATES, takes=takes, written=written, draws=draws, **domain)
-    return AggregateFunction(function, nodes, lower, skips_nulls)
-
-
-_plain = partial(_entry, skips_nulls=True)
-_NUMBERS = "INTEGER, BIGINT, HUGEINT, DECIMAL, FLOAT, DOUBLE"
-_ORDERED = "any but lists, structs, maps, UUID"
-_LAST_BITS = "the [last bits](allowances.md) may differ"
-_TIES = "rows that tie may come in another order on either engine"
-_NO_ORDER = "refused without ORDER BY"
+_keeps_nulls = partial(AggregateFunction, skips_nulls=False)
 
 AGGREGATES: tuple[AggregateFunction, ...] = (
-    _plain(
-        ("count", "count_star"),
-        (exp.Count,),
-        _count,
-        "*; any; DISTINCT any; a tuple",
-        "COUNT",
-        "count(*)",
-        "count({text})",
-        "count(DISTINCT {int})",
-        "count(DISTINCT ({int}, {text}))",
-        "count(*) FILTER (WHERE {boolean})",
-    ),
-    _plain(("count_if", "countif"), (exp.CountIf,), _count_if, "BOOLEAN", "SUM(CAST(a AS INT))", "count_if({boolean})"),
-    _plain(
-        ("sum",),
-        (exp.Sum,),
-        _sum,
-        _NUMBERS,
-        "SUM, of decimals as DECIMAL(38, s)",
-        *("sum({int})", "sum({decimal})", "sum({seconds})", "sum(DISTINCT {int})", "sum({int}) * 1.5"),
-        agree="sums of BIGINT within 64 bits, and of decimals within ten digits more than they have",
-        outside="an error on Spark; of decimals of up to eight digits NULL, in a session without ANSI mode",
-        allowance=f"of FLOAT and DOUBLE {_LAST_BITS}",
-    ),
-    _plain(
-        ("avg", "mean"),
-        (exp.Avg,),
-        _average,
-        _NUMBERS,
-        "an exact sum through a count, as DOUBLE",
-        *("avg({int})", "avg({decimal})", "avg({seconds})", "avg({int}::HUGEINT)", "mean({int})"),
-        allowance=_LAST_BITS,
-    ),
-    _plain(
-        ("min",),
-        (exp.Min,),
-        _extreme,
-        f"{_ORDERED}[, a literal]",
-        "MIN; of several ARRAY_SORT(COLLECT_LIST(a))",
-        *("min({int}, 3)", "min({text})", "min({seconds})", "min({date})", "min({decimal})", "min({blob})"),
-    ),
-    _plain(
-        ("max",),
-        (exp.Max,),
-        _extreme,
-        f"{_ORDERED}[, a literal]",
-        "MAX; of several ARRAY_SORT(COLLECT_LIST(a))",
-        *("max({text}, 2)", "max({text})", "max({double})", "max({timestamp})", "max({boolean})"),
-    ),
-    _plain(("bool_and",), (exp.LogicalAnd,), _logical, "BOOLEAN", "BOOL_AND", "bool_and({boolean})"),
-    _plain(("bool_or",), (exp.LogicalOr,), _logical, "BOOLEAN", "BOOL_OR", "bool_or({int} > 50)"),
-    *(
-        _plain(
-            (f"bit_{name}",), (node,), _bits(f"BIT_{name.upper()}"), "INTEGER, BIGINT", f"BIT_{name.upper()}", *draws
-        )
-        for name, node in (("and", exp.BitwiseAndAgg), ("or", exp.BitwiseOrAgg), ("xor", exp.BitwiseXorAgg))
-        for draws in [(f"bit_{name}({{int}})", f"bit_{name}({{long}})")]
-    ),
-    *(
-        _plain(
-            names,
-            nodes,
-            _statistic(names[0].upper()),
-            _NUMBERS,
-            names[0].upper(),
-            *(f"{names[0]}({{{kind}}})" for kind in ("count", "decimal", "seconds")),
-            allowance=_LAST_BITS,
-        )
-        for names, nodes in (
-            (("stddev_samp", "stddev"), (exp.Stddev, exp.StddevSamp)),
-            (("stddev_pop",), (exp.StddevPop,)),
-            (("var_samp", "variance"), (exp.Variance,)),
-            (("var_pop",), (exp.VariancePop,)),
-        )
-    ),
-    *(
-        _plain((name,), (node,), lower, "two numbers", written, f"{name}({{count}}, {{count}})", allowance=_LAST_BITS)
-        for name, node, lower, written in (
-            ("covar_samp", exp.CovarSamp, _statistic("COVAR_SAMP"), "COVAR_SAMP"),
-            ("covar_pop", exp.CovarPop, _statistic("COVAR_POP"), "COVAR_POP"),
-            ("corr", exp.Corr, _correlation, "CORR, NaN for one pair"),
-        )
-    ),
-    _entry(
-        ("mode",),
-        (exp.Mode,),
-        _mode,
-        "any but floats, lists, structs, maps, UUID",
-        "MODE() WITHIN GROUP (ORDER BY a)",
-        *("mode(row // 1000)", "mode({boolean} IS NULL OR true) FILTER (row > 1)"),
-        agree="where one value is the most frequent",
-        outside="an error on Spark where several are; refused in windows",
-    ),
-    _entry(
-        ("median",),
-        (exp.Median,),
-        _quantile,
-        "INTEGER, BIGINT, DOUBLE, DECIMAL",
-        "PERCENTILE(a, 0.5); of decimals the half of two, cut off",
-        *("median({int})", "median({seconds})", "median({decimal})"),
-        agree="decimals of up to 15 digits",
-        outside="refused: cast it to DOUBLE",
-        allowance=f"of what is no DECIMAL {_LAST_BITS}",
-    ),
-    _entry(
-        ("quantile_cont",),
-        (exp.PercentileCont,),
-        _quantile,
-        "INTEGER, BIGINT, DOUBLE; a literal or a list of them",
-        "PERCENTILE(a, b)",
-        *("quantile_cont({int}, 0.3)", "quantile_cont({seconds}, 0.9)"),
-        outside="refused: cast it to DOUBLE",
-        allowance=_LAST_BITS,
-    ),
-    _entry(
-        ("quantile_disc", "quantile"),
-        (exp.PercentileDisc, exp.Quantile),
-        _discrete_quantile,
-        f"{_ORDERED}; a literal or a list of them",
-        "an element of ARRAY_SORT(COLLECT_LIST(a))",
-        *("quantile_disc({int}, 0.35)", "quantile_disc({text}, [0, 0.5, 1])", "quantile({date}, 0.125)"),
-    ),
-    _entry(
-        ("list", "array_agg"),
-        (exp.ArrayAgg,),
-        ordered_aggregates.listed,
-        "[DISTINCT] any ORDER BY …",
-        "ARRAY_SORT(COLLECT_LIST(…)), nulls too",
-        "list({text} ORDER BY row)",
-        "list({double} ORDER BY {int} DESC NULLS FIRST, row) FILTER (row > 3)",
-        "list(DISTINCT t1 ORDER BY t1 DESC)",
-        "list({ints} ORDER BY {boolean}, {date} DESC, row)",
-        *("len(list({int}))", "list_sort(list(DISTINCT {text}))"),
-        agree="FILTER; without ORDER BY inside of what takes lists in any order, such as list_sort and len",
-        outside=f"{_NO_ORDER}; DISTINCT of floats, or in another order than its own",
-        allowance=_TIES,
-    ),
-    *(
-        _entry(
-            (name,),
-            (node,),
-            ordered_aggregates.first,
-            "any ORDER BY …",
-            "an element of ARRAY_SORT(COLLECT_LIST(…))",
-            *(f"{name}({{int}} ORDER BY row)", f"{name}({{text}} ORDER BY {{double}} DESC, row)"),
-            agree="what is not null" if name == "any_value" else "nulls too",
-            outside=_NO_ORDER,
-            allowance=_TIES,
-        )
-        for name, node in (("first", exp.First), ("last", exp.Last), ("any_value", exp.AnyValue))
-    ),
-    *(
-        _entry(names, (node,), _arg_extreme, f"any, {_ORDERED}[, a literal]", written, *draws, allowance=_TIES)
-        for names, node, written, draws in (
-            (
-                ("arg_max", "argmax", "max_by"),
-                exp.ArgMax,
-                "MAX_BY; of several ARRAY_SORT(COLLECT_LIST(…))",
-                ("arg_max({text}, row, 3)", "arg_max({text}, row)", "max_by(row, {text} || row)"),
-            ),
-            (
-                ("arg_min", "argmin", "min_by"),
-                exp.ArgMin,
-                "MIN_BY; of several ARRAY_SORT(COLLECT_LIST(…))",
-                ("arg_min({int}, row, 2)", "arg_min({decimal}, row)", "min_by({text}, row)"),
-            ),
-        )
-    ),
-    _entry(
-        ("string_agg", "group_concat", "listagg"),
-        (exp.GroupConcat,),
-        ordered_aggregates.joined,
-        "[DISTINCT] VARCHAR[, a literal] ORDER BY …",
-        "ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(…)), b)",
-        "string_agg({text}, '-' ORDER BY row DESC)",
-        "string_agg({text} ORDER BY {text} NULLS FIRST, row)",
-        "string_agg(DISTINCT t1, '+' ORDER BY t1)",
-        outside=_NO_ORDER,
-        allowance=_TIES,
-    ),
-    _entry(
-        ("grouping", "grouping_id"),
-        (exp.Grouping, exp.GroupingId),
-        _grouping,
-        "keys",
-        "GROUPING, a bit for each key",
-        "grouping(b1)",
-    ),
+    AggregateFunction(("count", "count_star"), (exp.Count,), _count),
+    AggregateFunction(("count_if", "countif"), (exp.CountIf,), _count_if),
+    AggregateFunction(("sum",), (exp.Sum,), _sum),
+    AggregateFunction(("avg", "mean"), (exp.Avg,), _average),
+    AggregateFunction(("min",), (exp.Min,), _extreme),
+    AggregateFunction(("max",), (exp.Max,), _extreme),
+    AggregateFunction(("bool_and",), (exp.LogicalAnd,), _folded("BOOL_AND", BooleanType)),
+    AggregateFunction(("bool_or",), (exp.LogicalOr,), _folded("BOOL_OR", BooleanType)),
+    AggregateFunction(("bit_and",), (exp.BitwiseAndAgg,), _folded("BIT_AND")),
+    AggregateFunction(("bit_or",), (exp.BitwiseOrAgg,), _folded("BIT_OR")),
+    AggregateFunction(("bit_xor",), (exp.BitwiseXorAgg,), _folded("BIT_XOR")),
+    AggregateFunction(("stddev_samp", "stddev"), (exp.Stddev, exp.StddevSamp), _statistic("STDDEV_SAMP")),
+    AggregateFunction(("stddev_pop",), (exp.StddevPop,), _statistic("STDDEV_POP")),
+    AggregateFunction(("var_samp", "variance"), (exp.Variance,), _statistic("VAR_SAMP")),
+    AggregateFunction(("var_pop",), (exp.VariancePop,), _statistic("VAR_POP")),
+    AggregateFunction(("covar_samp",), (exp.CovarSamp,), _statistic("COVAR_SAMP")),
+    AggregateFunction(("covar_pop",), (exp.CovarPop,), _statistic("COVAR_POP")),
+    AggregateFunction(("corr",), (exp.Corr,), _correlation),
+    _keeps_nulls(("mode",), (exp.Mode,), _mode),
+    _keeps_nulls(("median",), (exp.Median,), _quantile),
+    _keeps_nulls(("quantile_cont",), (exp.PercentileCont,), _quantile),
+    _keeps_nulls(("quantile_disc", "quantile"), (exp.PercentileDisc, exp.Quantile), _discrete_quantile),
+    _keeps_nulls(("list", "array_agg"), (exp.ArrayAgg,), ordered_aggregates.listed),
+    _keeps_nulls(("first",), (exp.First,), ordered_aggregates.first),
+    _keeps_nulls(("last",), (exp.Last,), ordered_aggregates.first),
+    _keeps_nulls(("any_value",), (exp.AnyValue,), ordered_aggregates.first),
+    _keeps_nulls(("arg_max", "argmax", "max_by"), (exp.ArgMax,), _arg_extreme),
+    _keeps_nulls(("arg_min", "argmin", "min_by"), (exp.ArgMin,), _arg_extreme),
+    _keeps_nulls(("string_agg", "group_concat", "listagg"), (exp.GroupConcat,), ordered_aggregates.joined),
+    _keeps_nulls(("grouping", "grouping_id"), (exp.Grouping, exp.GroupingId), _grouping),
 )
 
 _BY_NODE = {node: entry for entry in AGGREGATES for node in entry.nodes}

@@ -51,7 +51,7 @@ _UNSAID: Mapping[str, str] = {
 """Parts of trees that do not bear on the meaning, by their names."""
 
 _FUNCTIONS: Mapping[str, str] = {
-    **{alias: each.function.names[0] for each in AGGREGATES for alias in each.function.names[1:]},
+    **{alias: each.names[0] for each in AGGREGATES for alias in each.names[1:]},
     "power": "**",
     "pow": "**",
     "^": "**",

@@ -74,21 +74,12 @@ def _reading(to: Type) -> _TextReading | None:
             return None
 
 
-def read(text: str, to: Type) -> str | None:
-    """`CAST(text AS to)`; None for types of which nothing is certain."""
-    reading = _reading(to)
-    return None if reading is None else _guarded(text, to, reading, "CAST", "")
-
-
-def try_read(text: str, to: Type) -> str | None:
-    """`TRY_CAST(text AS to)`; None for types of which nothing is certain."""
+def _read(text: str, to: Type, cast: str = "CAST") -> str | None:
+    """`CAST(text AS to)`, or `TRY_CAST`; None for types of which nothing is certain."""
     reading = _reading(to)
     if reading is None:
         return None
-    return _guarded(text, to, reading, "TRY_CAST", f"WHEN {text} RLIKE {spark_text.text(reading.neither)} THEN NULL ")
-
-
-def _guarded(text: str, to: Type, reading: _TextReading, cast: str, none: str) -> str:
+    none = f"WHEN {text} RLIKE {spark_text.text(reading.neither)} THEN NULL " if cast == "TRY_CAST" else ""
     message = spark_text.text(f"a text that DuckDB and Spark may read differently as {to}")
     return (
         f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {spark_text.text(reading.alike)} "
@@ -119,7 +110,7 @@ def try_cast(value: Typed, node: exp.TryCast) -> Typed:
     if isinstance(value.type, UnknownType):
         return Typed(f"CAST(NULL AS {type_name(to)})", to)
     if isinstance(value.type, StringType) and not isinstance(to, StringType):
-        sql = try_read(value.sql, to)
+        sql = _read(value.sql, to, "TRY_CAST")
     else:
         sql = _converted(Typed(value.sql, value.type), to)
         # The outermost cast is the one that may fail.
@@ -178,14 +169,12 @@ def _converted(value: Typed, to: Type) -> str | None:
             element = _converted(Typed("v", left.type), right.type)
             return None if element is None else f"TRANSFORM({value.sql}, v -> {element})"
         case StringType(), _:
-            return read(value.sql, to)
+            return _read(value.sql, to)
         case FloatType(bits=64), DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
             # A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text.
             shifted = f"({value.sql} * {10.0**scale!r}D)"
             whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
             return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {type_name(to)})"
-        case IntegerType(), BooleanType():
-            return plain
         case ((DateType() | TimestampType(unit="us")), StringType()):
             zone = " || '+00'" if value.type == TimestampType(utc=True) else ""
             text = f"CAST({value.sql} AS STRING){zone}"
@@ -194,19 +183,19 @@ def _converted(value: Typed, to: Type) -> str | None:
             return f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {known} THEN {text} ELSE RAISE_ERROR({message}) END"
         case ((BinaryType() | FixedType()), BinaryType()):
             return value.sql
-        case ((IntegerType() | BooleanType()), (IntegerType() | FloatType() | DecimalType())):
+        case IntegerType(), (BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType()):
+            return plain
+        case BooleanType(), (IntegerType() | FloatType() | DecimalType() | StringType()):
             return plain
         case DecimalType(), IntegerType():
             # DuckDB rounds half away from zero; Spark would cut.
             return f"CAST(ROUND({value.sql}, 0) AS {type_name(to)})"
-        case DecimalType(), (DecimalType() | FloatType(bits=64)):
+        case DecimalType(), (DecimalType() | FloatType(bits=64) | StringType()):
             return plain
         case FloatType(), IntegerType():
             # DuckDB rounds half to even; Spark would cut.
             return f"CAST(RINT({value.sql}) AS {type_name(to)})"
         case FloatType(), FloatType():
-            return plain
-        case ((IntegerType() | BooleanType() | DecimalType()), StringType()):
             return plain
         case huge, (FloatType(bits=64) | StringType() | IntegerType() | DecimalType()) if huge == HUGE:
             return plain

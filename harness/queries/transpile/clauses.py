@@ -12,7 +12,7 @@ from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model.schema import ListType, StructType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.ordered_aggregates import ordered
+from harness.queries.transpile.ordered_aggregates import check_ordered, direction
 from harness.queries.transpile.scopes import NameScope, Output
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
@@ -44,12 +44,12 @@ def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
         if not 1 <= place <= len(columns):
             raise refused(item, "a number in ORDER BY")
         return columns[place - 1]
-    if isinstance(subject, exp.Column) and len(subject.parts) == 1:
-        named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
-        if len(named) > 1:
-            raise refused(item, "an order by one of several columns of a name")
-        return named[0] if named else None
-    return None
+    if not isinstance(subject, exp.Column) or len(subject.parts) > 1:
+        return None
+    named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
+    if len(named) > 1:
+        raise refused(item, "an order by one of several columns of a name")
+    return named[0] if named else None
 
 
 def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
@@ -57,16 +57,8 @@ def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
     output = output_of(item, columns)
     if output is None:
         raise refused(item, "an order by what is no column of the result")
-    return ordered(Expressions(lambda _: Typed(output.sql, output.type)), _with_subject(item))
-
-
-def _with_subject(item: exp.Expr) -> exp.Expr:
-    """The item with a plain column in it, whose name means nothing."""
-    if not isinstance(item, exp.Ordered):
-        return exp.column("c")
-    item = item.copy()
-    item.set("this", exp.column("c"))
-    return item
+    check_ordered(item, output.type)
+    return f"{output.sql}{direction(item)}"
 
 
 def order_by(items: list[str]) -> str:
@@ -81,21 +73,16 @@ def limits(node: exp.Expr) -> str:
         clause = node.args.get(key)
         if clause is None:
             continue
-        count = _count(clause)
+        if isinstance(clause, exp.Fetch):
+            options, rows = clause.args.get("limit_options"), clause.args.get("count")
+            more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+        else:
+            rows, more = clause.args.get("expression"), any(v for k, v in clause.args.items() if k != "expression")
+        count = None if more or rows is None else place_of(rows)
         if count is None:
             raise refused(clause, f"this {word}")
         text += f" {word} {count}"
     return text
-
-
-def _count(clause: exp.Expr) -> int | None:
-    """The number of rows that LIMIT, OFFSET or FETCH says; None: the clause says another thing too, or no number."""
-    if isinstance(clause, exp.Fetch):
-        options = clause.args.get("limit_options")
-        more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
-        return None if more or clause.args.get("count") is None else place_of(clause.args["count"])
-    more = any(v for k, v in clause.args.items() if k != "expression")
-    return None if more or not isinstance(clause, exp.Limit | exp.Offset) else place_of(clause.expression)
 
 
 # UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
@@ -397,14 +384,13 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) ->
     word = _SETS.get(type(node))
     if word is None:
         return _key(node, expressions, outputs)
-    items = [_element(inner, expressions, outputs) for inner in node.expressions]
+    items = []
+    for inner in node.expressions:
+        if isinstance(inner, exp.Tuple):
+            items.append(f"({', '.join(_key(key, expressions, outputs) for key in inner.expressions)})")
+        else:
+            items.append(_item(inner, expressions, outputs))
     return f"{word} ({', '.join(items)})"
-
-
-def _element(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    if isinstance(node, exp.Tuple):
-        return f"({', '.join(_key(key, expressions, outputs) for key in node.expressions)})"
-    return _item(node, expressions, outputs)
 
 
 def _key(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
@@ -428,12 +414,7 @@ def _all_keys(node: exp.Select, scope: NameScope, expressions: Expressions) -> l
     for item in node.expressions:
         if item.find(exp.Window, exp.Query) is not None:
             raise refused(item, "GROUP BY ALL with a window function or a subquery")
-        if not any(_aggregates(item)):
+        counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
+        if not counts and item.find(exp.AggFunc) is None:
             keys += [Typed(_no_ordinal(v), v.type) for _, v in projected(item, scope, expressions)]
     return keys
-
-
-def _aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
-    for inner in node.walk():
-        if isinstance(inner, exp.AggFunc) or (isinstance(inner, exp.Anonymous) and inner.name.lower() == "count_star"):
-            yield inner

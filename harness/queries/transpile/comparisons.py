@@ -110,7 +110,6 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
     if operator is None or expressions.subquery is None:
         raise refused(node)
     # The least or the greatest value of the query stands for some value, or for all.
-    assert expressions.subquery is not None
     subject = expressions.translate(node.this)
     sql, types = expressions.subquery(quantified)
     if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, FloatType):

@@ -154,8 +154,8 @@ class Expressions:
                 return self._of_variable(node)
             case exp.Column():
                 return self.resolve(tuple(part.name for part in node.parts))
-            case exp.Dot():
-                return self._dot(node)
+            case exp.Dot(expression=exp.Identifier()):
+                return nested.member(self.translate(node.this), node.expression.name, node)
             case exp.And() | exp.Or():
                 word = " AND " if isinstance(node, exp.And) else " OR "
                 return Typed(f"({word.join(self.boolean(part) for part in node.flatten())})", BOOLEAN)
@@ -197,11 +197,15 @@ class Expressions:
 
     def _other(self, node: exp.Expr) -> Typed:
         node = ordered_aggregates.in_any_order(node) or node
-        for lower in (comparisons.translate, table.translate, windows.translate, aggregates.translate):
-            found = lower(self, node)
-            if found is not None:
-                return Typed(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
-        raise refused(node)
+        found = (
+            comparisons.translate(self, node)
+            or table.translate(self, node)
+            or windows.translate(self, node)
+            or aggregates.lowered(aggregates.Aggregate(self, node))
+        )
+        if found is None:
+            raise refused(node)
+        return Typed(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
 
     def boolean(self, node: exp.Expr) -> str:
         """A condition."""
@@ -211,12 +215,6 @@ class Expressions:
         if value.type != BOOLEAN:
             raise refused(node, f"a {value.type} as a condition")
         return value.sql
-
-    def _dot(self, node: exp.Dot) -> Typed:
-        base, part = self.translate(node.this), node.expression
-        if not isinstance(part, exp.Identifier):
-            raise refused(node)
-        return nested.member(base, part.name, node)
 
     def _negative(self, node: exp.Neg) -> Typed:
         value = self.translate(node.this)

@@ -243,11 +243,10 @@ def in_any_order(node: exp.Expr) -> exp.Expr | None:
     """A call such as `len(list(x))` with an order for its list, for which all orders are the same; None: it is none."""
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in _ORDERLESS or not node.expressions:
         return None
-    inner = node.expressions[0].this if isinstance(node.expressions[0], exp.Filter) else node.expressions[0]
-    if not isinstance(inner, exp.ArrayAgg) or isinstance(inner.this, exp.Order):
-        return None
     copy = node.copy()
     target = copy.expressions[0].this if isinstance(copy.expressions[0], exp.Filter) else copy.expressions[0]
+    if not isinstance(target, exp.ArrayAgg) or isinstance(target.this, exp.Order):
+        return None
     subject = target.this.expressions[0] if isinstance(target.this, exp.Distinct) else target.this
     target.set("this", exp.Order(this=target.this, expressions=[exp.Ordered(this=subject.copy())]))
     return copy

@@ -53,11 +53,6 @@ LEVELS = 10_000
 """The most steps of a recursive query; more is an error. Spark's own limit is 100."""
 
 
-def names_itself(cte: exp.CTE) -> bool:
-    """Tells whether a query of WITH RECURSIVE is recursive."""
-    return _mentions(cte.this, cte.alias) > 0
-
-
 def _mentions(node: exp.Expr, name: str) -> int:
     return sum(t.name.casefold() == name.casefold() and not t.args.get("db") for t in node.find_all(exp.Table))
 
@@ -241,7 +236,7 @@ class _Queries:
         parts, any_recursive = [], False
         for cte in clause.expressions:
             name = spark_text.name(f"w{next(self._numbers)}")
-            is_recursive = bool(clause.args.get("recursive")) and names_itself(cte)
+            is_recursive = bool(clause.args.get("recursive")) and _mentions(cte.this, cte.alias) > 0
             if is_recursive:
                 lowered, any_recursive = recursive(cte, name, inner, self.query), True
                 self.needs["WITH RECURSIVE"] = SINCE
@@ -291,7 +286,11 @@ class _Queries:
             conditions.append(expressions.boolean(node.args["where"].this))
         source += f" WHERE {' AND '.join(conditions)}" if conditions else ""
         source += group_by(node, scope, expressions, [v for _, v in outputs])
-        source += self._having(node, scope, expressions)
+        having, group = node.args.get("having"), node.args.get("group")
+        if having is not None:
+            keys = [] if group is None else [e.name.casefold() for e in group.expressions if isinstance(e, exp.Column)]
+            _check_shadows(having, scope, but=keys)
+            source += f" HAVING {expressions.boolean(having.this)}"
         distinct = "DISTINCT " if (node.args.get("distinct") is not None and _distinct_on(node) is None) else ""
         hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
         order = node.args.get("order")
@@ -366,14 +365,6 @@ class _Queries:
             None if unnests is None else lambda node: unnests.element(expressions, node),
         )
         return expressions
-
-    def _having(self, node: exp.Select, scope: NameScope, expressions: Expressions) -> str:
-        having, group = node.args.get("having"), node.args.get("group")
-        if having is None:
-            return ""
-        keys = {e.name.casefold() for e in group.expressions if isinstance(e, exp.Column)} if group is not None else ()
-        _check_shadows(having, scope, but=keys)
-        return f" HAVING {expressions.boolean(having.this)}"
 
     def _ordering(
         self,

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import DateType, IntegerType
+from harness.metadata.model.schema import DateType, IntegerType, Type
 from harness.queries.transpile.aggregates import Aggregate, lowered
 from harness.queries.transpile.functions import moments
 from harness.queries.transpile.ordered_aggregates import direction, ordered, whole
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import DOUBLE, LONG, Typed, alike
+from harness.queries.transpile.values import DOUBLE, LONG, Typed, alike, type_name
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -61,13 +61,17 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
     raise refused(frame, "this frame")
 
 
-_RANKS: dict[type[exp.Expr], str] = {exp.RowNumber: "ROW_NUMBER", exp.Rank: "RANK", exp.DenseRank: "DENSE_RANK"}
+_RANKS: dict[type[exp.Expr], tuple[str, Type]] = {
+    exp.RowNumber: ("ROW_NUMBER", LONG),
+    exp.Rank: ("RANK", LONG),
+    exp.DenseRank: ("DENSE_RANK", LONG),
+    exp.PercentRank: ("PERCENT_RANK", DOUBLE),
+    exp.CumeDist: ("CUME_DIST", DOUBLE),
+}
 _IN_ORDER = (
-    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead),
-    *(exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue),
+    *(*_RANKS, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue),
 )
 """Functions that mean something in an order only."""
-_SHARES: dict[type[exp.Expr], str] = {exp.PercentRank: "PERCENT_RANK", exp.CumeDist: "CUME_DIST"}
 
 
 def with_windows(select: exp.Select) -> exp.Select:
@@ -116,10 +120,9 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
     if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
         raise refused(node, "a place in a window without an order", "add ORDER BY to the window")
     match call:
-        case exp.RowNumber() | exp.Rank() | exp.DenseRank():
-            return Typed(f"CAST({_RANKS[type(call)]}(){over} AS BIGINT)", LONG)
-        case exp.PercentRank() | exp.CumeDist():
-            return Typed(f"{_SHARES[type(call)]}(){over}", DOUBLE)
+        case _ if type(call) in _RANKS:
+            rank, type_ = _RANKS[type(call)]
+            return Typed(f"CAST({rank}(){over} AS {type_name(type_)})", type_)
         case exp.Ntile():
             return Typed(f"CAST(NTILE({whole(call, call.this)}){over} AS BIGINT)", LONG)
         case exp.Lag() | exp.Lead():

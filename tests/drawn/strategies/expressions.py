@@ -16,8 +16,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from drawn.functions import SUPPORTED
-from harness.queries.transpile.functions.registry import Function, FunctionKind
+from drawn.functions import SUPPORTED, Entry, FunctionKind
 
 _DAY = 86_400_000_000
 _LAST_MOMENT = 253_402_300_799_999_999
@@ -123,7 +122,7 @@ def with_columns(template: str) -> str:
     return filled(template, lambda kind: next(turns.setdefault(kind, itertools.cycle(EDGES[kind].columns))))
 
 
-def calls(functions: tuple[Function, ...] = SUPPORTED) -> tuple[tuple[Function, str], ...]:
+def calls(functions: tuple[Entry, ...] = SUPPORTED) -> tuple[tuple[Entry, str], ...]:
     """Every call that the table of functions has for tests, with the entry that it is of."""
     return tuple((function, draw) for function in functions for draw in function.draws if not function.refused)
 

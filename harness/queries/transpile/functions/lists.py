@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from sqlglot import exp
 
 from harness.metadata.model.schema import (
@@ -19,7 +17,7 @@ from harness.metadata.model.schema import (
     Type,
     UnknownType,
 )
-from harness.queries.transpile.functions.registry import Call, Function, FunctionKind, clipped, lowered_by, said, whole
+from harness.queries.transpile.functions.registry import Call, Function, clipped, said, whole
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
 PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
@@ -75,9 +73,9 @@ def made(call: Call) -> Typed:
 
 def contains(call: Call) -> Typed | None:
     """`list_contains`; and `contains` of a list."""
-    if len(call.arguments) != 2 or not isinstance(call.value(0).type, ListType):
+    listed = call.value(0)
+    if not isinstance(listed.type, ListType):
         return None
-    listed = the_list(call)
     check_elements(call, listed, ORDERED)
     item = _beside(call, 1, element_of(listed))
     # Spark does not know where a null is in the list and nothing is found.
@@ -92,8 +90,6 @@ def check_elements(call: Call, listed: Typed, types: tuple[type, ...]) -> None:
 
 
 def _position(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
     listed = the_list(call)
     check_elements(call, listed, ORDERED)
     item = _beside(call, 1, element_of(listed))
@@ -117,16 +113,9 @@ def _covers(call: Call) -> Typed | None:
 def _two_lists(call: Call) -> tuple[Typed, Typed]:
     first, second = the_list(call, 0), the_list(call, 1)
     check_elements(call, first, PLAIN)
-    if str(first.type) != str(second.type) or len(call.arguments) != 2:
+    if str(first.type) != str(second.type):
         raise call.refused(f"{call.name} of {first.type} and {second.type}", "cast to one type")
     return first, second
-
-
-def _extracted(call: Call) -> Typed | None:
-    listed = call.value(0)
-    if len(call.arguments) != 2 or not isinstance(listed.type, ListType):
-        return None
-    return at(call, listed, call.value(1))
 
 
 def at(call: Call, listed: Typed, place: Typed) -> Typed:
@@ -161,12 +150,6 @@ def character(call: Call, text: Typed, place: Typed) -> Typed:
     if not whole(place):
         raise call.refused("a character by what is no literal", "use substring()")
     return sliced(call, text, place, place)
-
-
-def _slice(call: Call) -> Typed | None:
-    if len(call.arguments) != 3:
-        return None
-    return sliced(call, the_list(call), call.value(1), call.value(2))
 
 
 _ORDERS = {"ASC": True, "DESC": False, "ASCENDING": True, "DESCENDING": False}
@@ -208,8 +191,6 @@ _DISTINCT = ("list_distinct", "array_distinct")
 
 def size(call: Call) -> Typed | None:
     """`len` of a list."""
-    if len(call.arguments) != 1:
-        return None
     value = _distinct_inside(call) or call.value(0)
     return Typed(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, ListType) else None
 
@@ -227,20 +208,11 @@ def _joined(call: Call) -> Typed | None:
     return Typed(f"CONCAT({', '.join(parts)})", values[0].type)
 
 
-def _appended(call: Call) -> Typed | None:
-    listed = the_list(call)
-    return Typed(
-        f"CONCAT(COALESCE({listed.sql}, {_empty(listed.type)}), ARRAY({_beside(call, 1, element_of(listed))}))",
-        listed.type,
-    )
-
-
-def _prepended(call: Call) -> Typed | None:
-    listed = the_list(call, 1)
-    return Typed(
-        f"CONCAT(ARRAY({_beside(call, 0, element_of(listed))}), COALESCE({listed.sql}, {_empty(listed.type)}))",
-        listed.type,
-    )
+def _extended(call: Call, *, in_front: bool = False) -> Typed:
+    listed = the_list(call, int(in_front))
+    item = f"ARRAY({_beside(call, int(not in_front), element_of(listed))})"
+    base = f"COALESCE({listed.sql}, {_empty(listed.type)})"
+    return Typed(f"CONCAT({item}, {base})" if in_front else f"CONCAT({base}, {item})", listed.type)
 
 
 def _flattened(call: Call) -> Typed | None:
@@ -251,127 +223,30 @@ def _flattened(call: Call) -> Typed | None:
     return Typed(f"FLATTEN({without_nulls(listed.sql)})", inner)
 
 
-list_function = partial(lowered_by, FunctionKind.LISTS)
-
-_NOT_NESTED = "elements that are not nested"
-_CAST = "refused: other types; cast to one"
-
 FUNCTIONS = (
-    list_function(
-        ("list_value", "list_pack", "[…]"), made, "any, ...", "ARRAY", "[{int}, {long}]", "[{text}, 'a', NULL]"
-    ),
-    list_function(
-        ("list_contains", "list_has", "array_contains", "array_has"),
-        contains,
-        "list, element",
-        "ARRAY_CONTAINS, false where Spark does not know",
-        "list_contains({ints}, {int})",
-        "list_contains({texts}, {text})",
-        "list_contains({doubles}, {double})",
-        agree=_NOT_NESTED,
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_position", "list_indexof", "array_position", "array_indexof"),
-        _position,
-        "list, element",
-        "ARRAY_POSITION, null for 0",
-        "list_position({ints}, {int})",
-        "list_position({texts}, NULL)",
-        agree=_NOT_NESTED,
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_has_any", "array_has_any", "&&"),
-        _overlap,
-        "list, list",
-        "ARRAY_INTERSECT of what is not null",
-        "list_has_any({ints}, {ints})",
-        agree=f"{_NOT_NESTED} and no floats",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_has_all", "array_has_all", "@>"),
-        _covers,
-        "list, list",
-        "ARRAY_EXCEPT of what is not null",
-        "list_has_all({ints}, {ints})",
-        agree=f"{_NOT_NESTED} and no floats",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_extract", "list_element", "array_extract"),
-        _extracted,
-        "list, integer",
-        "TRY_ELEMENT_AT",
-        "list_extract({ints}, {place})",
-        "{texts}[2]",
-        "{ints}[{place}]",
-        "{ints}[-1]",
-    ),
-    list_function(
-        ("list_slice", "array_slice"),
-        _slice,
-        "list, literal, literal",
-        "SLICE",
-        "list_slice({ints}, 2, 3)",
-        "{ints}[2:]",
-        "{texts}[:-2]",
-        "{ints}[-2:-1]",
-        outside="refused: bounds that are no literals, steps",
-    ),
-    list_function(
-        ("list_sort", "array_sort"),
-        _sorted,
-        "list[, literal[, literal]]",
-        "ARRAY_SORT or SORT_ARRAY",
-        "list_sort({ints})",
-        "list_sort({texts}, 'DESC')",
-        "list_sort({doubles}, 'ASC', 'NULLS FIRST')",
-        "list_sort(list_distinct({ints}))",
-        agree=_NOT_NESTED,
-        outside="refused: DESC with NULLS FIRST",
-    ),
-    list_function(
-        ("list_reverse_sort", "array_reverse_sort"),
-        lambda call: _in_order(call, "DESC", "NULLS LAST") if len(call.arguments) == 1 else None,
-        "list",
-        "SORT_ARRAY(a, false)",
-        "list_reverse_sort({ints})",
-        agree=_NOT_NESTED,
-    ),
-    list_function(("list_reverse", "array_reverse"), _reversed, "list", "REVERSE(a)", "list_reverse({ints})"),
-    list_function(("array_length",), size, "list", "SIZE(a)", "array_length({ints})", "len({texts})"),
-    list_function(
-        ("list_concat", "list_cat", "array_concat", "array_cat"),
-        _joined,
-        "list, list, ...",
-        "CONCAT, a null list being empty",
-        "list_concat({ints}, {ints})",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_append", "array_append", "array_push_back"),
-        _appended,
-        "list, element",
-        "CONCAT",
-        "list_append({ints}, {int})",
-        outside=_CAST,
-    ),
-    list_function(
-        ("list_prepend", "array_prepend"),
-        _prepended,
-        "element, list",
-        "CONCAT",
-        "list_prepend({int}, {ints})",
-        outside=_CAST,
-    ),
-    list_function(
-        ("flatten",), _flattened, "list of lists", "FLATTEN of what is not null", "flatten([{ints}, {ints}])"
-    ),
+    Function(("list_value", "list_pack", "[…]"), made),
+    Function(("list_contains", "list_has", "array_contains", "array_has"), contains, 2),
+    Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position, 2),
+    Function(("list_has_any", "array_has_any", "&&"), _overlap, 2),
+    Function(("list_has_all", "array_has_all", "@>"), _covers, 2),
     Function(
-        names=(*_DISTINCT, "list_unique", "array_unique"),
-        kind=FunctionKind.LISTS,
+        ("list_extract", "list_element", "array_extract"), lambda call: at(call, the_list(call), call.value(1)), 2
+    ),
+    Function(("list_slice", "array_slice"), lambda call: sliced(call, the_list(call), call.value(1), call.value(2)), 3),
+    Function(("list_sort", "array_sort"), _sorted),
+    Function(
+        ("list_reverse_sort", "array_reverse_sort"),
+        lambda call: _in_order(call, "DESC", "NULLS LAST"),
+        1,
+    ),
+    Function(("list_reverse", "array_reverse"), _reversed, 1),
+    Function(("array_length",), size, 1),
+    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined),
+    Function(("list_append", "array_append", "array_push_back"), _extended, 2),
+    Function(("list_prepend", "array_prepend"), lambda call: _extended(call, in_front=True), 2),
+    Function(("flatten",), _flattened, 1),
+    Function(
+        (*_DISTINCT, "list_unique", "array_unique"),
         refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
     ),
 )

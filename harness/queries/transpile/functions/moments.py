@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model.schema import DateType, IntegerType, OpaqueType, TimestampType, UnknownType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.lists import list_function, list_of
+from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.functions.registry import (
     BIGINT,
     CLOCK,
     Call,
     Function,
-    FunctionKind,
     Lowering,
     said,
     whole,
@@ -84,8 +82,8 @@ def interval(node: exp.Expr) -> tuple[int, int, int] | None:
 
 
 def _of_text(text: str) -> tuple[int, int, int] | None:
-    parts = re.findall(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)", text)
-    if not parts or re.sub(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)", "", text).strip():
+    parts = _COUNTED_UNIT.findall(text)
+    if not parts or _COUNTED_UNIT.sub("", text).strip():
         return None
     months = days = clock = 0
     for count, name in parts:
@@ -101,6 +99,7 @@ def _of_text(text: str) -> tuple[int, int, int] | None:
     return months, days, clock
 
 
+_COUNTED_UNIT = re.compile(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)")
 _UNITS = {*_MONTHS, *_DAYS, *_CLOCK_US}
 
 
@@ -140,8 +139,7 @@ def moved(base: Typed, by: Typed, sign: str) -> Typed | None:
 
 def difference(left: Typed, right: Typed) -> Typed | None:
     """A timestamp minus a timestamp or a date; None for other types."""
-    values = (left, right)
-    if not all(is_timestamp(v) or isinstance(v.type, DateType) for v in values):
+    if not is_moment(left) or not is_moment(right):
         return None
     if TimestampType(utc=True) in (left.type, right.type) and left.type != right.type:
         return None
@@ -174,7 +172,7 @@ def _numbers(call: Call, values: list[Typed]) -> Typed:
     step = 1 if len(call.arguments) < 3 else whole(call.value(2))
     if step is None or step == 0:
         raise call.refused(f"{call.name}() with a step that is no literal")
-    start, end = ("0L" if v is None else BIGINT.taken(v) for v in (values if len(values) == 2 else [None, *values]))
+    start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
     if call.name == "range":
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
     forward, back = (">=", "<") if step > 0 else ("<=", ">")
@@ -188,7 +186,7 @@ def _moments(call: Call, first: Typed, last: Typed) -> Typed:
     parts = interval(call.arguments[2])
     if parts is None or min(parts) < 0 or max(parts) == 0 or (parts[0] and any(parts[1:])):
         raise call.refused(f"{call.name}() of dates by this step", "write it as an INTERVAL of one unit, from 1 on")
-    start, end = CLOCK.taken(first), CLOCK.taken(last)
+    start, end = CLOCK(first), CLOCK(last)
     made = f"SEQUENCE({start}, {end}, {written(parts).sql})"
     if call.name == "range":
         made = f"FILTER({made}, v -> v < {end})"
@@ -201,22 +199,7 @@ def _moments(call: Call, first: Typed, last: Typed) -> Typed:
     return Typed(sql, list_of(TimestampType()))
 
 
-SERIES = tuple(
-    list_function(
-        (name,),
-        _series,
-        "[BIGINT,] BIGINT[, a literal]; DATE or TIMESTAMP twice, INTERVAL",
-        "SEQUENCE",
-        f"{name}({{count}})",
-        f"{name}({{count}}, {{small}} % 100)",
-        f"{name}({{count}}, 0, -2)",
-        f"{name}(DATE '2024-01-01' - {{count}}, DATE '2024-01-05', INTERVAL 36 HOURS)",
-        f"{name}(TIMESTAMP '2024-01-28 10:00:00', TIMESTAMP '2025-01-28 10:00:00', INTERVAL 1 MONTH)",
-        agree="in FROM and in UNNEST too",
-        outside="an error for months from behind the 28th; refused: steps that are no literals",
-    )
-    for name in ("range", "generate_series")
-)
+SERIES = (Function(("range",), _series), Function(("generate_series",), _series))
 
 
 _CLOCK = TimestampType()
@@ -265,7 +248,6 @@ _OTHER_NAMES = {
     "microsecond": ("us", "usec", "usecs", "microseconds"),
 }
 _PART = {other: part for part, others in _OTHER_NAMES.items() for other in (part, *others)}
-_UNITS_US = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 _BEFORE_CHRIST = ("decade", "century", "millennium", "yearweek", "era")
 """Parts that DuckDB counts otherwise before the year 1."""
 
@@ -280,13 +262,7 @@ def _named(call: Call, place: int) -> str:
 
 def _part_of(part: str) -> Lowering:
     """`year(x)`."""
-    return lambda call: _part(call, part, call.value(0)) if len(call.arguments) == 1 else None
-
-
-def _date_part(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
-    return _part(call, _named(call, 0), call.value(1))
+    return lambda call: _part(call, part, call.value(0))
 
 
 def _part(call: Call, part: str, value: Typed) -> Typed:
@@ -312,18 +288,17 @@ def _part(call: Call, part: str, value: Typed) -> Typed:
 
 def _part_of_span(call: Call, part: str, value: Typed) -> Typed:
     """A part of a difference of two timestamps: so many days, and the rest of a day."""
-    day = 86_400_000_000
     within, unit = {
-        "day": (0, day),
-        "hour": (day, _UNITS_US["hour"]),
-        "minute": (_UNITS_US["hour"], _UNITS_US["minute"]),
-        "second": (_UNITS_US["minute"], _UNITS_US["second"]),
+        "day": (0, _DAY_US),
+        "hour": (_DAY_US, _CLOCK_US["hour"]),
+        "minute": (_CLOCK_US["hour"], _CLOCK_US["minute"]),
+        "second": (_CLOCK_US["minute"], _CLOCK_US["second"]),
         "epoch": (0, 0),
     }.get(part, (-1, 0))
     if within < 0:
         raise call.refused(f"{part} of a difference of timestamps", "use date_diff()")
     if part == "epoch":
-        whole, rest = f"{value.sql} DIV {day}L * 86400L", f"{value.sql} % {day}L"
+        whole, rest = f"{value.sql} DIV {_DAY_US}L * 86400L", f"{value.sql} % {_DAY_US}L"
         return Typed(f"(CAST({whole} AS DOUBLE) + CAST({rest} AS DOUBLE) / 1000000D)", DOUBLE)
     rest = f"({value.sql} % {within}L)" if within else value.sql
     return Typed(f"({rest} DIV {unit}L)", LONG)
@@ -334,8 +309,6 @@ _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 
 
 def _truncated(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
     unit, value = _named(call, 0), call.value(1)
     if not is_moment(value):
         raise call.refused(f"date_trunc of {value.type}")
@@ -365,9 +338,8 @@ _COUNTED = {
 }
 
 
-def _ends(call: Call) -> tuple[str, list[Typed]] | None:
-    if len(call.arguments) != 3:
-        return None
+def _ends(call: Call) -> tuple[str, list[Typed]]:
+    """The unit and the two moments of a difference. Raises UnsupportedError."""
     ends = [call.value(1), call.value(2)]
     if not all(is_moment(v) for v in ends):
         raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
@@ -376,28 +348,22 @@ def _ends(call: Call) -> tuple[str, list[Typed]] | None:
 
 def _between(call: Call) -> Typed | None:
     """Boundaries of a unit that lie between two moments."""
-    found = _ends(call)
-    if found is None:
-        return None
-    unit, (first, last) = found
+    unit, (first, last) = _ends(call)
     if unit in ("day", "dow", "doy", "isodow"):
         return Typed(f"CAST(DATEDIFF(CAST({last.sql} AS DATE), CAST({first.sql} AS DATE)) AS BIGINT)", LONG)
     if unit in _COUNTED:
         sql = f"({_COUNTED[unit].format(last.sql)} - {_COUNTED[unit].format(first.sql)})"
         return Typed(f"CAST({sql} AS BIGINT)", LONG)
-    if unit in _UNITS_US:
+    if unit in _CLOCK_US:
         begun = [micros(Typed(f"DATE_TRUNC('{unit.upper()}', {v.sql})", _INSTANT)) for v in (last, first)]
-        return Typed(f"(({begun[0]} - {begun[1]}) DIV {_UNITS_US[unit]}L)", LONG)
+        return Typed(f"(({begun[0]} - {begun[1]}) DIV {_CLOCK_US[unit]}L)", LONG)
     raise call.refused(f"{call.name} in {unit}s", "use date_diff('day', …)")
 
 
 def _whole_between(call: Call) -> Typed | None:
     """Whole units between two moments."""
-    found = _ends(call)
-    if found is None:
-        return None
-    unit, (first, last) = found
-    units = {"week": 7 * 86_400_000_000, "day": 86_400_000_000, **_UNITS_US}
+    unit, (first, last) = _ends(call)
+    units = {"week": 7 * _DAY_US, "day": _DAY_US, **_CLOCK_US}
     if unit not in units:
         raise call.refused(f"{call.name} in {unit}s", "use date_diff()")
     if _INSTANT in (first.type, last.type):
@@ -405,96 +371,22 @@ def _whole_between(call: Call) -> Typed | None:
     return Typed(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
 
 
-time_function = partial(Function, kind=FunctionKind.TIMES, takes="DATE or TIMESTAMP")
-
 _NAMED_PARTS = {
-    "year": ("year",),
-    "quarter": ("quarter",),
-    "month": ("month",),
+    **{part: (part,) for part in ("year", "quarter", "month", "isodow", "isoyear", "yearweek", "decade", "century")},
+    **{
+        part: (part,)
+        for part in ("millennium", "era", "hour", "minute", "second", "millisecond", "microsecond", "epoch")
+    },
     "day": ("day", "dayofmonth"),
     "dow": ("dayofweek", "weekday"),
-    "isodow": ("isodow",),
     "doy": ("dayofyear",),
     "week": ("week", "weekofyear"),
-    "isoyear": ("isoyear",),
-    "yearweek": ("yearweek",),
-    "decade": ("decade",),
-    "century": ("century",),
-    "millennium": ("millennium",),
-    "era": ("era",),
-    "hour": ("hour",),
-    "minute": ("minute",),
-    "second": ("second",),
-    "millisecond": ("millisecond",),
-    "microsecond": ("microsecond",),
-    "epoch": ("epoch",),
 }
-_ALL_PARTS = ", ".join(_NAMED_PARTS)
-_AFTER = "an error before the year 1"
 
 FUNCTIONS = (
-    *(
-        time_function(
-            names,
-            _part_of(part),
-            written=(_DATES.get(part) or _CLOCKS.get(part) or "UNIX_MICROS(a) / 1e6").format("a"),
-            agree="from the year 1 on" if part in _BEFORE_CHRIST else "",
-            outside=_AFTER if part in _BEFORE_CHRIST else "",
-            draws=tuple(
-                f"{names[0]}({{{kind}}})"
-                for kind in ("date", "timestamp", "instant")
-                if (part, kind) != ("epoch", "instant")
-            ),
-        )
-        for part, names in _NAMED_PARTS.items()
-    ),
-    time_function(
-        ("date_part", "datepart", "extract"),
-        _date_part,
-        takes="literal, DATE or TIMESTAMP, or a difference of TIMESTAMPs",
-        written="as the function of the part",
-        agree=f"{_ALL_PARTS}, and their other names",
-        outside="refused: julian, time zones; lists of parts",
-        draws=(
-            "date_part('year', {date})",
-            "extract(minute FROM {timestamp})",
-            "date_part('epoch', {timestamp} - {timestamp})",
-        ),
-    ),
-    time_function(
-        ("date_trunc", "datetrunc"),
-        _truncated,
-        takes="literal, DATE or TIMESTAMP",
-        written="DATE_TRUNC",
-        agree=", ".join([*_TRUNCATED, *_YEARS, "isoyear"]),
-        outside="refused: other units",
-        draws=(
-            *(f"date_trunc('{unit}', {{timestamp}})" for unit in ("year", "week", "hour", "second")),
-            "date_trunc('month', {date})",
-            "date_trunc('quarter', {instant})",
-            "date_trunc('decade', {near})",
-        ),
-    ),
-    time_function(
-        ("date_diff", "datediff"),
-        _between,
-        takes="literal, two of DATE or TIMESTAMP",
-        written="a difference of numbers",
-        agree=", ".join([*_COUNTED, "day", *_UNITS_US]),
-        outside="refused: weeks",
-        draws=(
-            *(f"date_diff('{unit}', {{timestamp}}, {{timestamp}})" for unit in ("day", "month", "hour", "second")),
-            "date_diff('quarter', {date}, {timestamp})",
-            "date_diff('year', {instant}, {instant})",
-        ),
-    ),
-    time_function(
-        ("date_sub", "datesub"),
-        _whole_between,
-        takes="literal, two of DATE or TIMESTAMP",
-        written="a difference of microseconds",
-        agree=", ".join(["week", "day", *_UNITS_US]),
-        outside="refused: months and longer units; use date_diff()",
-        draws=("date_sub('hour', {timestamp}, {timestamp})", "date_sub('day', {date}, {timestamp})"),
-    ),
+    *(Function(names, _part_of(part), 1) for part, names in _NAMED_PARTS.items()),
+    Function(("date_part", "datepart", "extract"), lambda call: _part(call, _named(call, 0), call.value(1)), 2),
+    Function(("date_trunc", "datetrunc"), _truncated, 2),
+    Function(("date_diff", "datediff"), _between, 3),
+    Function(("date_sub", "datesub"), _whole_between, 3),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from sqlglot import exp
 
@@ -25,7 +24,6 @@ from harness.queries.transpile.functions.lists import (
     ORDERED,
     check_elements,
     element_of,
-    list_function,
     list_of,
     the_list,
     without_nulls,
@@ -35,9 +33,7 @@ from harness.queries.transpile.functions.registry import (
     VARCHAR,
     Call,
     Function,
-    FunctionKind,
     Lowering,
-    lowered_by,
     said,
 )
 from harness.queries.transpile.spark_text import refused
@@ -84,7 +80,7 @@ def _packed(call: Call) -> Typed | None:
 
 def _field(call: Call) -> Typed | None:
     """`struct_extract`."""
-    name = said(call.value(1)) if len(call.arguments) == 2 else None
+    name = said(call.value(1))
     if name is None:
         raise call.refused("a field that no literal names")
     return member(call.value(0), name, call.node)
@@ -115,7 +111,7 @@ def _entries(call: Call) -> Typed | None:
 
 
 def _key(call: Call, type_: MapType) -> str:
-    if len(call.arguments) != 2 or not isinstance(type_.key.type, _KEYS):
+    if not isinstance(type_.key.type, _KEYS):
         raise call.refused(f"{call.name} of {type_}")
     value = call.value(1)
     (_, text), common = alike((Typed("", type_.key.type), value), call.name)
@@ -169,74 +165,20 @@ def _zipped(call: Call) -> Typed | None:
     return Typed(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", pair)
 
 
-_nested = partial(lowered_by, FunctionKind.NESTED)
-
 FUNCTIONS = (
-    _nested(
-        ("struct_pack", "{…}"),
-        _packed,
-        "name := any, ...",
-        "NAMED_STRUCT",
-        "struct_pack(a := {int}, b := {text})",
-        "{{'a': {int}, 'b': {date}}}",
-    ),
-    _nested(
-        ("struct_extract", "s.x", "s['x']"),
-        _field,
-        "struct, literal",
-        "a.b",
-        "struct_extract({struct}, 'x')",
-        "{struct}['y']",
-        "({struct}).x",
-    ),
-    _nested(("map_keys",), _keys, "map", "MAP_KEYS(a)", "list_sort(map_keys({map}))"),
-    _nested(("map_values",), _values, "map", "MAP_VALUES(a)", "list_sort(map_values({map}))"),
-    _nested(("map_entries",), _entries, "map", "MAP_ENTRIES(a)", "len(map_entries({map}))"),
-    _nested(
-        ("map_extract_value", "m[k]"),
-        looked_up,
-        "map, key",
-        "TRY_ELEMENT_AT(a, b)",
-        "{map}['a']",
-        "{map}[{text}]",
-        "MAP {{'a': {int}, 'b': 2}}['a']",
-        agree="keys of text or integers",
-        outside="refused: cast",
-    ),
-    _nested(
-        ("element_at", "map_extract"),
-        _found,
-        "map, key",
-        "ARRAY(TRY_ELEMENT_AT(a, b)), or an empty one",
-        "element_at({map}, 'a')",
-        agree="keys of text or integers",
-    ),
-    _nested(
-        ("map_contains",),
-        _contains,
-        "map, key",
-        "MAP_CONTAINS_KEY(a, b)",
-        "map_contains({map}, 'b')",
-        agree="keys of text or integers",
-    ),
-    _nested(
-        ("map",),
-        _zipped,
-        "list, list",
-        "MAP_FROM_ARRAYS(a, b)",
-        "map(['a', 'b'], [{int}, 2])",
-        "map([1, 2, 3], [{text}, 'x', NULL])[2]",
-        agree="keys of text or integers; lists of one length, keys once each",
-        outside="an error; refused: cast",
-    ),
-    Function(
-        names=("histogram",), kind=FunctionKind.AGGREGATES, refused="use count(*) with GROUP BY: its counts are UBIGINT"
-    ),
-    Function(
-        names=("cardinality",), kind=FunctionKind.NESTED, refused="use len(map_keys(…)), whose type both engines have"
-    ),
-    Function(names=("row", "struct_insert", "struct_keys"), kind=FunctionKind.NESTED, refused="use {'name': value}"),
-    Function(names=("map_concat", "map_from_entries"), kind=FunctionKind.NESTED, refused="use MAP {key: value}"),
+    Function(("struct_pack", "{…}"), _packed),
+    Function(("struct_extract", "s.x", "s['x']"), _field, 2),
+    Function(("map_keys",), _keys, 1),
+    Function(("map_values",), _values, 1),
+    Function(("map_entries",), _entries, 1),
+    Function(("map_extract_value", "m[k]"), looked_up, 2),
+    Function(("element_at", "map_extract"), _found, 2),
+    Function(("map_contains",), _contains, 2),
+    Function(("map",), _zipped),
+    Function(("histogram",), refused="use count(*) with GROUP BY: its counts are UBIGINT"),
+    Function(("cardinality",), refused="use len(map_keys(…)), whose type both engines have"),
+    Function(("row", "struct_insert", "struct_keys"), refused="use {'name': value}"),
+    Function(("map_concat", "map_from_entries"), refused="use MAP {key: value}"),
 )
 
 
@@ -276,8 +218,6 @@ def _count(call: Call) -> Typed | None:
 
 def _aggregated(call: Call) -> Typed | None:
     """`list_aggregate(l, 'sum')`, as `list_sum(l)`."""
-    if len(call.arguments) != 2:
-        return None
     named = said(call.value(1))
     lowering = _AGGREGATES.get(str(named).lower())
     if lowering is None:
@@ -296,10 +236,8 @@ _INSTEAD = "use list_sum(), list_min(), list_max() or list_count()"
 
 def _text(call: Call) -> Typed | None:
     """`array_to_string`."""
-    if len(call.arguments) != 2:
-        return None
-    listed, between = the_list(call), VARCHAR.taken(call.value(1)) if said(call.value(1)) is not None else None
-    item = ANY_TEXT.taken(Typed("v", element_of(listed)))
+    listed, between = the_list(call), VARCHAR(call.value(1)) if said(call.value(1)) is not None else None
+    item = ANY_TEXT(Typed("v", element_of(listed)))
     if item is None or between is None:
         raise call.refused(f"{call.name} of {listed.type}", "use list_transform() to make texts")
     nothing = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
@@ -321,7 +259,7 @@ def _filtered(call: Call) -> Typed | None:
 
 def _lambda(call: Call) -> tuple[Typed, str, Typed]:
     """The list, the variables in Spark's words, and the body."""
-    if len(call.arguments) != 2 or not isinstance(call.arguments[1], exp.Lambda):
+    if not isinstance(call.arguments[1], exp.Lambda):
         raise call.refused(f"{call.name} without a lambda")
     listed, node = the_list(call), call.arguments[1]
     names = [str(item.name) for item in node.expressions]
@@ -350,72 +288,14 @@ def comprehended(call: Call, node: exp.Comprehension) -> Typed:
     return Typed(f"TRANSFORM({sql}, {head} -> {body.sql})", list_of(body.type))
 
 
-_ZEROS = "of 0.0 and -0.0, which are equal, either may come"
-
 FOLDS = (
-    list_function(
-        ("array_to_string", "list_to_string"),
-        _text,
-        "list, VARCHAR",
-        "ARRAY_JOIN; null where all elements are",
-        "array_to_string({texts}, ',')",
-        "array_to_string({ints}, '')",
-        agree="elements of text, integers, decimals, booleans, dates",
-        outside="refused: use list_transform() to make texts",
-    ),
-    *(
-        list_function(
-            (f"list_{name}",),
-            _least(f"ARRAY_{name.upper()}"),
-            "list",
-            f"ARRAY_{name.upper()}(a)",
-            f"list_{name}({{ints}})",
-            f"list_{name}({{doubles}})",
-            allowance=_ZEROS,
-        )
-        for name in ("min", "max")
-    ),
-    list_function(
-        ("list_sum",),
-        _sum,
-        "list of numbers",
-        "AGGREGATE",
-        "list_sum({ints})",
-        "list_sum({doubles})",
-        "list_sum([{decimal}, 0.0000000003])",
-    ),
-    list_function(("list_count",), _count, "list", "SIZE of what is not null", "list_count({texts})"),
-    list_function(
-        ("list_transform", "list_apply", "array_transform", "array_apply", "apply"),
-        _transformed,
-        "list, lambda",
-        "TRANSFORM",
-        "list_transform({ints}, lambda x: coalesce(x, 0) // 2)",
-        "list_transform({texts}, lambda x, i: concat(x, i))",
-        "[x % 3 for x in {ints} if x > 1]",
-    ),
-    list_function(
-        ("list_filter", "array_filter", "filter"),
-        _filtered,
-        "list, lambda",
-        "FILTER",
-        "list_filter({ints}, lambda x: x > {int})",
-        "list_filter({texts}, lambda x, i: i > 1)",
-    ),
-    list_function(
-        ("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"),
-        _aggregated,
-        "list, name",
-        "as `list_sum`, `list_min`, `list_max`, `list_count`",
-        "list_aggregate({ints}, 'sum')",
-        "list_aggr({doubles}, 'max')",
-        "array_aggregate({texts}, 'count')",
-        outside=f"refused: {_INSTEAD}",
-        allowance=_ZEROS,
-    ),
-    Function(
-        names=("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"),
-        kind=FunctionKind.LISTS,
-        refused=_INSTEAD,
-    ),
+    Function(("array_to_string", "list_to_string"), _text, 2),
+    Function(("list_min",), _least("ARRAY_MIN"), 1),
+    Function(("list_max",), _least("ARRAY_MAX"), 1),
+    Function(("list_sum",), _sum, 1),
+    Function(("list_count",), _count, 1),
+    Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _transformed, 2),
+    Function(("list_filter", "array_filter", "filter"), _filtered, 2),
+    Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _aggregated, 2),
+    Function(("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), refused=_INSTEAD),
 )

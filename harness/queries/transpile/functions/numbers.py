@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache, partial
+from functools import cache
 
 from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
 from harness.queries.transpile import spark_text
@@ -11,10 +11,9 @@ from harness.queries.transpile.functions.registry import (
     NUMBER,
     Call,
     Function,
-    FunctionKind,
     Lowering,
-    Parameter,
     Signature,
+    formed,
     whole,
 )
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, is_number, type_name
@@ -23,21 +22,21 @@ _TINY = IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)
 
 
-def _only(call: Call) -> Typed:
-    """The one argument. Raises UnsupportedError."""
+def _number(call: Call, kind: type = object) -> Typed:
+    """The first argument, of a kind of numbers. Raises UnsupportedError."""
     value = call.value(0)
-    if len(call.arguments) != 1 or not is_number(value.type):
+    if not is_number(value.type) or not isinstance(value.type, kind):
         raise call.refused(f"{call.name} of {value.type}")
     return value
 
 
 def _abs(call: Call) -> Typed | None:
-    value = _only(call)
+    value = _number(call)
     return Typed(f"ABS({value.sql})", value.type)
 
 
 def _sign(call: Call) -> Typed | None:
-    value = _only(call)
+    value = _number(call)
     of_nan = f"WHEN ISNAN({value.sql}) THEN 0Y " if isinstance(value.type, FloatType) else ""
     return Typed(f"CASE {of_nan}WHEN {value.sql} > 0 THEN 1Y WHEN {value.sql} < 0 THEN -1Y {_ZERO % value.sql}", _TINY)
 
@@ -61,7 +60,7 @@ def _whole_number(name: str) -> Lowering:
     """`floor`, `ceil` and `trunc`."""
 
     def lower(call: Call) -> Typed | None:
-        value = _only(call)
+        value = _number(call)
         match value.type:
             case IntegerType() if name == "trunc":
                 return value
@@ -145,8 +144,6 @@ def _asks_exact_products() -> bool:
 
 
 def _remainder(call: Call) -> Typed | None:
-    if len(call.arguments) != 2:
-        return None
     left, right = call.value(0), call.value(1)
     if not all(isinstance(v.type, IntegerType | DecimalType | FloatType) for v in (left, right)):
         raise call.refused(f"% of {left.type} and {right.type}")
@@ -172,8 +169,6 @@ def _decimal_remainder(call: Call, left: Typed, right: Typed) -> Typed:
 
 def _bits(sign: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
-        if len(call.arguments) != 2:
-            return None
         values = [call.value(0), call.value(1)]
         if not all(isinstance(v.type, IntegerType) for v in values):
             raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in values)}")
@@ -184,9 +179,7 @@ def _bits(sign: str) -> Lowering:
 
 
 def _inverted(call: Call) -> Typed | None:
-    value = _only(call)
-    if not isinstance(value.type, IntegerType):
-        raise call.refused(f"~ of {value.type}")
+    value = _number(call, IntegerType)
     return Typed(f"(~ {value.sql})", value.type)
 
 
@@ -207,35 +200,22 @@ def _shifted(call: Call) -> Typed | None:
 
 
 def _bit_count(call: Call) -> Typed | None:
-    value = _only(call)
+    value = _number(call)
     if not isinstance(value.type, IntegerType):
-        raise call.refused(f"bit_count of {value.type}")
+        raise call.refused(f"{call.name} of {value.type}")
     mask = f" & {2**value.type.bits - 1}L" if value.type.bits < 64 else ""
     return Typed(f"CAST(BIT_COUNT(CAST({value.sql} AS BIGINT){mask}) AS TINYINT)", _TINY)
 
 
 def _special(condition: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
-        value = _only(call)
-        if not isinstance(value.type, FloatType):
-            raise call.refused(f"{call.name} of {value.type}")
-        return Typed(condition.format(value.sql, _INFINITY), BOOLEAN)
+        return Typed(condition.format(_number(call, FloatType).sql, _INFINITY), BOOLEAN)
 
     return lower
 
 
-_number = partial(Function, kind=FunctionKind.NUMBERS)
-
-_ONE, _TWO = ((NUMBER,), (NUMBER, NUMBER))
-
-
-def _approximate(names: tuple[str, ...], spark: str, parameters: tuple[Parameter, ...], *draws: str) -> Function:
-    return _number(
-        names,
-        forms=(Signature(parameters, DOUBLE, spark),),
-        allowance="up to 2 units in the last place: the libraries round in their own ways",
-        draws=draws,
-    )
+def _of_doubles(names: tuple[str, ...], spark: str, count: int = 1) -> Function:
+    return formed(names, Signature((NUMBER,) * count, DOUBLE, spark))
 
 
 # C has 1 for any power of 1, and for infinite powers of -1.
@@ -250,99 +230,42 @@ _LOGARITHM = (
 )
 
 FUNCTIONS = (
-    _number(
-        ("abs", "@"), _abs, takes="number", written="ABS(a)", draws=("abs({double})", "abs({decimal})", "abs({small})")
-    ),
-    _number(
-        ("sign",), _sign, takes="number", written="CASE", draws=("sign({double})", "sign({decimal})", "sign({int})")
-    ),
+    Function(("abs", "@"), _abs, 1),
+    Function(("sign",), _sign, 1),
+    Function(("floor",), _whole_number("floor"), 1),
+    Function(("ceil", "ceiling"), _whole_number("ceil"), 1),
+    Function(("trunc",), _whole_number("trunc"), 1),
+    Function(("round",), _round),
+    Function(("mod", "%"), _remainder, 2),
+    _of_doubles(("sqrt",), "SQRT({0})"),
+    _of_doubles(("pow", "power", "**", "^"), _POWER, 2),
+    _of_doubles(("exp",), "EXP({0})"),
     *(
-        _number(
-            names,
-            _whole_number(names[0]),
-            takes="number",
-            written="by RINT, so that NaN, infinities and the sign of a zero stay",
-            draws=tuple(f"{names[0]}({{{kind}}})" for kind in ("double", "decimal", "float", "int")),
-        )
-        for names in (("floor",), ("ceil", "ceiling"), ("trunc",))
-    ),
-    _number(
-        ("round",),
-        _round,
-        takes="number[, literal]",
-        written="as the installed DuckDB does: times a power of ten, to the nearest, and divided",
-        agree="DOUBLE; decimals and integers to places from 0 on",
-        outside="refused: cast FLOAT to DOUBLE",
-        draws=("round({decimal}, 1)", "round({double})", "round({double}, 2)", "round({seconds}, -2)"),
-    ),
-    _number(
-        ("mod", "%"),
-        _remainder,
-        takes="number, number",
-        written="a % b",
-        draws=("({int} % 7)", "mod({double}, {double})", "({decimal} % 3)"),
-    ),
-    _number(("sqrt",), forms=(Signature(_ONE, DOUBLE, "SQRT({0})"),), draws=("sqrt({double})",)),
-    _approximate(("pow", "power", "**", "^"), _POWER, _TWO, "pow({double}, {place})"),
-    _approximate(("exp",), "EXP({0})", _ONE, "exp({double})"),
-    *(
-        _approximate(names, _LOGARITHM.replace("LN", names[0].upper()), _ONE, f"{names[0]}({{double}})")
+        _of_doubles(names, _LOGARITHM.replace("LN", names[0].upper()))
         for names in (("ln",), ("log10", "log"), ("log2",))
     ),
     *(
-        _approximate((name,), f"{name.upper()}({{0}})", _ONE, f"{name}({{angle}})")
+        _of_doubles((name,), f"{name.upper()}({{0}})")
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
     ),
-    *(
-        _number((name,), forms=(Signature(_ONE, DOUBLE, f"({{0}} * {factor!r}D)"),), draws=(f"{name}({{double}})",))
-        for name, factor in (("radians", math.pi / 180), ("degrees", 180 / math.pi))
-    ),
-    _number(("pi",), forms=(Signature((), DOUBLE, f"{math.pi!r}D"),), draws=("pi()",)),
-    *(
-        _number(names, _bits(sign), takes="integer, integer", written=f"a {sign} b", draws=(draw,))
-        for names, sign, draw in (
-            (("&",), "&", "({int} & {int})"),
-            (("|",), "|", "({long} | {int})"),
-            (("xor",), "^", "xor({int}, {int})"),
-        )
-    ),
-    _number(("~",), _inverted, takes="integer", written="~ a", draws=("(~{int})",)),
-    _number(
-        ("<<", ">>"),
-        _shifted,
-        takes="integer, literal",
-        written="a product, SHIFTRIGHT",
-        agree="literals below the width",
-        outside="refused",
-        draws=("({int} >> 3)", "({count} << 4)"),
-    ),
-    _number(("bit_count",), _bit_count, takes="integer", written="BIT_COUNT(a)", draws=("bit_count({int})",)),
-    *(
-        _number(
-            (name,),
-            _special(f"(ABS({{0}}) {sign} {{1}})"),
-            takes="FLOAT or DOUBLE",
-            written=f"ABS(a) {sign} Infinity",
-            draws=(f"{name}({{double}})",),
-        )
-        for name, sign in (("isinf", "="), ("isfinite", "<"))
-    ),
+    _of_doubles(("radians",), f"({{0}} * {math.pi / 180!r}D)"),
+    _of_doubles(("degrees",), f"({{0}} * {180 / math.pi!r}D)"),
+    _of_doubles(("pi",), f"{math.pi!r}D", 0),
+    Function(("&",), _bits("&"), 2),
+    Function(("|",), _bits("|"), 2),
+    Function(("xor",), _bits("^"), 2),
+    Function(("~",), _inverted, 1),
+    Function(("<<", ">>"), _shifted, 2),
+    Function(("bit_count",), _bit_count, 1),
+    Function(("isinf",), _special("(ABS({0}) = {1})"), 1),
+    Function(("isfinite",), _special("(ABS({0}) < {1})"), 1),
     Function(
-        names=(
-            "factorial",
-            "gcd",
-            "greatest_common_divisor",
-            "lcm",
-            "least_common_multiple",
-            "even",
-            "gamma",
-            "lgamma",
+        (
+            *("factorial", "gcd", "greatest_common_divisor", "lcm", "least_common_multiple"),
+            *("even", "gamma", "lgamma"),
         ),
-        kind=FunctionKind.NUMBERS,
         refused="compute it before",
     ),
-    Function(names=("cbrt",), kind=FunctionKind.NUMBERS, refused="use pow(…, 1.0 / 3)"),
-    Function(
-        names=("random", "uuid", "gen_random_uuid"), kind=FunctionKind.NUMBERS, refused="bind the values as a column"
-    ),
+    Function(("cbrt",), refused="use pow(…, 1.0 / 3)"),
+    Function(("random", "uuid", "gen_random_uuid"), refused="bind the values as a column"),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 
 from harness.metadata.model.schema import Field, ListType
 from harness.queries.transpile import spark_text
@@ -12,9 +11,7 @@ from harness.queries.transpile.functions.registry import (
     VARCHAR,
     Call,
     Function,
-    FunctionKind,
     Lowering,
-    lowered_by,
     said,
     whole,
 )
@@ -253,7 +250,7 @@ _TEXTS = ListType(Field(id=0, name="element", type=TEXT))
 
 
 def _subject(call: Call) -> str:
-    text = VARCHAR.taken(call.value(0))
+    text = VARCHAR(call.value(0))
     if text is None:
         raise call.refused(f"{call.name} of {call.value(0).type}")
     return text
@@ -278,17 +275,9 @@ def _options(call: Call, place: int) -> str:
     return options
 
 
-def _matches(call: Call) -> Typed | None:
+def _matches(call: Call, start: str = "", end: str = "") -> Typed | None:
     regex = _regex(call, _options(call, 2))
-    return Typed(f"({_subject(call)} RLIKE {spark_text.text(regex.java)})", BOOLEAN)
-
-
-def _matches_whole(call: Call) -> Typed | None:
-    regex = _regex(call, _options(call, 2))
-    return Typed(f"({_subject(call)} RLIKE {spark_text.text(f'{_START}(?:{regex.java}){_END}')})", BOOLEAN)
-
-
-_START, _END = "\\A", "\\z"
+    return Typed(f"({_subject(call)} RLIKE {spark_text.text(start + regex.java + end)})", BOOLEAN)
 
 
 def _replaced(call: Call) -> Typed | None:
@@ -330,73 +319,22 @@ def _extracted(function: str) -> Lowering:
 
 def _split(call: Call) -> Typed | None:
     regex = _regex(call)
-    if regex.may_be_empty or len(call.arguments) != 2:
+    if regex.may_be_empty:
         raise call.refused("a split by what may be empty")
     return Typed(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 
-_pattern = partial(
-    lowered_by,
-    FunctionKind.PATTERNS,
-    agree="what RE2 and Java read alike",
-    outside="refused: patterns that are no literals, or read otherwise by either",
-)
-
-_LITERAL = "VARCHAR, literal[, literal]"
-
 FUNCTIONS = (
-    _pattern(
-        ("regexp_matches",),
-        _matches,
-        _LITERAL,
-        "RLIKE",
-        "regexp_matches({text}, '^[a-z]+.?$')",
-        "regexp_matches({text}, '\\s|\\d{{2}}')",
-        "regexp_matches({text}, 'x(b|y)', 'i')",
-    ),
-    _pattern(
-        ("regexp_full_match", "SIMILAR TO"),
-        _matches_whole,
-        _LITERAL,
-        "RLIKE, between \\A and \\z",
-        "regexp_full_match({text}, 'a.*')",
-        "({text} SIMILAR TO '[^a]*|ab+c')",
-    ),
-    _pattern(
-        ("regexp_replace",),
-        _replaced,
-        "VARCHAR, literal, literal[, literal]",
-        "REGEXP_REPLACE; without the option g anchored, so that it replaces once",
-        "regexp_replace({text}, '[aX]', '-')",
-        "regexp_replace({text}, '(a)(.)', '\\2$\\1', 'g')",
-    ),
-    _pattern(
-        ("regexp_extract",),
-        _extracted("REGEXP_EXTRACT"),
-        "VARCHAR, literal[, literal[, literal]]",
-        "REGEXP_EXTRACT",
-        "regexp_extract({text}, '[a-z]+')",
-        "regexp_extract({text}, 'a(.)(x)?', 2)",
-    ),
-    _pattern(
-        ("regexp_extract_all",),
-        _extracted("REGEXP_EXTRACT_ALL"),
-        "VARCHAR, literal[, literal]",
-        "REGEXP_EXTRACT_ALL",
-        "regexp_extract_all({text}, '[ab]')",
-    ),
-    _pattern(
-        ("regexp_split_to_array", "string_split_regex", "str_split_regex"),
-        _split,
-        "VARCHAR, literal",
-        "SPLIT",
-        "regexp_split_to_array({text}, '[ ,]+')",
-    ),
+    Function(("regexp_matches",), _matches),
+    Function(("regexp_full_match", "SIMILAR TO"), lambda call: _matches(call, "\\A(?:", ")\\z")),
+    Function(("regexp_replace",), _replaced),
+    Function(("regexp_extract",), _extracted("REGEXP_EXTRACT")),
+    Function(("regexp_extract_all",), _extracted("REGEXP_EXTRACT_ALL")),
+    Function(("regexp_split_to_array", "string_split_regex", "str_split_regex"), _split, 2),
     Function(
-        names=("a ~ b",),
-        kind=FunctionKind.PATTERNS,
+        ("a ~ b",),
         refused="use regexp_matches() or regexp_full_match(): which of them it is depends on DuckDB's version",
     ),
-    Function(names=("GLOB",), kind=FunctionKind.PATTERNS, refused="use LIKE or regexp_matches()"),
-    Function(names=("regexp_escape",), kind=FunctionKind.PATTERNS, refused="write the pattern as a literal"),
+    Function(("GLOB",), refused="use LIKE or regexp_matches()"),
+    Function(("regexp_escape",), refused="write the pattern as a literal"),
 )

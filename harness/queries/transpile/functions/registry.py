@@ -1,16 +1,15 @@
-"""The shape of the table of functions, from which calls are lowered and the docs are written.
+"""The shape of the table of functions, from which calls are lowered.
 
-An entry says what DuckDB calls a function, which arguments it takes, how it is written for Spark, where the engines
-agree, what happens elsewhere, and expressions by which tests draw values for it.
+An entry has DuckDB's names of a function, and how a call is written for Spark. Calls of each entry, for tests, are in
+tests/drawn/functions.py.
 """
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -36,21 +35,6 @@ if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
 
-class FunctionKind(enum.Enum):
-    """The section of the table in which a function stands."""
-
-    GENERAL = "Conditions and nulls"
-    OPERATORS = "Operators and casts"
-    TEXT = "Text"
-    PATTERNS = "Patterns"
-    NUMBERS = "Numbers"
-    TIMES = "Dates and times"
-    LISTS = "Lists"
-    NESTED = "Structs and maps"
-    AGGREGATES = "Aggregates"
-    WINDOWS = "Window functions"
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A function with its arguments in DuckDB's order, as it stands in a query."""
@@ -70,16 +54,8 @@ class Call:
         return refused(self.node, why or name, instead)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a function.
-
-    shown: its type, as DuckDB writes it. taken: the argument in Spark's SQL, in that type; None: it is of another type.
-    """
-
-    shown: str
-    taken: Callable[[Typed], str | None]
-
+Parameter = Callable[[Typed], str | None]
+"""A parameter: gives the argument in Spark's SQL, in the type of the parameter; None: it is of another type."""
 
 Lowering = Callable[[Call], Typed | None]
 """Lowers a call; None: it is of other types. Raises UnsupportedError where the types are right and the rest is not."""
@@ -90,43 +66,26 @@ class Signature:
     """A signature.
 
     parameters: by place. result: the type of the result on DuckDB. spark: the call in Spark's SQL, with `{0}` for the
-    first argument. more: how many of the last parameters may be left out; -1: the last one may be repeated.
+    first argument, and `{all}` for all. repeats: tells whether the last parameter may be repeated.
     """
 
     parameters: tuple[Parameter, ...]
     result: Type
     spark: str
-    more: int = 0
+    repeats: bool = False
 
     def lowered(self, values: Sequence[Typed]) -> Typed | None:
         """The call; None if its arguments are others."""
-        if len(values) < len(self.parameters) - max(0, self.more):
-            return None
-        if len(values) > len(self.parameters) and self.more >= 0:
+        more = len(values) - len(self.parameters)
+        if more < 0 or (more > 0 and not self.repeats):
             return None
         taken = []
         for place, value in enumerate(values):
-            text = self.parameters[min(place, len(self.parameters) - 1)].taken(value)
+            text = self.parameters[min(place, len(self.parameters) - 1)](value)
             if text is None:
                 return None
             taken.append(text)
         return Typed(self.spark.format(*taken, all=", ".join(taken)), self.result)
-
-    def shown(self) -> str:
-        """The types of the arguments, as DuckDB writes them."""
-        names = [p.shown for p in self.parameters]
-        if self.more < 0:
-            return ", ".join([*names, "..."])
-        firm = len(names) - self.more
-        return ", ".join(names[:firm]) + "".join(f"[, {name}]" for name in names[firm:])
-
-
-class Domain(TypedDict, total=False):
-    """Parts of `Function` that say where both engines give the same."""
-
-    agree: str
-    outside: str
-    allowance: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,55 +94,38 @@ class Function:
 
     names: DuckDB's names, first the usual one; an operator by its sign.
     lowering: how a call becomes Spark's SQL; None, or a result of None: by the forms.
-    forms: its signatures, tried in their order.
-    takes, written: its arguments and how it is written for Spark, for the docs, where there are no forms.
-    agree: the domain on which both engines give the same; empty: for all values of its types.
-    outside: the outcome for other values, and words to write instead.
-    allowance: how far the results may differ; empty: not at all.
+    count: of the arguments that the lowering takes; None: of several counts.
+    forms: its signatures, tried in their order. instead: words to write where none fits.
     refused: words to write instead of a function that is always refused; empty: it is not.
-    draws: DuckDB's SQL with kinds of values in braces, by which tests draw calls: `lpad({text}, {count}, {text})`.
     """
 
     names: tuple[str, ...]
     lowering: Lowering | None = None
-    _: KW_ONLY
-    kind: FunctionKind
+    count: int | None = None
     forms: tuple[Signature, ...] = ()
-    takes: str = ""
-    written: str = ""
-    agree: str = ""
-    outside: str = ""
-    allowance: str = ""
+    instead: str = ""
     refused: str = ""
-    draws: tuple[str, ...] = ()
 
     def lower(self, call: Call) -> Typed:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
         if self.refused:
             raise call.refused(instead=self.refused)
-        found = self.lowering(call) if self.lowering is not None else None
-        if found is not None:
-            return found
+        if self.lowering is not None and self.count in (None, len(call.arguments)):
+            found = self.lowering(call)
+            if found is not None:
+                return found
         values = [call.value(place) for place in range(len(call.arguments))] if self.forms else []
         for form in self.forms:
             found = form.lowered(values)
             if found is not None:
                 return found
         types = ", ".join(str(v.type) for v in values)
-        raise call.refused(f"{call.name} of {types}" if types else None, self.outside or None)
+        raise call.refused(f"{call.name} of {types}" if types else None, self.instead or None)
 
 
-def lowered_by(
-    kind: FunctionKind,
-    names: tuple[str, ...],
-    lowering: Lowering,
-    takes: str,
-    written: str,
-    *draws: str,
-    **domain: Unpack[Domain],
-) -> Function:
-    """An entry with a lowering and without forms."""
-    return Function(names, lowering, kind=kind, takes=takes, written=written, draws=draws, **domain)
+def formed(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Function:
+    """An entry with signatures alone."""
+    return Function(names, forms=forms, instead=instead)
 
 
 def whole(value: Typed) -> int | None:
@@ -198,7 +140,7 @@ def said(value: Typed) -> str | None:
     return str(literal.value) if literal is not None and literal.kind is Kind.STRING else None
 
 
-def _of(shown: str, type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
+def _of(type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
     """Values of types that DuckDB casts to `type_` by itself; nulls too."""
 
     def taken(value: Typed) -> str | None:
@@ -208,7 +150,7 @@ def _of(shown: str, type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
             return None
         return value.sql if str(value.type) == str(type_) else f"CAST({value.sql} AS {type_name(type_)})"
 
-    return Parameter(shown, taken)
+    return taken
 
 
 def clipped(value: Typed) -> str | None:
@@ -232,7 +174,7 @@ def _any_text(value: Typed) -> str | None:
     """A value as the text that both engines make of it."""
     match value.type:
         case UnknownType() | StringType():
-            return VARCHAR.taken(value)
+            return VARCHAR(value)
         case IntegerType() | BooleanType() | DecimalType() | DateType():
             return f"CAST({value.sql} AS STRING)"
         case _:
@@ -249,17 +191,15 @@ def _literal_pattern(value: Typed) -> str | None:
     return spark_text.text(re.sub(r"([^\w\s]|_)", r"\\\1", text, flags=re.ASCII)) if text else None
 
 
-VARCHAR = _of("VARCHAR", TEXT, lambda t: t == TEXT)
-INTEGER = _of("INTEGER", IntegerType(32), lambda t: isinstance(t, IntegerType) and t.bits <= 32)
-BIGINT = _of("BIGINT", IntegerType(64), lambda t: isinstance(t, IntegerType))
-NUMBER = _of("DOUBLE", DOUBLE, is_number)
-BOOL = _of("BOOLEAN", BooleanType(), lambda t: isinstance(t, BooleanType))
-DAY = _of("DATE", DateType(), lambda t: isinstance(t, DateType))
-CLOCK = _of("TIMESTAMP", TimestampType(), lambda t: t == TimestampType() or isinstance(t, DateType))
-BLOB = _of("BLOB", BinaryType(), lambda t: isinstance(t, BinaryType | FixedType))
-PLACE = Parameter("BIGINT", clipped)
+VARCHAR = _of(TEXT, lambda t: t == TEXT)
+INTEGER = _of(IntegerType(32), lambda t: isinstance(t, IntegerType) and t.bits <= 32)
+BIGINT = _of(IntegerType(64), lambda t: isinstance(t, IntegerType))
+NUMBER = _of(DOUBLE, is_number)
+CLOCK = _of(TimestampType(), lambda t: t == TimestampType() or isinstance(t, DateType))
+BLOB = _of(BinaryType(), lambda t: isinstance(t, BinaryType | FixedType))
+PLACE: Parameter = clipped
 """A place or a count, in an INT of Spark."""
-ANY_TEXT = Parameter("VARCHAR or what becomes text alike", _any_text)
-LITERAL_TEXT = Parameter("a literal of VARCHAR, not empty", _literal_text)
-LITERAL_PATTERN = Parameter("a literal of VARCHAR, not empty", _literal_pattern)
+ANY_TEXT: Parameter = _any_text
+LITERAL_TEXT: Parameter = _literal_text
+LITERAL_PATTERN: Parameter = _literal_pattern
 """A text as the regular expression that matches it."""

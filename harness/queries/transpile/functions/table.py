@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from harness.metadata.model.schema import ListType, MapType, StructType
 from harness.queries.transpile.functions import lists, moments, nested, numbers, patterns, text, times
-from harness.queries.transpile.functions.registry import Call, Function, FunctionKind
+from harness.queries.transpile.functions.registry import Call, Function
 from harness.queries.transpile.values import Typed, alike
 
 if TYPE_CHECKING:
@@ -104,44 +104,13 @@ def _null_if(call: Call) -> Typed:
     return Typed(f"CASE WHEN {call.expressions.translate(equal).sql} THEN NULL ELSE {subject.sql} END", subject.type)
 
 
-_COMMON = "values that have a type in common without a cast of text"
-
 GENERAL = (
-    Function(
-        names=("coalesce", "ifnull"),
-        kind=FunctionKind.GENERAL,
-        lowering=lambda call: _several(call, "COALESCE"),
-        written="COALESCE",
-        agree=_COMMON,
-        outside="refused: cast to one type",
-        draws=("coalesce({text}, {text})", "ifnull({double}, {double})", "coalesce({long}, {int}, 0)"),
-    ),
-    *(
-        Function(
-            names=(name,),
-            kind=FunctionKind.GENERAL,
-            lowering=_ordered,
-            written=name.upper(),
-            agree=f"{_COMMON}, not nested",
-            outside="refused: cast to one type",
-            draws=draws,
-        )
-        for name, draws in (
-            ("greatest", ("greatest({double}, {double})", "greatest({text}, {text}, 'b')", "greatest({date}, {date})")),
-            ("least", ("least({double}, {double})", "least({long}, {int}, 7)", "least({timestamp}, {timestamp})")),
-        )
-    ),
-    Function(
-        names=("nullif",),
-        kind=FunctionKind.GENERAL,
-        lowering=_null_if,
-        written="CASE WHEN a = b THEN NULL ELSE a END",
-        agree=_COMMON,
-        outside="refused: cast to one type",
-        draws=("nullif({int}, {int})", "nullif({text}, '')", "nullif({double}, {double})"),
-    ),
-    Function(names=("typeof", "pg_typeof"), kind=FunctionKind.OPERATORS, refused="write the type as a text"),
-    Function(names=("hash",), kind=FunctionKind.OPERATORS, refused="use md5() of a text"),
+    Function(("coalesce", "ifnull"), lambda call: _several(call, "COALESCE")),
+    Function(("greatest",), _ordered),
+    Function(("least",), _ordered),
+    Function(("nullif",), _null_if, 2),
+    Function(("typeof", "pg_typeof"), refused="write the type as a text"),
+    Function(("hash",), refused="use md5() of a text"),
 )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
-from harness.metadata.model.schema import Field, IntegerType, ListType
+from harness.metadata.model.schema import Field, IntegerType, ListType, Type
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions import lists
 from harness.queries.transpile.functions.registry import (
@@ -17,11 +15,10 @@ from harness.queries.transpile.functions.registry import (
     PLACE,
     VARCHAR,
     Call,
-    Domain,
     Function,
-    FunctionKind,
     Lowering,
     Signature,
+    formed,
     whole,
 )
 from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
@@ -79,7 +76,7 @@ def _cased(name: str) -> Lowering:
     """`upper` and `lower`: beyond some letters the engines follow other rules ('ß', 'İ')."""
 
     def lower(call: Call) -> Typed | None:
-        text = VARCHAR.taken(call.value(0)) if len(call.arguments) == 1 else None
+        text = VARCHAR(call.value(0))
         if text is None:
             return None
         message = f"{name.lower()}() of some letters beyond ASCII differs between Spark and DuckDB"
@@ -95,31 +92,25 @@ def _cased(name: str) -> Lowering:
 def _substring(call: Call) -> Typed | None:
     if len(call.arguments) not in (2, 3):
         return None
-    text, start = VARCHAR.taken(call.value(0)), call.value(1)
-    count = clipped_count(call)
+    text, start = VARCHAR(call.value(0)), call.value(1)
+    count = whole(call.value(2)) if len(call.arguments) > 2 else 2**31 - 1
+    if count is None or count < 0:
+        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
     if text is None or not isinstance(start.type, IntegerType):
         return None
     first = whole(start)
     if first is None or first < 0:
         raise call.refused("a substring that does not start at a literal from 0 on", "use left() and right()")
-    if first == 0 and count:
-        # The place before the first one counts.
-        count = f"({count} - 1)"
-    return Typed(f"SUBSTRING({text}, {max(first, 1)}{f', {count}' if count else ''})", TEXT)
-
-
-def clipped_count(call: Call) -> str:
-    """The third argument, a number from 0 on; empty if there is none. Raises UnsupportedError."""
     if len(call.arguments) < 3:
-        return ""
-    count = whole(call.value(2))
-    if count is None or count < 0:
-        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
-    return str(min(count, 2**31 - 1))
+        return Typed(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
+    length = str(min(count, 2**31 - 1))
+    # The place before the first one counts.
+    length = f"({length} - 1)" if first == 0 else length
+    return Typed(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
 
 
 def _texts(call: Call) -> list[str]:
-    texts = [ANY_TEXT.taken(call.value(place)) for place in range(len(call.arguments))]
+    texts = [ANY_TEXT(call.value(place)) for place in range(len(call.arguments))]
     listed = [text for text in texts if text is not None]
     if len(listed) < len(texts):
         types = ", ".join(str(call.value(place).type) for place in range(len(texts)))
@@ -142,232 +133,102 @@ def _concatenated(call: Call) -> Typed | None:
     return Typed(f"({' || '.join(_texts(call))})", TEXT)
 
 
-def _text(names: tuple[str, ...], *forms: Signature, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
-    return Function(names=names, kind=FunctionKind.TEXT, forms=forms, draws=draws, **domain)
+def _of_text(type_: Type, spark: str, count: int = 1) -> Signature:
+    """A signature of so many texts."""
+    return Signature((VARCHAR,) * count, type_, spark)
 
 
-def _refused(names: tuple[str, ...], why: str) -> Function:
-    return Function(names=names, kind=FunctionKind.TEXT, refused=why)
+def _padded(name: str) -> Function:
+    form = Signature((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})")
+    return formed((name.lower(),), form, instead="write the padding as a literal that is not empty")
 
+
+def _end(name: str) -> Function:
+    """`left` and `right`."""
+    from_the_other = f"{name}({{0}}, GREATEST(CHAR_LENGTH({{0}}) + {{1}}, 0))"
+    case = f"CASE WHEN {{1}} < 0 THEN {from_the_other} ELSE {name}({{0}}, {{1}}) END"
+    return formed((name.lower(),), Signature((VARCHAR, PLACE), TEXT, case))
+
+
+_REVERSED = guarded(
+    "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
+    "REVERSE({0})",
+    "reverse() of text beyond ASCII goes by graphemes on DuckDB and by code points on Spark",
+)
+_SPLIT = "write the separator as a literal that is not empty"
 
 FUNCTIONS = (
     Function(
-        names=("length", "len", "char_length", "character_length"),
-        kind=FunctionKind.TEXT,
-        forms=(Signature((VARCHAR,), LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
-        lowering=lists.size,
-        agree="text and lists",
-        draws=("length({text})", "len({ints})", "len(list_distinct({texts}))"),
+        ("length", "len", "char_length", "character_length"),
+        lists.size,
+        1,
+        (_of_text(LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
     ),
-    Function(
-        names=("contains",),
-        kind=FunctionKind.TEXT,
-        forms=(Signature((VARCHAR, VARCHAR), BOOLEAN, "CONTAINS({0}, {1})"),),
-        lowering=lists.contains,
-        agree="text and lists",
-        draws=("contains({text}, {text})", "contains({ints}, 2)"),
-    ),
-    _text(("strlen",), Signature((VARCHAR,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"), draws=("strlen({text})",)),
-    _text(
-        ("bit_length",), Signature((VARCHAR,), LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)"), draws=("bit_length({text})",)
-    ),
-    _text(
-        ("octet_length",),
-        Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)"),
-        draws=("octet_length({blob})",),
-    ),
+    Function(("contains",), lists.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
+    formed(("strlen",), _of_text(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
+    formed(("bit_length",), _of_text(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
+    formed(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
+    Function(("upper", "ucase"), _cased("UPPER"), 1),
+    Function(("lower", "lcase"), _cased("LOWER"), 1),
     *(
-        Function(
-            names=names,
-            kind=FunctionKind.TEXT,
-            lowering=_cased(names[0].upper()),
-            takes="VARCHAR",
-            written=names[0].upper(),
-            agree="Latin, Greek and Cyrillic letters with one of the other case each, and scripts without case",
-            outside="an error when other text comes along, such as 'ß' or 'İ'",
-            draws=(f"{names[0]}({{cased}})",),
-        )
-        for names in (("upper", "ucase"), ("lower", "lcase"))
-    ),
-    *(
-        _text(
+        formed(
             (name,),
-            Signature((VARCHAR,), TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
-            Signature((VARCHAR, VARCHAR), TEXT, f"TRIM({side} {{1}} FROM {{0}})"),
-            draws=(f"{name}({{text}})", f"{name}({{text}}, {{text}})"),
+            _of_text(TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
+            _of_text(TEXT, f"TRIM({side} {{1}} FROM {{0}})", 2),
         )
         for name, side in (("trim", "BOTH"), ("ltrim", "LEADING"), ("rtrim", "TRAILING"))
     ),
-    Function(
-        names=("substring", "substr"),
-        kind=FunctionKind.TEXT,
-        lowering=_substring,
-        takes="VARCHAR, BIGINT[, BIGINT]",
-        written="SUBSTRING(a, b, c)",
-        agree="a start and a length that are literals from 0 on",
-        outside="refused: use left() and right()",
-        draws=("substring({text}, 2, 2)", "substring({text}, 1)", "substring({text}, 0, 2)"),
-    ),
-    *(
-        _text(
-            (name.lower(),),
-            Signature(
-                (VARCHAR, PLACE),
-                TEXT,
-                f"CASE WHEN {{1}} < 0 THEN {name}({{0}}, GREATEST(CHAR_LENGTH({{0}}) + {{1}}, 0)) "
-                f"ELSE {name}({{0}}, {{1}}) END",
-            ),
-            draws=(f"{name.lower()}({{text}}, {{place}})", f"{name.lower()}({{text}}, 2)"),
-        )
-        for name in ("LEFT", "RIGHT")
-    ),
-    *(
-        _text(
-            (name,),
-            Signature((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name.upper()}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})"),
-            draws=(f"{name}({{text}}, {{place}}, 'xy')",),
-            outside="refused: a padding that is no literal, or empty",
-        )
-        for name in ("lpad", "rpad")
-    ),
-    _text(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})"), draws=("repeat({text}, {place})",)),
-    *(
-        _text(
-            (name,),
-            Signature((VARCHAR, VARCHAR, VARCHAR), TEXT, f"{name.upper()}({{0}}, {{1}}, {{2}})"),
-            draws=(f"{name}({{text}}, {{text}}, {{text}})",),
-        )
-        for name in ("replace", "translate")
-    ),
-    _text(
-        ("reverse",),
-        Signature(
-            (VARCHAR,),
-            TEXT,
-            "CASE WHEN {0} IS NULL THEN NULL ELSE "
-            + guarded(
-                "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
-                "REVERSE({0})",
-                "reverse() of text beyond ASCII goes by graphemes on DuckDB and by code points on Spark",
-            )
-            + " END",
-        ),
-        agree="ASCII without carriage returns",
-        outside="an error when other text comes along: DuckDB keeps graphemes",
-        draws=("reverse({ascii})",),
-    ),
-    _text(
-        ("strpos", "instr", "position"),
-        Signature((VARCHAR, VARCHAR), LONG, "CAST(INSTR({0}, {1}) AS BIGINT)"),
-        draws=("strpos({text}, {text})", "position({text} IN {text})"),
-    ),
-    _text(
-        ("starts_with", "prefix"),
-        Signature((VARCHAR, VARCHAR), BOOLEAN, "STARTSWITH({0}, {1})"),
-        draws=("starts_with({text}, {text})", "({text} ^@ {text})"),
-    ),
-    _text(
-        ("ends_with", "suffix"),
-        Signature((VARCHAR, VARCHAR), BOOLEAN, "ENDSWITH({0}, {1})"),
-        draws=("ends_with({text}, {text})",),
-    ),
-    _text(
+    Function(("substring", "substr"), _substring),
+    _end("LEFT"),
+    _end("RIGHT"),
+    _padded("LPAD"),
+    _padded("RPAD"),
+    formed(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})")),
+    formed(("replace",), _of_text(TEXT, "REPLACE({0}, {1}, {2})", 3)),
+    formed(("translate",), _of_text(TEXT, "TRANSLATE({0}, {1}, {2})", 3)),
+    formed(("reverse",), _of_text(TEXT, f"CASE WHEN {{0}} IS NULL THEN NULL ELSE {_REVERSED} END")),
+    formed(("strpos", "instr", "position"), _of_text(LONG, "CAST(INSTR({0}, {1}) AS BIGINT)", 2)),
+    formed(("starts_with", "prefix"), _of_text(BOOLEAN, "STARTSWITH({0}, {1})", 2)),
+    formed(("ends_with", "suffix"), _of_text(BOOLEAN, "ENDSWITH({0}, {1})", 2)),
+    formed(
         ("split", "string_split", "str_split", "string_to_array"),
         # A separator of null splits by nothing on DuckDB.
         Signature((VARCHAR, LITERAL_PATTERN), _TEXTS, "SPLIT({0}, {1})"),
-        outside="refused: a separator that is no literal, or empty",
-        draws=("split({text}, ',')", "string_split({text}, 'X')"),
+        instead=_SPLIT,
     ),
-    _text(
+    formed(
         ("split_part",),
         Signature(
             (VARCHAR, LITERAL_TEXT, PLACE),
             TEXT,
             "CASE WHEN {2} = 0 THEN IF({0} IS NULL, NULL, '') ELSE SPLIT_PART({0}, {1}, {2}) END",
         ),
-        outside="refused: a separator that is no literal, or empty",
-        draws=("split_part({text}, ',', {place})", "split_part({text}, 'b', -1)"),
+        instead=_SPLIT,
     ),
-    Function(
-        names=("concat",),
-        kind=FunctionKind.TEXT,
-        lowering=_concat,
-        takes="any, ...",
-        written="CONCAT(COALESCE(a, ''), ...)",
-        agree="text, integers, decimals, booleans, dates, nulls",
-        outside="refused: cast to VARCHAR",
-        draws=("concat({text}, {text}, 'x')", "concat({int}, {decimal}, {boolean}, {date})"),
-    ),
-    _text(
+    Function(("concat",), _concat),
+    # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
+    formed(
         ("concat_ws",),
-        # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
-        Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", more=-1),
-        agree="text, integers, decimals, booleans, dates, nulls",
-        outside="refused: cast to VARCHAR",
-        draws=("concat_ws({text}, {text}, {text})", "concat_ws('-', {int}, {date})"),
+        Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", repeats=True),
+        instead="cast to VARCHAR",
     ),
+    Function(("||",), _concatenated),
+    formed(("ascii",), _of_text(INT, "ASCII({0})")),
+    formed(("unicode", "ord"), _of_text(INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END")),
+    formed(("chr",), Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')")),
+    formed(("md5",), _of_text(TEXT, "MD5(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "MD5({0})")),
+    formed(("sha1",), _of_text(TEXT, "SHA1(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "SHA1({0})")),
+    formed(("sha256",), _of_text(TEXT, "SHA2(CAST({0} AS BINARY), 256)"), Signature((BLOB,), TEXT, "SHA2({0}, 256)")),
+    formed(("hex", "to_hex"), *(Signature((parameter,), TEXT, "HEX({0})") for parameter in (VARCHAR, BLOB, BIGINT))),
+    formed(("base64", "to_base64"), Signature((BLOB,), TEXT, "BASE64({0})")),
+    formed(("encode",), _of_text(BLOB_TYPE, "CAST({0} AS BINARY)")),
     Function(
-        names=("||",),
-        kind=FunctionKind.OPERATORS,
-        lowering=_concatenated,
-        takes="any, any",
-        written="a || b",
-        agree="text, integers, decimals, booleans, dates, nulls",
-        outside="refused: cast to VARCHAR",
-        draws=("({text} || {text})", "({text} || {int})", "({ints} || {ints})"),
-    ),
-    _text(("ascii",), Signature((VARCHAR,), INT, "ASCII({0})"), draws=("ascii({text})",)),
-    _text(
-        ("unicode", "ord"),
-        Signature((VARCHAR,), INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END"),
-        draws=("unicode({text})", "ord({text})"),
-    ),
-    _text(
-        ("chr",),
-        Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')"),
-        outside="an error: what is no code point",
-        draws=("chr({point})",),
-    ),
-    _text(
-        ("md5",),
-        Signature((VARCHAR,), TEXT, "MD5(CAST({0} AS BINARY))"),
-        Signature((BLOB,), TEXT, "MD5({0})"),
-        draws=("md5({text})", "md5({blob})"),
-    ),
-    _text(
-        ("sha1",),
-        Signature((VARCHAR,), TEXT, "SHA1(CAST({0} AS BINARY))"),
-        Signature((BLOB,), TEXT, "SHA1({0})"),
-        draws=("sha1({text})",),
-    ),
-    _text(
-        ("sha256",),
-        Signature((VARCHAR,), TEXT, "SHA2(CAST({0} AS BINARY), 256)"),
-        Signature((BLOB,), TEXT, "SHA2({0}, 256)"),
-        draws=("sha256({text})",),
-    ),
-    _text(
-        ("hex", "to_hex"),
-        Signature((VARCHAR,), TEXT, "HEX({0})"),
-        Signature((BLOB,), TEXT, "HEX({0})"),
-        Signature((BIGINT,), TEXT, "HEX({0})"),
-        draws=("hex({text})", "hex({blob})", "hex({long})", "hex({int})"),
-    ),
-    _text(("base64", "to_base64"), Signature((BLOB,), TEXT, "BASE64({0})"), draws=("base64({blob})",)),
-    _text(("encode",), Signature((VARCHAR,), BLOB_TYPE, "CAST({0} AS BINARY)"), draws=("encode({text})",)),
-    _refused(
         (
-            "levenshtein",
-            "editdist3",
-            "damerau_levenshtein",
-            "jaccard",
-            "hamming",
-            "mismatches",
-            "jaro_similarity",
-            "jaro_winkler_similarity",
+            *("levenshtein", "editdist3", "damerau_levenshtein", "jaccard", "hamming", "mismatches"),
+            *("jaro_similarity", "jaro_winkler_similarity"),
         ),
-        "compare texts with = or LIKE",
+        refused="compare texts with = or LIKE",
     ),
-    _refused(("format", "printf"), "join the parts with ||"),
-    _refused(("strip_accents", "nfc_normalize"), "replace the letters with translate()"),
+    Function(("format", "printf"), refused="join the parts with ||"),
+    Function(("strip_accents", "nfc_normalize"), refused="replace the letters with translate()"),
 )

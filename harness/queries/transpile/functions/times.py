@@ -9,16 +9,16 @@ from sqlglot import exp
 
 from harness.metadata.model.schema import DecimalType, IntegerType, TimestampType
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.moments import amount, is_moment, is_timestamp, micros, time_function
+from harness.queries.transpile.functions.moments import amount, is_moment, is_timestamp, micros
 from harness.queries.transpile.functions.registry import (
     NUMBER,
     PLACE,
     VARCHAR,
     Call,
     Function,
-    FunctionKind,
     Lowering,
     Signature,
+    formed,
     said,
 )
 from harness.queries.transpile.functions.text import guarded
@@ -99,8 +99,6 @@ def _millis(micros: str) -> str:
 def _epoch(of: Callable[[str], str]) -> Lowering:
     def lower(call: Call) -> Typed | None:
         value = call.value(0)
-        if len(call.arguments) != 1:
-            return None
         if call.name == "epoch_ms" and isinstance(value.type, IntegerType):
             return Typed(f"CAST(TIMESTAMP_MILLIS({value.sql}) AS TIMESTAMP_NTZ)", _CLOCK)
         if not is_moment(value):
@@ -112,12 +110,10 @@ def _epoch(of: Callable[[str], str]) -> Lowering:
 
 def _to_timestamp(call: Call) -> Typed | None:
     value = call.value(0)
-    if isinstance(value.type, IntegerType) and len(call.arguments) == 1:
+    if isinstance(value.type, IntegerType):
         return Typed(f"TIMESTAMP_SECONDS({value.sql})", _INSTANT)
-    double = NUMBER.taken(value) if len(call.arguments) == 1 else None
-    if double is None:
-        return None
-    return Typed(f"TIMESTAMP_MICROS(CAST(RINT({double} * 1000000D) AS BIGINT))", _INSTANT)
+    double = NUMBER(value)
+    return None if double is None else Typed(f"TIMESTAMP_MICROS(CAST(RINT({double} * 1000000D) AS BIGINT))", _INSTANT)
 
 
 def _made(call: Call) -> Typed | None:
@@ -133,14 +129,12 @@ def _made(call: Call) -> Typed | None:
         return None
     if not exact and not isinstance(seconds.type, IntegerType):
         raise call.refused(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
-    first = ", ".join(str(PLACE.taken(v)) for v in values[:5])
+    first = ", ".join(str(PLACE(v)) for v in values[:5])
     return Typed(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
 
 
 def _formatted(call: Call) -> Typed | None:
     """`strftime`."""
-    if len(call.arguments) != 2:
-        return None
     value, pattern = call.value(0), said(call.value(1))
     if pattern is None or not is_moment(value) or value.type == _INSTANT:
         raise call.refused(f"strftime of {value.type} with a format that is no literal")
@@ -157,9 +151,7 @@ def _formatted(call: Call) -> Typed | None:
 
 def _parsed(call: Call) -> Typed | None:
     """`strptime`: DuckDB reads digits that are left out, too; those are an error."""
-    if len(call.arguments) != 2:
-        return None
-    text, pattern = VARCHAR.taken(call.value(0)), said(call.value(1))
+    text, pattern = VARCHAR(call.value(0)), said(call.value(1))
     formats = parsing_format(pattern) if pattern is not None else None
     if text is None or formats is None:
         raise call.refused("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
@@ -177,7 +169,7 @@ def _name(java: str) -> Lowering:
 
     def lower(call: Call) -> Typed | None:
         value = call.value(0)
-        if len(call.arguments) != 1 or not is_moment(value):
+        if not is_moment(value):
             raise call.refused(f"{call.name} of {value.type}")
         return Typed(f"DATE_FORMAT({value.sql}, '{java}')", TEXT)
 
@@ -186,7 +178,7 @@ def _name(java: str) -> Lowering:
 
 def _last_day(call: Call) -> Typed | None:
     value = call.value(0)
-    if len(call.arguments) != 1 or not is_moment(value):
+    if not is_moment(value):
         raise call.refused(f"last_day of {value.type}")
     return Typed(f"LAST_DAY(CAST({value.sql} AS DATE))", DATE)
 
@@ -202,11 +194,7 @@ def _at_zone(call: Call) -> Typed | None:
 
 def _moved(call: Call) -> Typed | None:
     """`date_add`: as the operator."""
-    return (
-        call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
-        if len(call.arguments) == 2
-        else None
-    )
+    return call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
 
 
 def _interval(unit: str) -> Lowering:
@@ -214,8 +202,6 @@ def _interval(unit: str) -> Lowering:
 
     def lower(call: Call) -> Typed | None:
         value = call.value(0)
-        if len(call.arguments) != 1:
-            return None
         found = amount(value, unit)
         if found is None:
             raise call.refused(f"{call.name} of {value.type}")
@@ -225,95 +211,25 @@ def _interval(unit: str) -> Lowering:
 
 
 FUNCTIONS = (
-    time_function(
-        ("date_add",),
-        _moved,
-        takes="DATE or TIMESTAMP, INTERVAL",
-        written="a + b",
-        draws=("date_add({near}, INTERVAL 1 MONTH)",),
-    ),
-    *(
-        time_function(
-            (f"to_{unit}s" if unit != "century" else "to_centuries",),
-            _interval(unit),
-            takes="INTEGER",
-            written="MAKE_INTERVAL",
-            draws=(f"({{near}} + to_{unit}s({{count}}))",),
-        )
-        for unit in ("year", "month", "week", "day", "hour", "minute")
-    ),
-    time_function(
-        ("epoch_ms",),
-        _epoch(_millis),
-        written="UNIX_MICROS(a) DIV 1000",
-        agree="whole milliseconds",
-        outside="an error: DuckDB 2.0 rounds, 1.5 cuts off; use epoch_us()",
-        draws=("epoch_ms({date})", "epoch_ms(date_trunc('second', {timestamp}))"),
-    ),
-    time_function(("epoch_us",), _epoch(lambda us: us), written="UNIX_MICROS(a)", draws=("epoch_us({timestamp})",)),
-    time_function(
-        ("epoch_ns",),
-        _epoch(lambda us: f"({us} * 1000L)"),
-        written="UNIX_MICROS(a) * 1000",
-        draws=("epoch_ns({near})",),
-    ),
-    time_function(
-        ("to_timestamp",),
-        _to_timestamp,
-        takes="number",
-        written="TIMESTAMP_SECONDS(a)",
-        draws=("to_timestamp({int})", "to_timestamp({seconds})"),
-    ),
-    time_function(
-        ("make_date",),
-        takes="BIGINT, BIGINT, BIGINT",
-        forms=(Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})"),),
-        draws=("make_date(2024, 2, 29)", "make_date(year({date}), 1, 1)"),
-    ),
-    time_function(
-        ("make_timestamp",),
-        _made,
-        takes="BIGINT × 5, DECIMAL; or microseconds",
-        written="MAKE_TIMESTAMP_NTZ",
-        outside="refused: seconds of DOUBLE; cast them to DECIMAL(8, 6)",
-        draws=("make_timestamp(year({date}), 2, 3, 4, 5, 6.789)", "make_timestamp({int})"),
-    ),
-    time_function(("last_day",), _last_day, written="LAST_DAY(a)", draws=("last_day({date})", "last_day({timestamp})")),
-    time_function(("dayname",), _name("EEEE"), written="DATE_FORMAT(a, 'EEEE')", draws=("dayname({date})",)),
-    time_function(("monthname",), _name("MMMM"), written="DATE_FORMAT(a, 'MMMM')", draws=("monthname({timestamp})",)),
-    time_function(
-        ("strftime",),
-        _formatted,
-        takes="DATE or TIMESTAMP, literal",
-        written="DATE_FORMAT",
-        agree="the years 1 to 9999; %Y %m %d %H %M %S %f %y %j %b %B %a %A %p %I %-d %-m %-H %-M %-S %-I %-j %%",
-        outside="an error outside these years; refused: other specifiers",
-        draws=("strftime({timestamp}, '%Y-%m-%d %H:%M:%S')", "strftime({date}, '%d. %B %y')"),
-    ),
-    time_function(
-        ("strptime",),
-        _parsed,
-        takes="VARCHAR, literal",
-        written="TO_TIMESTAMP_NTZ, behind a guard",
-        agree="texts with all digits of %Y %m %d %H %M %S",
-        outside="an error for other texts; refused: other specifiers",
-        draws=("strptime(strftime({date}, '%d/%m/%Y'), '%d/%m/%Y')",),
-    ),
-    time_function(
-        ("timezone", "AT TIME ZONE"),
-        _at_zone,
-        takes="TIMESTAMP, literal",
-        written="CAST",
-        agree="UTC",
-        outside="refused: other zones",
-        draws=("({timestamp} AT TIME ZONE 'UTC')", "({instant} AT TIME ZONE 'UTC')"),
-    ),
-    Function(names=("age",), kind=FunctionKind.TIMES, refused="use date_diff()"),
-    Function(names=("time_bucket",), kind=FunctionKind.TIMES, refused="use date_trunc()"),
-    Function(names=("try_strptime",), kind=FunctionKind.TIMES, refused="use strptime() on texts of the format"),
+    Function(("date_add",), _moved, 2),
+    *(Function((f"to_{unit}s",), _interval(unit), 1) for unit in ("year", "month", "week", "day", "hour", "minute")),
+    Function(("epoch_ms",), _epoch(_millis), 1),
+    Function(("epoch_us",), _epoch(lambda us: us), 1),
+    Function(("epoch_ns",), _epoch(lambda us: f"({us} * 1000L)"), 1),
+    Function(("to_timestamp",), _to_timestamp, 1),
+    formed(("make_date",), Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})")),
+    Function(("make_timestamp",), _made),
+    Function(("last_day",), _last_day, 1),
+    Function(("dayname",), _name("EEEE"), 1),
+    Function(("monthname",), _name("MMMM"), 1),
+    Function(("strftime",), _formatted, 2),
+    Function(("strptime",), _parsed, 2),
+    Function(("timezone", "AT TIME ZONE"), _at_zone, 2),
+    Function(("age",), refused="use date_diff()"),
+    Function(("time_bucket",), refused="use date_trunc()"),
+    Function(("try_strptime",), refused="use strptime() on texts of the format"),
     Function(
-        names=("now", "current_date", "current_timestamp", "today", "get_current_timestamp"),
-        kind=FunctionKind.TIMES,
+        ("now", "current_date", "current_timestamp", "today", "get_current_timestamp"),
         refused="write the moment as a literal",
     ),
 )
