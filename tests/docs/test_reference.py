@@ -38,6 +38,44 @@ def test_the_page_of_functions_has_the_table_of_the_code():
     assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"
 
 
+def test_the_first_page_has_the_numbers_of_the_matrix():
+    page = (DOCS / "index.md").read_text("utf-8")
+    assert "| PyIceberg (" in page
+    assert tables.with_reasons(page) == page, "python tests/docs/refresh.py writes it"
+
+
+def test_no_code_in_a_table_has_an_escaped_bar():  # the builder shows the backslash
+    shown = [
+        (page.relative_to(DOCS).as_posix(), code)
+        for page in DOCS.rglob("*.md")
+        for line in page.read_text("utf-8").splitlines()
+        if line.startswith("|")
+        for code in re.findall(r"`[^`]*`", line)
+        if "\\|" in code
+    ]
+    assert shown == []
+
+
+def test_links_of_rules_lead_to_the_section_that_they_name():
+    """A heading's anchor is its words in small letters; appendices have longer headings than rules say."""
+    for rule, name, address in [
+        (rule, name, address) for page in ("iceberg", "delta", "frontier") for rule, name, address in links(page)
+    ]:
+        _, _, anchor = address.partition("#")
+        words = re.sub(r"[^\w\s-]", "", name.replace("`", "").lower()).replace(" ", "-")
+        known = words.startswith("appendix-a") or name == "Format version changes" or not anchor
+        assert known or anchor == words, f"{rule}: {address}"
+
+
+def links(page: str) -> list[tuple[str, str, str]]:
+    """The links in the sources of the rules of a page: rule, section, address."""
+    text = (DOCS / f"rules/{page}.md").read_text("utf-8")
+    sources = re.findall(r"^### <a id=\"([^\"]+)\".*\n\n(\*.*\*)$", text, re.MULTILINE)
+    return [
+        (rule, *link) for rule, source in sources for link in re.findall(r"\[([^]]+)\]\((https://[^)\s]+)\)", source)
+    ]
+
+
 def test_the_layers_are_those_that_import_linter_holds():
     page = (DOCS / "architecture/index.md").read_text("utf-8")
     assert tables.with_layers(page) == page, "python tests/docs/refresh.py writes it"
