@@ -10,7 +10,7 @@ for (const link of document.querySelectorAll(".md-nav--secondary .md-nav__link")
 }
 
 // Copied from a console are the commands: no prompt, and nothing that a command prints.
-for (const code of document.querySelectorAll(".language-console code")) {
+for (const code of document.querySelectorAll(".highlight code")) {
   const commands = [];
   let end = null; // the line that ends the command, where more than one line belongs to it
   for (const line of code.textContent.split("\n")) {

@@ -160,7 +160,8 @@ def navigation() -> set[str]:
                 return [leaf for value in node for leaf in leaves(value)]
         raise AssertionError(node)
 
-    return set(leaves(yaml.safe_load((pages.ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
+    nav = (pages.ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]  # what stands above has tags
+    return set(leaves(yaml.safe_load(nav)))
 
 
 def test_every_page_is_in_the_navigation():
