@@ -89,6 +89,23 @@ def test_no_page_is_wider_than_its_window(answers, width):
     assert {page: wide for page, wide in widths.items() if wide > width} == {}
 
 
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_axe_finds_nothing_serious(answers, scheme):
+    known = importlib.util.find_spec("axe_core_python")
+    if known is None:
+        pytest.skip("axe is not installed: pip install axe-core-python")
+    body = f"""
+      document.body.dataset.mdColorScheme = "{scheme}";
+      const script = document.createElement("script");
+      script.src = "{Path(known.origin).with_name("axe.min.js").as_uri()}";
+      await new Promise((done) => {{ script.onload = done; document.body.append(script); }});
+      const found = await axe.run({{ iframes: false }});
+      return found.violations.filter((each) => ["serious", "critical"].includes(each.impact))
+        .map((each) => [each.id, each.nodes.length, each.nodes[0].html])"""
+    found = answers((*PAGES, "reference/python"), body, 1440)
+    assert found == dict.fromkeys((*PAGES, "reference/python"), [])
+
+
 def test_lines_of_the_first_page_have_some_hundred_letters(answer):
     body = """
       const wide = [];
