@@ -251,17 +251,18 @@ def write_matrix(matrix: str) -> None:
 
 
 def verified_reads(matrix: str) -> str:
-    """The last line of the matrix as text: each reader with its version, its share, and what it read wrongly."""
+    """The last line of the matrix as a table: each reader with its share, and what it read wrongly; the best first."""
     head, *_, totals, last = [line for line in matrix.splitlines() if line.startswith("| ")]
     readers, results, shares = (
         [cell.strip() for cell in line.strip("| ").split(" | ")][1:] for line in (head, totals, last)
     )
-    wrong = [re.search(r"✗ (\d+)", result) for result in results]
-    parts = [
-        f"`{reader}` {share}" + ("" if found is None else f", {found[1]} wrong")
-        for reader, share, found in zip(readers, shares, wrong, strict=True)
-    ]
-    return " · ".join(parts) + "\n"
+    rows = []
+    for reader, share, result in zip(readers, shares, results, strict=True):
+        percent, wrong = float(share.removesuffix("%")), re.search(r"✗ (\d+)", result)
+        bar = "█" * round(percent / 5)
+        rows.append((-percent, f"| {reader} | {share} | {bar} | {0 if wrong is None else wrong[1]} |"))
+    lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
+    return "\n".join(["| Reader | Reads verified | | Read wrongly |", "|---|---:|---|---:|", *lines]) + "\n"
 
 
 def _between_marks(page: Path, name: str, text: str) -> None:

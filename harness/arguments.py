@@ -82,12 +82,15 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("name", "query", "text", "token", "uri"), _TEXT),
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
     **dict.fromkeys(("allow_version_guess", "compact", "dry_run", "enforce_retention", "exact", "ignore_case"), _FLAG),
-    **dict.fromkeys(("lenient_delete_partition", "published_only", "trim", "untrusted"), _FLAG),
+    **dict.fromkeys(
+        ("ignore_name_case", "lenient_delete_partition", "published_only", "schema_only", "trim", "untrusted"), _FLAG
+    ),
     **dict.fromkeys(("few", "from_version", "last", "max_bytes", "max_rows", "max_version", "sample_keys"), _NUMBER),
     **dict.fromkeys(("sample_rows", "seed", "snapshot_id", "to_version", "version"), _NUMBER),
-    **dict.fromkeys(("columns", "engines", "exclude", "follow", "group_by", "keys", "waived"), _NAMES),
+    **dict.fromkeys(("columns", "exclude", "follow", "group_by", "keys", "waived"), _NAMES),
     **dict.fromkeys(("cache_dir", "directory", "warehouse"), _PATH),
-    **dict.fromkeys(("rename", "storage_options", "tables", "tolerances"), _MAPPING),
+    **dict.fromkeys(("cast", "rename", "storage_options", "tables", "tolerance"), _MAPPING),
+    "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
     "allowed_roots": ("a list of directories", _are(_is_path)),
     "path_map": ("a mapping of paths to paths", _is_path_map),
     "types": ("a set of TypeRule", _are(_is_a("harness.differ.relaxations.TypeRule"))),
@@ -138,7 +141,7 @@ def check_options(function: Callable[..., object], options: Mapping[str, Any]) -
     for name in options:
         if name not in declared:
             near = difflib.get_close_matches(name, declared, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(declared)}"
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(n for n in declared if n != 'self')}"
             raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")
     check(options, optional)
 

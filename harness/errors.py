@@ -21,7 +21,8 @@
 
 There are many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute, text for logs and
 tests, not classes, because a caller does the same about all causes of one class.
-A message is one line: the problem and what to do, then table, file, field and rule in brackets. What a rule says stands
+A message is one line: the problem and what to do, then table, file, field and rule in brackets. Below that of a parser
+stands the place in its text. What a rule says stands
 in `docs/rules`; `harness rule iceberg 4.18` prints it.
 """
 
@@ -94,6 +95,7 @@ class HarnessError(Exception):
         field: the field or column at fault.
         rule: the number of the rule that was broken, such as "iceberg 4.18".
         options: the Python arguments that the message names, so that a command can say its own options instead.
+        excerpt: lines of a text that the message is about, with a mark below the place.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class HarnessError(Exception):
         field: str | None = None,
         rule: str | None = None,
         options: Sequence[str] = (),
+        excerpt: str = "",
     ) -> None:
         super().__init__(without_secrets(message))
         self.message = " ".join(message.split())
@@ -117,6 +120,7 @@ class HarnessError(Exception):
         self.field = field
         self.rule = rule
         self.options = tuple(options)
+        self.excerpt = excerpt
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, without_secrets(value) if name in _PLACES and isinstance(value, str) else value)
@@ -133,7 +137,8 @@ class HarnessError(Exception):
             )
             if value is not None
         ]
-        return f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
+        said = f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
+        return f"{said}\n{self.excerpt}" if self.excerpt else said
 
     def within(
         self,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.arguments import checked
 from harness.engines.registry import BATCH_ROWS, Batches, duckdb_engine, find_engine, spark_engine
@@ -96,6 +97,9 @@ class OpenedTable(Protocol):
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
+
+    def partitioning(self) -> list[str]:
+        """The partition columns or fields of the current schema, in words."""
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
@@ -185,11 +189,21 @@ class Changes:
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
         """The changes as a stream of Arrow batches, as `Snapshot.to_batches`."""
         context = partial(contained, table=self.plan.table)
+        _check_number("batch_rows", batch_rows, 1)
         with context():
-            return duckdb_engine().batches(self.plan, rows=_rows(batch_rows), context=context)
+            return duckdb_engine().batches(self.plan, rows=batch_rows, context=context)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
+class Read(TypedDict, total=False):
+    """Arguments of `Snapshot.to_arrow`."""
+
+    columns: Sequence[str] | None
+    where: str | Filter | None
+    limit: int | None
+    engine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +249,33 @@ class Snapshot:
     def schema(self) -> Schema:
         """The schema of the rows."""
         return self.selection.schema
+
+    @checked
+    def head(
+        self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """The first rows to look at, as a lazy DuckDB relation, which prints itself as a table.
+
+        No more files are opened than `n` rows need. Which rows are the first is open. Arguments and errors as for
+        `to_duckdb`.
+        """
+        with self._reading():
+            return duckdb_engine().relation(self._first(columns, where, "n", n)).limit(n)
+
+    @checked
+    def count(self, *, where: str | Filter | None = None) -> int:
+        """The number of rows. Arguments and errors as for `to_batches`.
+
+        Without `where`, it is the recorded one if the metadata must be right: all files have row ids or are no Parquet
+        files, and no delete hits any (iceberg 7.2). Otherwise, and of a stranger's table, the footers of the data files
+        are read, with `where` or deletes also the columns that these need.
+        """
+        with self._reading():
+            plan = self.plan((), where)
+            if (recorded := _recorded_rows(plan)) is not None:
+                return recorded
+            with duckdb_engine().batches(plan, rows=BATCH_ROWS, context=self._reading) as batches:
+                return sum(batch.num_rows for batch in batches)
 
     @checked
     def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
@@ -368,53 +409,53 @@ class Snapshot:
 
     @checked
     def to_arrow(
-        self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Filter | None = None,
+        limit: int | None = None,
+        engine: str = "duckdb",
     ) -> pa.Table:
         """The rows as an Arrow table in exact types (`harness.metadata.model.schema.arrow_type`). Row order is open.
 
         Args:
             columns, where: as for `plan`.
+            limit: the most rows; files that so many do not need stay unopened. None: all.
             engine: `duckdb`, or `spark` (in `harness.spark_session()`); who reads.
 
         Raises:
-            As `plan`, EngineError, and RequestError: there is no such engine.
+            As `plan`, EngineError, and RequestError: there is no such engine, or `limit` is no number of rows.
         """
         with self._reading():
-            return find_engine(engine).to_arrow(self.plan(columns, where))
+            rows = find_engine(engine).to_arrow(self._first(columns, where, "limit", limit))
+            return rows if limit is None else rows.slice(0, limit)  # engines may give more
 
-    @checked
-    def to_pandas(
-        self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
-    ) -> pd.DataFrame:
+    def to_pandas(self, **read: Unpack[Read]) -> pd.DataFrame:
         """The rows as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
 
-        Args:
-            columns, where, engine: as for `to_arrow`.
+        read: the arguments of `to_arrow`.
 
         Raises:
             As `to_arrow`, and RequestError: pandas is not installed.
         """
-        return frames.to_pandas(self.to_arrow(columns=columns, where=where, engine=engine))
+        return frames.to_pandas(self.to_arrow(**read))
 
-    @checked
-    def to_polars(
-        self, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, engine: str = "duckdb"
-    ) -> pl.DataFrame:
+    def to_polars(self, **read: Unpack[Read]) -> pl.DataFrame:
         """The rows as a Polars DataFrame; UUIDs are text.
 
-        Args:
-            columns, where, engine: as for `to_arrow`.
+        read: the arguments of `to_arrow`.
 
         Raises:
             As `to_arrow`, and RequestError: Polars is not installed.
         """
-        return frames.to_polars(self.to_arrow(columns=columns, where=where, engine=engine))
+        return frames.to_polars(self.to_arrow(**read))
 
     def to_batches(
         self,
         *,
         columns: Sequence[str] | None = None,
         where: str | Filter | None = None,
+        limit: int | None = None,
         batch_rows: int = BATCH_ROWS,
     ) -> Batches:
         """The rows as a stream of Arrow batches, in the types of `to_arrow`, for more rows than memory holds.
@@ -426,15 +467,24 @@ class Snapshot:
                     ...
 
         Args:
-            columns, where: as for `plan`.
+            columns, where, limit: as for `to_arrow`.
             batch_rows: the most rows of a batch; a batch is what stays in memory, beside what DuckDB reads with.
 
         Raises:
             As `to_arrow`, also while the stream is read; and RequestError: `batch_rows` is no number of rows.
         """
         with self._reading():
-            plan = self.plan(columns, where)
-            return duckdb_engine().batches(plan, rows=_rows(batch_rows), context=self._reading)
+            _check_number("batch_rows", batch_rows, 1)
+            plan = self._first(columns, where, "limit", limit)
+            return duckdb_engine().batches(plan, rows=batch_rows, context=self._reading)
+
+    def _first(
+        self, columns: Sequence[str] | None, where: str | Filter | None, name: str, limit: int | None
+    ) -> ScanPlan:
+        """The plan of so many rows; `name`: of the argument that says how many."""
+        if limit is not None:
+            _check_number(name, limit, 0)
+        return replace(self.plan(columns, where), enough=limit)
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.source, self.selection.snapshot)
@@ -464,12 +514,19 @@ def column_names(columns: Sequence[str] | None, table: str) -> tuple[str, ...] |
     return None if columns is None else tuple(columns)
 
 
-def _rows(batch_rows: int) -> int:
-    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1:
-        raise RequestError(
-            f"Invalid batch_rows={batch_rows!r}: expected a number of rows above 0", options=("batch_rows",)
-        )
-    return batch_rows
+def _check_number(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise RequestError(f"Invalid {name}={value!r}: expected a number of rows, {least} or more", options=(name,))
+
+
+def _recorded_rows(plan: ScanPlan) -> int | None:
+    """The rows by the metadata alone; None: it may be wrong, or says nothing."""
+    files, rows = plan.files, plan.files.column("record_count")
+    if plan.storage.untrusted or plan.filter is not None or plan.equality_deletes:
+        return None
+    is_bound = pc.or_(pc.not_equal(files.column("format"), "parquet"), pc.is_valid(files.column("first_row_id")))
+    is_exact = pc.and_not(pc.and_(is_bound, pc.is_valid(rows)), files.column("has_positions"))
+    return (pc.sum(rows).as_py() or 0) if pc.all(is_exact, min_count=0).as_py() else None
 
 
 def _refuse_foreign_columns(plan: ScanPlan) -> None:

@@ -1,6 +1,7 @@
 """Tables and snapshots: where every read begins.
 
     table = open_table("warehouse/orders")
+    table.head(5, where="region = 'eu'")
     snapshot = table.snapshot(ref="audit")
     snapshot.plan(where="region = 'eu'").explain()
     snapshot.to_arrow(columns=["id", "total"])
@@ -15,15 +16,17 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.arguments import checked
-from harness.errors import AmbiguousTableError, RequestError, UnsupportedError, warn
+from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
+from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
+from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.snapshot import Changes, OpenedTable, Snapshot, column_names, point_shown, reading
+from harness.snapshot import Changes, OpenedTable, Read, Snapshot, column_names, point_shown, reading
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -33,6 +36,9 @@ from harness.storage.stores import Entry, Storage
 from harness.storage.threads import one_ahead
 
 if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from harness.metadata.catalogs.catalog import Catalog, Located
@@ -258,6 +264,35 @@ class Table:
         """
         return self.snapshot().metadata(name, columns)
 
+    @checked
+    def head(
+        self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, at: When = None
+    ) -> duckdb.DuckDBPyRelation:
+        """The first rows to look at: `Snapshot.head` of the current snapshot, or of that `at`.
+
+        Args:
+            n, columns, where: as for `Snapshot.head`.
+            at: a snapshot id or version, a time, or text as the command's `--at` takes it: `"7"` is an id,
+                `"2024-12-31"` a time in UTC, other text a branch or tag, as is `"ref=2024-12-31"`.
+        """
+        return self.snapshot(at).head(n, columns=columns, where=where)
+
+    def count(self, *, where: str | Filter | None = None, at: When = None) -> int:
+        """The number of rows, see `Snapshot.count`; `at` as for `head`."""
+        return self.snapshot(at).count(where=where)
+
+    def to_arrow(self, *, at: When = None, **read: Unpack[Read]) -> pa.Table:
+        """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `head`."""
+        return self.snapshot(at).to_arrow(**read)
+
+    def to_pandas(self, *, at: When = None, **read: Unpack[Read]) -> pd.DataFrame:
+        """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
+        return self.snapshot(at).to_pandas(**read)
+
+    def to_polars(self, *, at: When = None, **read: Unpack[Read]) -> pl.DataFrame:
+        """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
+        return self.snapshot(at).to_polars(**read)
+
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
         with reading(self.source, None):
@@ -266,8 +301,9 @@ class Table:
     @checked
     def snapshot(
         self,
-        snapshot_id: int | None = None,
+        at: When = None,
         *,
+        snapshot_id: int | None = None,
         version: int | None = None,
         timestamp: int | str | datetime | None = None,
         ref: str | None = None,
@@ -277,6 +313,7 @@ class Table:
         Rules: iceberg 1.32 to 1.37; delta L32 to L36.
 
         Args:
+            at: any of the others by its look, as for `head`.
             snapshot_id: the id of any snapshot in the metadata; for Delta the version.
             version: a version of a Delta table.
             timestamp: what the table was at that time: milliseconds since 1970-01-01 UTC, a datetime, or ISO text
@@ -289,6 +326,16 @@ class Table:
                 `enforce_retention` allows.
             EncryptedTableError: the snapshot is encrypted.
         """
+        if at is not None:
+            others = {"snapshot_id": snapshot_id, "version": version, "timestamp": timestamp, "ref": ref}
+            given = [name for name, value in others.items() if value is not None]
+            if given:
+                raise RequestError(
+                    f"Cannot select by at and {given[0]} at once: give one of them",
+                    cause="ExclusiveSelectors",
+                    options=("at", *given),
+                )
+            return self.snapshot(**parse_moment(at))
         if version is not None:
             if snapshot_id is not None:
                 raise RequestError(
@@ -420,8 +467,22 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
         expected = f"expected one of {', '.join(_FORMATS)}"
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
     table_format, log = (format_hint, None) if format_hint is not None else detect(location, storage)
-    _refuse_options_of_others(table_format, options)
-    table = _loaded(table_format, location, storage, options, log)
+    for name, other in _FORMAT_OF_OPTION.items():
+        given = getattr(options, name)
+        if other != table_format and given is not None and given is not False:
+            reason = f"the table is {table_format}, the option is for {other} tables"
+            raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
+    try:
+        table = _loaded(table_format, location, storage, options, log)
+    except TableNotFoundError as error:
+        if error.cause != "MetadataNotFound" or format_hint is not None or storage.exists(location):
+            raise
+        names = (*storage.names(location), *storage.names(join(location, "metadata")))
+        if any(name == "version-hint.text" or ".metadata.json" in name for name in names):
+            raise
+        from harness.metadata.catalogs.warehouse import no_table
+
+        raise no_table(location, storage) from None
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {shown(location)}: {sentence}")
@@ -439,14 +500,6 @@ def _loaded(
     from harness.metadata.iceberg import table as iceberg
 
     return iceberg.load(location, storage, options)
-
-
-def _refuse_options_of_others(table_format: str, options: ReadOptions) -> None:
-    for name, other in _FORMAT_OF_OPTION.items():
-        given = getattr(options, name)
-        if other != table_format and given is not None and given is not False:
-            reason = f"the table is {table_format}, the option is for {other} tables"
-            raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
 
 
 def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:

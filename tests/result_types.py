@@ -71,19 +71,18 @@ def _text(type_: str, sql: str, value: str) -> Case:
     )
 
 
-def _long(type_: str, sql: str, value: str, *, spark: str = REFUSED, on_spark: str | None = None) -> Case:
+def _long(type_: str, sql: str, value: str, *, python: str | None = None, spark: str = REFUSED) -> Case:
     """A case of integers of 128 bits."""
     return Case(
         type=type_,
         sql=sql,
-        python=f"Decimal('{value}')",
+        python=python or f"Decimal('{value}')",
         json=value if len(value) < 16 else f'"{value}"',
         parquet="DECIMAL(38,0)",
         arrow="decimal128(38, 0)",
         pandas="float64",
         polars="Decimal(precision=38, scale=0)",
         spark=spark,
-        on_spark=on_spark,
     )
 
 
@@ -120,8 +119,8 @@ CASES: tuple[Case, ...] = (
     _whole("SMALLINT", "1::SMALLINT", "int16", "Int16", spark="smallint"),
     _whole("INTEGER", "1", "int32", "Int32", spark="int"),
     _whole("BIGINT", "9007199254740993", "int64", "Int64", json='"9007199254740993"', spark="bigint"),
-    _long("HUGEINT", "sum(1)", "1", spark="decimal(38,0)"),
-    _long("HUGEINT", f"{_NINES}::HUGEINT", _NINES, spark="decimal(38,0)"),
+    _long("HUGEINT", "sum(1)", "1", python="1", spark="decimal(38,0)"),
+    _long("HUGEINT", f"{_NINES}::HUGEINT", _NINES, python=_NINES, spark="decimal(38,0)"),
     _whole("UTINYINT", "1::UTINYINT", "uint8", "UInt8"),
     _whole("USMALLINT", "1::USMALLINT", "uint16", "UInt16"),
     _whole("UINTEGER", "1::UINTEGER", "uint32", "UInt32"),
@@ -361,7 +360,7 @@ CASES: tuple[Case, ...] = (
     Case(
         type="LIST",
         sql="[1::HUGEINT, NULL]",
-        python="[Decimal('1'), None]",
+        python="[1, None]",
         json="[1,null]",
         parquet="DECIMAL(38,0)[]",
         arrow="list<l: decimal128(38, 0)>",
@@ -402,7 +401,7 @@ CASES: tuple[Case, ...] = (
     Case(
         type="ARRAY",
         sql="[[1], [2]]::HUGEINT[1][2]",
-        python="((Decimal('1'),), (Decimal('2'),))",
+        python="((1,), (2,))",
         json="[[1],[2]]",
         parquet="DECIMAL(38,0)[][]",
         arrow="fixed_size_list<: fixed_size_list<: decimal128(38, 0)>[1]>[2]",
@@ -424,7 +423,7 @@ CASES: tuple[Case, ...] = (
     Case(
         type="STRUCT",
         sql="{'a': 1::HUGEINT, 'b c': '1'::BIT, 'd': true, 'e': [1]::INTEGER[1]}",
-        python="{'a': Decimal('1'), 'b c': '1', 'd': True, 'e': (1,)}",
+        python="{'a': 1, 'b c': '1', 'd': True, 'e': (1,)}",
         json='{"a":1,"b c":"1","d":true,"e":[1]}',
         parquet='STRUCT(a DECIMAL(38,0), "b c" VARCHAR, d BOOLEAN, e INTEGER[])',
         arrow="struct<a: decimal128(38, 0), b c: string, d: bool, e: fixed_size_list<: int32>[1]>",
@@ -455,7 +454,7 @@ CASES: tuple[Case, ...] = (
             polars="Struct({'element1': Decimal(precision=38, scale=0), 'element2': String})",
             only=version,
         )
-        for version, python in ((1, "{'element1': Decimal('1'), 'element2': 'x'}"), (2, "(Decimal('1'), 'x')"))
+        for version, python in ((1, "{'element1': 1, 'element2': 'x'}"), (2, "(1, 'x')"))
     ),
     Case(
         type="MAP",
@@ -472,7 +471,7 @@ CASES: tuple[Case, ...] = (
     Case(
         type="MAP",
         sql="MAP {1::HUGEINT: true}",
-        python="{Decimal('1'): True}",
+        python="{1: True}",
         json="[[1,true]]",
         parquet="MAP(DECIMAL(38,0), BOOLEAN)",
         arrow="map<decimal128(38, 0), bool>",
@@ -492,7 +491,7 @@ CASES: tuple[Case, ...] = (
     Case(
         type="UNION",
         sql="union_value(n := 1::HUGEINT)",
-        python="Decimal('1')",
+        python="1",
         json="1",
         parquet=REFUSED,
         arrow="sparse_union<n: decimal128(38, 0)=0>",
@@ -522,8 +521,9 @@ version of DuckDB; `python tests/result_types.py` writes it.
 Some types have no equal in Arrow and Parquet. Columns of them are cast in the SQL, inside of lists, arrays, structs,
 maps and unions too; rows keep their order, and the relation stays lazy.
 
-- `HUGEINT`, which every sum of integers is, and `UHUGEINT` become `DECIMAL(38,0)`, as sums are on Spark. An integer of
-  more than 38 digits is an error that names the column; `CAST(… AS VARCHAR)` in the query gives all of its digits.
+- `HUGEINT`, which every sum of integers is, is `int` in Python, and `DECIMAL(38,0)` in Arrow, in files and on Spark.
+  `UHUGEINT` becomes `DECIMAL(38,0)`. An integer of more than 38 digits is an error that names the column;
+  `CAST(… AS VARCHAR)` in the query gives all of its digits.
 - `BIT`, `BIGNUM`, `TIME WITH TIME ZONE` and `TYPE` become text.
 - `VARIANT` becomes JSON text, as variant columns of tables are. On DuckDB 1 it is refused inside of other types, where
   a NULL would become a JSON null.
@@ -544,11 +544,11 @@ maps and unions too; rows keep their order, and the relation stays lazy.
 Python and pandas know no more than DuckDB gives them. Where that is too little, cast in the query, or take Arrow.
 
 - `fetchall` cuts nanoseconds, and counts a month of an `INTERVAL` as 30 days, as `df()` does.
-- `df()` makes `float64` of decimals, so of sums of integers too: cast them to `BIGINT`. It gives `TIMESTAMPTZ_NS`
+- `df()` makes `float64` of decimals, and of sums of integers: cast them to `BIGINT`. It gives `TIMESTAMPTZ_NS`
   without its zone, in UTC, and fails on infinite dates.
 
 A connection that you pass keeps its settings: with `arrow_lossless_conversion` on it, Arrow and Polars get
-`arrow.bool8` for booleans, `arrow.uuid` and `arrow.json`.
+`arrow.bool8` for booleans, `arrow.uuid` and `arrow.json`, and 16 bytes of DuckDB's own for `HUGEINT`.
 
 ## All types
 

@@ -382,6 +382,52 @@ def test_a_file_that_is_no_table_is_told_by_its_kind(tmp_path, name, content, ki
     )
 
 
+@pytest.fixture
+def lake(tmp_path, monkeypatch) -> None:
+    """Two tables and a directory, in the working directory."""
+    DeltaTable.create(tmp_path / "lake/orders", {"id": "long"})
+    ice = IcebergTable.create(tmp_path / "lake/events", {"id": "long"})
+    ice.append(ice.write_data([{"id": 1}]))
+    (tmp_path / "lake/_hidden").mkdir()
+    (tmp_path / "empty/inner").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+
+NOTHING = "there is no such directory or metadata file"
+NEITHER = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("lake/ordrs", f"{NOTHING}; did you mean lake/orders"),
+        ("lake/Events/", f"{NOTHING}; did you mean lake/events"),
+        ("lake/hidden", f"{NOTHING}; lake has events, orders"),
+        ("laek", f"{NOTHING}; did you mean lake"),
+        ("no/orders", f"{NOTHING}; check the path"),
+        ("lake", f"{NEITHER}; there are tables in it, such as events, orders; harness list lake lists them"),
+        ("lake/events/data", f"{NEITHER}; lake/events is a table"),
+        ("empty/inner", f"{NEITHER}; check the path"),
+        ("memory://lake/orders", f"{NOTHING}; check the path"),
+    ],
+)
+def test_a_path_without_a_table_names_those_nearby(lake, location, said) -> None:
+    with pytest.raises(harness.TableNotFoundError) as caught:
+        harness.open_table(location)
+    assert str(caught.value) == f"Cannot find a table: {said} [MetadataNotFound; table {location}]"
+    with pytest.raises(harness.TableNotFoundError, match=r"Cannot find a table: .*; check the path"):
+        harness.open_table(location, untrusted=True)
+    for name, text in {"iceberg": "Cannot find an Iceberg table", "delta": "Cannot find a Delta table"}.items():
+        with pytest.raises(harness.TableNotFoundError, match=text):
+            harness.open_table(location, format_hint=name)
+
+
+def test_very_many_directories_are_not_looked_through(lake, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("harness.metadata.catalogs.warehouse._MOST_AROUND", 1)
+    with pytest.raises(harness.TableNotFoundError, match="check the path"):
+        harness.open_table("lake")
+
+
 def test_a_file_of_a_delta_log_names_the_table(delta) -> None:
     commit = delta.directory / "_delta_log" / f"{1:020}.json"
     with pytest.raises(harness.TableNotFoundError) as caught:
@@ -411,20 +457,15 @@ def test_metadata_is_read_whatever_its_file_is_called_and_damage_stays_damage(tm
 def test_a_misspelt_column_of_a_query_brings_the_tables_nearest_names(tmp_path, capfd) -> None:
     t = IcebergTable.create(tmp_path / "t", {"id": "long", "region": "string", "total": "double"})
     t.append(t.write_data([{"id": 1, "region": "eu", "total": 1.0}]))
-    table = f"t={tmp_path / 't'}"
-    assert main(["sql", "SELECT totl FROM t", "--table", table]) == 2
-    err = capfd.readouterr().err  # the words between are DuckDB's
-    assert re.fullmatch(r'error: DuckDB cannot run the query: .*"totl".*"total".* \[Engine\]\n', err)
-    assert main(["sql", "SELECT id FROM t WHERE regoin = 'eu'", "--table", table]) == 2
-    assert '"region"' in capfd.readouterr().err
-    assert main(["sql", "SELECT x.regoin FROM t AS x", "--table", table]) == 2
-    assert '"region"' in capfd.readouterr().err
+    assert main(["sql", "SELECT id FROM t WHERE totl = 1", "--table", f"t={tmp_path / 't'}"]) == 2
+    err = capfd.readouterr().err  # the words before the hint are DuckDB's
+    assert re.fullmatch(r'error: DuckDB cannot run the query: .*"totl".* Did you mean total\?.* \[Engine\]\n', err)
 
 
 def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE own (x INT)")
-        with pytest.raises(duckdb.BinderException, match='"id"'):
+        with pytest.raises(duckdb.BinderException, match="Did you mean id"):
             harness.sql("SELECT ids, x FROM t, own", connection=connection, t=str(delta.directory))
         with pytest.raises(duckdb.BinderException, match='"x"'):
             harness.sql("SELECT id, xx FROM t, own", connection=connection, t=str(delta.directory))
@@ -520,3 +561,41 @@ def test_opening_a_location_tells_none_of_its_secrets(scheme: str) -> None:
         with pytest.raises(harness.HarnessError) as caught:
             ask(location)
         assert PASSWORD not in f"{caught.value!r} {caught.value}"
+
+
+UNKNOWN_NAMES = {
+    # Where the hint comes from: a struct, a column, a given table, and nothing that only DuckDB has.
+    "SELECT addr.city FROM t": r'"addr" not found! Did you mean address\.city or',
+    "SELECT x.adress.city FROM t AS x": r"Did you mean address",
+    "SELECT city FROM t": r"Did you mean address\.city\?",
+    "SELECT regoin FROM t": r"Did you mean region\?",
+    "SELECT x.regoin FROM t AS x": r"Did you mean region\?",
+    'SELECT "address.city" FROM t': r"Did you mean the field address\.city, without quotes around the whole\?",
+    "FROM pg_statements": r"There is no table pg_statements; the nearest are t \[NoSuchTable\]",
+    "FROM t JOIN tt USING (region)": r"There is no table tt; the nearest are t \[",
+    "FROM 'lake/none'": r"There is no table at 'lake/none': .*; check the path",
+    # DuckDB's parser: its words, and the place.
+    "selct * from t": r'near "selct" \[Request\]\nLINE 1: selct \* from t\n        \^',
+    "SELEC 1": r'near "SELEC" \[Request\]\nLINE 1: SELEC 1\n        \^',
+    "SELECT sum(region FROM t": r'near "FROM" \[Request\]\nLINE 1: SELECT sum\(region FROM t\n {18,}\^',
+}
+
+
+@pytest.mark.parametrize(("query", "said"), UNKNOWN_NAMES.items(), ids=UNKNOWN_NAMES)
+def test_hints_are_of_the_users_own_names(query: str, said: str, tmp_path, capfd) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"region": "string", "address": "struct<city: string, zip: int>"})
+    assert main(["sql", query, "--table", f"t={t.location}"]) == 2
+    err = capfd.readouterr().err
+    assert re.search(said, err), err
+    assert "sqlglot" not in err
+    assert "pragma" not in err
+
+
+def test_hints_of_filters_and_of_a_connections_own_tables(tmp_path) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"region": "string", "address": "struct<city: string, zip: int>"})
+    with pytest.raises(harness.UnknownColumnError, match=r"did you mean the field address\.city, without quotes"):
+        harness.open_table(t.location).snapshot().plan(where="\"address.city\" = 'x'")
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE orders (x INT)")
+        with pytest.raises(harness.TableNotFoundError, match="the nearest are orders"):
+            harness.sql("FROM ordrs, t", connection=connection, t=t.location)

@@ -196,6 +196,19 @@ def test_sums_are_numbers_in_every_format():
     assert json.loads(written(text, "jsonl")) == {"s": 10}
 
 
+def test_sums_agree_with_those_of_engines_that_know_no_hugeint():
+    sums = harness.sql("SELECT sum(i) AS s, [sum(i)] AS l FROM range(5) AS t(i)")
+    ((s, listed),) = sums.fetchall()
+    assert (type(s), type(listed[0])) == (int, int)
+    whole = pa.decimal128(38, 0)
+    other = pa.table({"s": pa.array([10], whole), "l": pa.array([[10]], pa.list_(whole))})
+    assert harness.compare(sums, other).equal
+    assert not harness.compare(sums, other.set_column(0, "s", pa.array([11], whole))).equal
+    many = "SELECT i AS k, sum(i) AS s FROM range(3000) AS t(i) GROUP BY i"
+    as_decimals = harness.sql(f"SELECT k, s::DECIMAL(38,0) AS s FROM ({many})")
+    assert harness.compare(harness.sql(many), as_decimals, keys=["k"], few=10).equal
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -256,7 +269,7 @@ def test_rows_keep_the_order_of_the_query():
 def test_columns_keep_their_names():
     relation = harness.sql('SELECT sum(1), sum(2) AS "a b", 3 AS "a b", sum(4) AS """"')
     assert relation.columns == ["sum(1)", "a b", "a b", '"']
-    assert [str(type_) for type_ in relation.types] == ["DECIMAL(38,0)", "DECIMAL(38,0)", "INTEGER", "DECIMAL(38,0)"]
+    assert [str(type_) for type_ in relation.types] == ["HUGEINT", "HUGEINT", "INTEGER", "HUGEINT"]
     assert relation.fetchall() == [(1, 2, 3, 4)]
 
 

@@ -132,6 +132,13 @@ def test_selectors_exclude_each_other(history):  # 1.32
         read(history["table"], ref="main", timestamp=0)
 
 
+@pytest.mark.parametrize("form", ["id", "text", "written out", "tag"])
+def test_a_moment_is_what_it_looks_like(history, form):
+    at = {"id": history["one"], "text": str(history["one"]), "written out": f"snapshot={history['one']}", "tag": "side"}
+    expected = read(history["table"], ref="side") if form == "tag" else (OLD, [(1, "a")])
+    assert read(history["table"], at[form]) == expected
+
+
 def test_a_snapshot_without_a_schema_id_takes_the_current_schema(history):  # 1.35, ClickHouse#100304
     t = history["table"]
     t.edit_metadata(lambda doc: [s.pop("schema-id") for s in doc["snapshots"]])

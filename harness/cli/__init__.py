@@ -114,7 +114,7 @@ def _told(error: Exception) -> int:
     from harness.cli import options, terminal
 
     if isinstance(error, HarnessError):
-        terminal.error(str(error.respelled(options.spelled)))
+        terminal.error(str(error.respelled(options.spelled)), error.excerpt)
     else:
         # 1 would mean "differences found", which is what Python's own handler would exit with.
         terminal.failure(error)

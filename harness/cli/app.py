@@ -82,6 +82,10 @@ def _texts(value: Any) -> list[str] | None:
 
 COMMANDS = {
     "info": "describing:info",
+    "head": "looking:head",
+    "count": "looking:count",
+    "schema": "looking:schema",
+    "history": "looking:history",
     "list": "listing:list_",
     "metadata": "metadata:metadata",
     "plan": "describing:plan",

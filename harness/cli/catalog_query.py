@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import duckdb
 
-from harness.cli.options import SnapshotOptions
 from harness.cli.rows import QueryRows, engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import written
+from harness.queries.parameters import Params
 from harness.queries.rewrite import parse_statement, references, refuse_writes
 from harness.snapshot import Snapshot
 from harness.table import Table
@@ -23,17 +24,19 @@ def run_by_names(
     query: str,
     catalog: str | None,
     given: Mapping[str, Table | Snapshot],
-    selector: SnapshotOptions,
+    moment: Mapping[str, Any],
     arguments: Mapping[str, Any],
     dialect: str = "duckdb",
+    params: Params = None,
 ) -> QueryRows:
     """The rows of the query, which is planned now and runs when rows are read.
 
     Args:
         catalog: as for `harness.connect`.
         given: tables by names of the query, which go before those of the catalog.
-        selector: which snapshot of the catalog's tables is read.
+        moment: arguments of `Table.snapshot` for the catalog's tables.
         arguments: keyword arguments of `harness.open_table` for these.
+        params: values of the query's parameters.
 
     Raises:
         RequestError: it cannot be parsed, or writes; or it is in another dialect.
@@ -53,21 +56,14 @@ def run_by_names(
     connection = Connection(Tables.of(source, arguments), cursor())
     for name, table in given.items():
         connection.register(name, table)
-    if not selector.is_current():
-        for found in {written(reference.name) for reference in references(statement)} - given.keys():
-            _pin(connection, found, selector)
+    named = {written(reference.name) for reference in references(statement)} - given.keys() if moment else ()
+    for name in named:
+        with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
+            found = connection.table(name)
+            connection.register(name, found.snapshot(**moment) if isinstance(found, Table) else found)
     try:
-        relation = connection.sql(query)
+        relation = connection.sql(query, params)
     except duckdb.Error as error:
         raise engine_error(error) from error
     assert relation is not None, "a query has a result"
     return QueryRows(relation)
-
-
-def _pin(connection: Connection, name: str, selector: SnapshotOptions) -> None:
-    """Lets a name stand for the chosen snapshot of the table; names of no table are DuckDB's to judge."""
-    try:
-        table = connection.table(name)
-    except TableNotFoundError:
-        return
-    connection.register(name, selector.select(table) if isinstance(table, Table) else table)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import harness
-from harness.cli import DIFFERENT, FAILED, options, results, terminal
-from harness.cli.diff_request import ENGINES, DiffRequest, Relaxing, pair_of_engines
+from harness.cli import DIFFERENT, FAILED, options, terminal
+from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
@@ -47,7 +47,7 @@ class Many:
 
     sql_file: Annotated[
         list[str] | None,
-        typer.Option(
+        RareOption(
             "--sql-file",
             metavar="FILE",
             help="Compare what the queries of files give, one report for all; further files and patterns may follow.",
@@ -55,7 +55,7 @@ class Many:
     ] = None
     table: Annotated[
         list[str] | None,
-        typer.Option(
+        RareOption(
             "--table",
             metavar="NAME=TABLE",
             help="What a name in the queries of files stands for; twice, on the left and on the right. Repeatable.",
@@ -63,14 +63,14 @@ class Many:
     ] = None
     dialect: Annotated[
         QueryDialect,
-        typer.Option(
+        RareOption(
             "--dialect",
             help="Whose SQL the files hold. Spark's runs on DuckDB only where it is certain what it means there.",
         ),
     ] = QueryDialect.DUCKDB
     resume: Annotated[
         Path | None,
-        typer.Option(
+        RareOption(
             "--resume",
             metavar="FILE",
             help="Where all tables of a namespace are compared: keep here what is done, and go on from there.",
@@ -172,31 +172,27 @@ def _compare_all(
     Args:
         compare: opens both tables of a name; gives their state, and what compares them.
     """
-    entries = []
-    for name in sorted(left.tables.keys() | right.tables.keys()):
+    entries, named = [], sorted(left.tables.keys() | right.tables.keys())
+    for number, name in enumerate(named, 1):
         lacking = [side.label for side in (left, right) if name not in side.tables]
         if lacking:
             entries.append(
                 BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
             )
             continue
-        with terminal.progress(f"comparing {name}"):
+        with terminal.progress(f"comparing {number}/{len(named)} {name}"):
             state, run = compare(name, left.tables[name], right.tables[name])
             entries.append(progress.entry(name, state, run))
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
 
-def finish(batch: Batch, format_: str, output: Path | None) -> None:
-    """Writes the report, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
+def finish(batch: Batch, reports: Sequence[PlacedReport]) -> None:
+    """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
 
     Raises:
         typer.Exit: not all are equal.
     """
-    from harness.differ.reports import batch as reports
-
-    writers = {"text": reports.to_text, "json": reports.to_json, "junit": reports.to_junit, "html": reports.to_html}
-    with results.destination(output) as stream:
-        results.write_texts([writers[format_](batch)], stream)
+    write_reports(batch, reports)
     if batch.count(BatchOutcome.DIFFERENT):
         raise typer.Exit(DIFFERENT)
     if not batch.equal:
@@ -222,8 +218,8 @@ def _bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[di
 
 
 _MARK = "-- harness:"
-_FLAGS = {"--ignore-case": "ignore_case", "--trim": "trim"}
-_LISTS = {"--tolerance": "tolerance", "--rename": "rename"}
+_FLAGS = {"--ignore-name-case": "ignore_name_case", "--ignore-case": "ignore_case", "--trim": "trim"}
+_LISTS = {"--tolerance": "tolerance", "--rename": "rename", "--cast": "cast"}
 _VALUES = {"--exclude": "exclude", "--null-as": "null_as"}
 
 
@@ -257,9 +253,11 @@ def _read(path: Path, keys: Sequence[str], relaxing: Relaxing) -> QueryFile:
         text=text.rstrip().removesuffix(";"),
         keys=tuple(keys if own_keys is None else own_keys),
         relaxations=Relaxations(
-            tolerances={**general.tolerances, **found.tolerances},
+            tolerance={**general.tolerance, **found.tolerance},
             exclude=(*general.exclude, *found.exclude),
             rename={**general.rename, **found.rename},
+            ignore_name_case=general.ignore_name_case or found.ignore_name_case,
+            cast={**general.cast, **found.cast},
             ignore_case=general.ignore_case or found.ignore_case,
             trim=general.trim or found.trim,
             null_as=found.null_as if found.null_as is not None else general.null_as,
@@ -307,17 +305,17 @@ def compare_files(
     """
     from harness.differ.query_batch import QueryRun
 
-    pair_ = pair_of_engines(engines if engines is not None else ENGINES)
-    if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict:
-        raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys and --strict")
+    if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
+        raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys, --strict and --schema-only")
     queries = _read_queries(files, names(keys, "--keys") or (), relaxing)
     with terminal.progress("reading metadata"):
         tables = _bound_tables(many.table or (), lambda text: open_(text).snapshot())
+    pair_ = pair_of_engines(engines, is_one_table=tables[0] == tables[1])
     start_engines(pair_)
     run = QueryRun(engines=pair_, tables=tables, dialect=many.dialect.value, max_rows=max_rows)
     entries = []
-    for query in queries:
-        with terminal.progress(f"comparing {query.name}"):
+    for number, query in enumerate(queries, 1):
+        with terminal.progress(f"comparing {number}/{len(queries)} {query.name}"):
             entries.append(run.entry(query))
     title = f"{len(queries)} queries" if len(queries) > 1 else "1 query"
     return Batch(title=f"{title} on {pair_[0]} and {pair_[1]}", sides=pair_, entries=tuple(entries))

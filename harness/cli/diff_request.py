@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import enum
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 import harness
-from harness.cli import options
+from harness.cli import results
+from harness.cli.help import RARE
 from harness.cli.option_texts import names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
-from harness.differ.result import ComparisonResult
-from harness.differ.sources import RowSource
+from harness.differ.result import Batch, ComparisonResult
+from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError
+from harness.metadata.model.times import parse_moment
 from harness.snapshot import Snapshot, called
+
+RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
 
 
 class _Strict(enum.Enum):
@@ -40,34 +47,45 @@ class Relaxing:
         typer.Option(
             "--tolerance",
             metavar="COLUMN=AMOUNT",
-            help="Let values of a column lie so far apart: 0.01, 0.1%, '1e-9 relative', '4 ulps', '500 ms'; behind "
-            "it, if you like, ' because REASON'. Needs --keys. Repeatable.",
+            help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9. Needs --keys.",
         ),
     ] = None
     exclude: Annotated[
         str | None, typer.Option("--exclude", metavar="A,B", help="Leave these columns out, on both sides.")
     ] = None
+    schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (
+        False
+    )
     rename: Annotated[
         list[str] | None,
-        typer.Option(
+        RareOption(
             "--rename", metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."
         ),
     ] = None
-    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Compare text without regard to case.")] = False
-    trim: Annotated[bool, typer.Option("--trim", help="Compare text without spaces around it.")] = False
+    ignore_name_case: Annotated[
+        bool, RareOption("--ignore-name-case", help="Pair columns without regard to the case of their names.")
+    ] = False
+    cast: Annotated[
+        list[str] | None,
+        RareOption("--cast", metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB's. Repeatable."),
+    ] = None
+    ignore_case: Annotated[bool, RareOption("--ignore-case", help="Compare text without regard to case.")] = False
+    trim: Annotated[bool, RareOption("--trim", help="Compare text without spaces around it.")] = False
     null_as: Annotated[
-        str | None, typer.Option("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
+        str | None, RareOption("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
     ] = None
     strict: Annotated[
         list[_Strict] | None,
-        typer.Option(
+        RareOption(
             "--strict",
-            help="Beside a file or database, let no difference of types pass, or none of this kind. Repeatable.",
+            metavar="KIND",
+            help=f"Beside a file or database, let no difference of types pass, or none of this kind: "
+            f"{', '.join(each.value for each in _Strict)}. Repeatable.",
         ),
     ] = None
     group_by: Annotated[
         str | None,
-        typer.Option(
+        RareOption(
             "--group-by",
             metavar="A,B",
             help="Count differing rows by these columns. [default: a table's partition columns]",
@@ -75,7 +93,7 @@ class Relaxing:
     ] = None
     sample_keys: Annotated[
         int | None,
-        typer.Option("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
+        RareOption("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:
@@ -85,9 +103,11 @@ class Relaxing:
             typer.BadParameter: an option is not understood.
         """
         return Relaxations(
-            tolerances=dict(map(_tolerance, self.tolerance or ())),
+            tolerance=dict(map(_tolerance, self.tolerance or ())),
             exclude=tuple(names(self.exclude, "--exclude") or ()),
             rename=dict(_split(text, "--rename") for text in self.rename or ()),
+            ignore_name_case=self.ignore_name_case,
+            cast=dict(_split(text, "--cast") for text in self.cast or ()),
             ignore_case=self.ignore_case,
             trim=self.trim,
             null_as=self.null_as,
@@ -117,7 +137,6 @@ def _split(text: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-ENGINES = "duckdb,spark"
 Side: TypeAlias = Snapshot | RowSource
 
 
@@ -136,6 +155,7 @@ class DiffRequest:
     relaxations: Relaxations
     group_by: list[str] | None
     sample_keys: int | None
+    schema_only: bool
 
     def compare(self, left: Side, right: Side) -> ComparisonResult:
         """Compares the rows of two snapshots."""
@@ -148,6 +168,7 @@ class DiffRequest:
             "relaxations": self.relaxations,
             "group_by": self.group_by or (),
             "sample_keys": self.sample_keys,
+            "schema_only": self.schema_only,
         }
 
     def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:
@@ -167,12 +188,14 @@ def _name(side: Side) -> str:
     return side.name if isinstance(side, RowSource) else called(side.source.location, side.name)
 
 
-def pair_of_engines(text: str) -> tuple[str, str]:
+def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
     """Names of the left and the right side's engine.
 
     Raises:
         typer.BadParameter: neither one name nor two. Whether there is such an engine is said by `find_engine`.
     """
+    if text is None:
+        return usual_engines(is_one_table=is_one_table)
     match [name.strip() for name in text.split(",")]:
         case [both] if both:
             return both, both
@@ -182,16 +205,14 @@ def pair_of_engines(text: str) -> tuple[str, str]:
             raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
-def pair_of_moments(values: list[str] | None) -> tuple[options.SnapshotOptions, options.SnapshotOptions]:
-    """The snapshots of the left and of the right table.
+def pair_of_moments(values: list[str] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of `Table.snapshot` for the left and for the right table.
 
     Raises:
         typer.BadParameter: more than two values, or one that is not understood.
     """
-    both = pair(values, "--at")
-    if both is None:
-        return options.SnapshotOptions(), options.SnapshotOptions()
-    return options.moment(both[0]), options.moment(both[1])
+    left, right = pair(values, "--at") or (None, None)
+    return parse_moment(left), parse_moment(right)
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
@@ -211,3 +232,36 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             raise typer.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )
+
+
+class Report(enum.Enum):
+    """Forms of a written comparison."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    HTML = "html"
+
+
+PlacedReport: TypeAlias = tuple[Report, Path | None]
+"""A report and its file; None: standard output."""
+
+
+def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport]) -> None:
+    """Writes all reports of one comparison.
+
+    Raises:
+        RequestError: a file cannot be written.
+    """
+    from harness.differ.reports import batch
+
+    made: Any = batch if isinstance(found, Batch) else ComparisonResult
+    writers = {
+        Report.TEXT: made.to_text,
+        Report.JSON: made.to_json,
+        Report.JUNIT: made.to_junit,
+        Report.HTML: made.to_html,
+    }
+    for report, path in reports:
+        with results.destination(path) as stream:
+            results.write_texts([writers[report](found)], stream)

@@ -66,7 +66,7 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield from _mapping(value, indent + "  ")
             case [dict(), *_]:
                 yield label
-                yield from _list(value, indent + "  ")
+                yield from aligned(value, indent + "  ")
             case [*sentences] if any(isinstance(item, str) and " " in item for item in sentences):
                 yield label
                 yield from (f"{indent}  {_one_line(item)}" for item in sentences)
@@ -74,7 +74,7 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield f"{label} {_cell(key, value)}"
 
 
-def _list(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+def aligned(rows: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
     """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
     names = dict.fromkeys(name for row in rows for name in row)
     values = {name: [row.get(name) for row in rows] for name in names}
@@ -94,7 +94,7 @@ def _list(rows: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
         yield line
         for value in row.values():
             if _is_table(value):
-                yield from _list(value, indent + "    ")
+                yield from aligned(value, indent + "    ")
 
 
 def _is_table(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """The help of a command: a summary, examples, arguments, options.
 
-`-h` folds the options for opening tables, which are the same for every command, into one line. `--help-all` shows them.
+`-h` folds the options for opening tables, which are the same for every command, into one line, and rare ones to their
+names. `--help-all` shows them.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typer.core import TyperCommand
 
 from harness.cli.settings import MEANINGS
 
-OPENING = "Opening tables"
-"""The group of options that `-h` folds."""
+OPENING, RARE = "Opening tables", "Rare options"
+"""The groups of options that `-h` folds."""
 FEW = 3
-"""So many options of the group stand among the others."""
+"""So many options of a group stand among the others."""
 _ALL = "--help-all"
 
 
@@ -28,10 +29,13 @@ class HelpfulCommand(TyperCommand):
         """The names of the option for help."""
         return ["-h", "--help", _ALL]
 
-    def _folded(self) -> int:
-        """The number of options that `-h` folds."""
-        number = sum(getattr(each, "rich_help_panel", None) == OPENING for each in self.params)
-        return number if number > FEW else 0
+    def _folded(self) -> dict[str, list[Any]]:
+        """The options that `-h` folds, by group."""
+        groups = {
+            title: [each for each in self.params if getattr(each, "rich_help_panel", None) == title]
+            for title in (RARE, OPENING)
+        }
+        return {title: options for title, options in groups.items() if len(options) > FEW}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the words of the command line."""
@@ -50,20 +54,21 @@ class HelpfulCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes arguments and options by group."""
-        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], OPENING: []}
-        folds = self._folded()
+        folded = self._folded()
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], **{title: [] for title in folded}}
         for parameter in self.get_params(ctx):
-            is_argument = parameter.param_type_name == "argument"
-            is_opening = folds and getattr(parameter, "rich_help_panel", None) == OPENING
+            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            panel = getattr(parameter, "rich_help_panel", None)
             if (record := parameter.get_help_record(ctx)) is not None:
-                groups["Arguments" if is_argument else OPENING if is_opening else "Options"].append(record)
-        folded = groups.pop(OPENING)
-        if self.shows_all:
-            has_settings = any("--set" in parameter.opts for parameter in self.params)
-            groups |= {OPENING: folded, "Names for --set": list(MEANINGS.items()) if has_settings else []}
+                groups[panel if panel in folded else usual].append(record)
+        if self.shows_all and any("--set" in parameter.opts for parameter in self.params):
+            groups["Names for --set"] = list(MEANINGS.items())
         for title, records in groups.items():
-            if records:
+            if records and (self.shows_all or title not in folded):
                 with formatter.section(title):
                     formatter.write_dl(records)
-        if folds and not self.shows_all:
-            formatter.write(f"\n{OPENING}: {_ALL} shows {folds} options (catalogs, stores, roots, limits).\n")
+        for title, options in () if self.shows_all else folded.items():
+            names = ", ".join(each.opts[0] for each in options)
+            meant = "catalogs, stores, roots, limits" if title == OPENING else names
+            formatter.write("\n")
+            formatter.write_text(f"{title}: {_ALL} shows {len(options)} options ({meant}).")

@@ -11,6 +11,7 @@ from harness.cli.option_texts import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
+from harness.metadata.model.times import parse_moment
 
 
 @options.grouped
@@ -42,20 +43,12 @@ def metadata(
     In SQL a metadata table is called TABLE.NAME.
     """
     form = writers.row_form(format_, output)
-    moment = options.moment(at)
+    moment = parse_moment(at)
     shown = writers.number_of_rows(max_rows)
-    if untrusted.is_for_worker(context):
-        untrusted.run(
-            context,
-            [location],
-            opening.roots(),
-            output=output,
-            binary=form.is_binary(),
-            instead={"format_": form, "output": None},
-        )
+    if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
-        snapshot = moment.select(opening.open(location))
+        snapshot = opening.open(location).snapshot(**moment)
         found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
     with results.destination(output) as stream:
         write_rows(found, form, stream, max_rows=shown)

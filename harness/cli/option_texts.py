@@ -76,11 +76,12 @@ def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
         names = [key] if "://" in key else key.split(".")
         if not separator or not all(names):
             raise typer.BadParameter(f"{_OPTION} number {number} is not of the form NAME=VALUE")
-        _put(options, names, _typed(value, key), key)
+        _put(options, names, typed(value, f"{_OPTION} {key!r}"), key)
     return options
 
 
-def _typed(text: str, key: str) -> Any:
+def typed(text: str, said: str) -> Any:
+    """The value of a text, as `storage_options` tells; `said`: the option that has it. Raises typer.BadParameter."""
     is_json = text in ("true", "false", "null") or _NUMBER.fullmatch(text) or text[:1] in ("{", "[", '"')
     if not is_json:
         return text
@@ -88,7 +89,7 @@ def _typed(text: str, key: str) -> Any:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise typer.BadParameter(
-            f"{_OPTION} {key!r}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
+            f"{said}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
         ) from None
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import enum
 import functools
 import inspect
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
@@ -17,13 +16,11 @@ from harness.cli import terminal
 from harness.cli.help import OPENING
 from harness.cli.option_texts import storage_options
 from harness.cli.settings import FLAGS, OPTIONS, SETTINGS, Settings
-from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import Prune
 from harness.storage.gate import Outside
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
     from harness.table import Table
 
 
@@ -176,27 +173,6 @@ At: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotOptions:
-    """The snapshot that `--at` selects; at most one field is not None. timestamp: milliseconds since 1970, or text."""
-
-    snapshot: int | None = None
-    timestamp: int | str | None = None
-    ref: str | None = None
-
-    def is_current(self) -> bool:
-        """Tells whether the current snapshot is meant."""
-        return self.snapshot is None and self.timestamp is None and self.ref is None
-
-    def select(self, table: Table) -> Snapshot:
-        """The snapshot of `table`.
-
-        Raises:
-            SnapshotNotFoundError: no such snapshot.
-        """
-        return table.snapshot(snapshot_id=self.snapshot, timestamp=self.timestamp, ref=self.ref)
-
-
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of each group in place of the parameter of its type.
 
@@ -238,34 +214,6 @@ def spelled(name: str, value: str | None) -> str:
     if value is None:
         return (f"--set {name}=true" if name in FLAGS else f"--set {name}") if is_set else name
     return f"--set {name}={value.lower()}" if is_set else f"{name}={value}"
-
-
-def moment(text: str | None) -> SnapshotOptions:
-    """The selector of `--at`: an id or version (digits), a time (ISO 8601), or else a branch or tag. None: the newest.
-
-    A name that looks like something else is written out: `ref=2024-01`, and likewise `snapshot=` and `timestamp=`.
-
-    Raises:
-        typer.BadParameter: `snapshot=` is not followed by a number.
-        RequestError: a text is no time.
-    """
-    if text is None:
-        return SnapshotOptions()
-    kind, separator, value = text.partition("=")
-    if not separator or kind not in ("snapshot", "timestamp", "ref"):
-        is_time = re.match(r"\d{4}-\d{2}", text)
-        kind, value = "snapshot" if text.isdecimal() else "timestamp" if is_time else "ref", text
-    match kind:
-        case "snapshot":
-            if not value.isdecimal():
-                raise typer.BadParameter(f"--at {text!r}: a snapshot is a number")
-            return SnapshotOptions(snapshot=int(value))
-        case "timestamp":
-            time = int(value) if value.removeprefix("-").isdecimal() else value
-            timestamp_ms(time)
-            return SnapshotOptions(timestamp=time)
-        case _:
-            return SnapshotOptions(ref=value)
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:

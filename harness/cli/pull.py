@@ -15,6 +15,7 @@ from harness.cli.document import print_document
 from harness.cli.option_texts import names
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import parse_name, written
+from harness.metadata.model.times import parse_moment
 from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
@@ -130,9 +131,9 @@ def pull(
         anonymise=_key(key, key_file) if anonymise else None,
         max_bytes=max_bytes,
     )
-    moment = options.moment(at)
+    moment = parse_moment(at)
     with terminal.progress("planning"):
-        snapshot = moment.select(opening.open(location))
+        snapshot = opening.open(location).snapshot(**moment)
     with terminal.progress("copying"):
         if follow:
             content: dict[str, Any]

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 import harness.queries.sql
-from harness.cli import formats, options, results, terminal, untrusted, writers
+from harness.cli import formats, option_texts, options, results, terminal, untrusted, writers
 from harness.cli.rows import QueryRows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
-from harness.tools.connections.texts import locations_in
-
-if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
-    from harness.table import Table
+from harness.metadata.model.times import parse_moment
+from harness.queries.locations import locations
+from harness.queries.parameters import Params
 
 
 @options.grouped
@@ -27,6 +26,15 @@ def sql(
     query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="Name a table of the query. Repeatable.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="[NAME=]VALUE",
+            help="A value for the query's ? or $1, or for its $NAME. Repeatable. Numbers, true, false and null are "
+            "such, all else is text; in double quotes it is always text.",
+        ),
     ] = None,
     at: options.At = None,
     format_: writers.Format = None,
@@ -51,35 +59,33 @@ def sql(
     """
     form = writers.row_form(format_, output)
     shown = writers.number_of_rows(max_rows)
-    selector = options.moment(at)
-    locations = options.pairs(table, "--table")
+    moment = parse_moment(at)
+    given = options.pairs(table, "--table")
     text = sys.stdin.read() if query == "-" else query
+    params = _params(param, text)
+    named = [place for place in locations(text, dialect) if place not in given]
     if engine != "duckdb" and opening.catalog is not None:
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    if untrusted.is_for_worker(context):
-        untrusted.run(
-            context,
-            [*locations.values(), *locations_in(text)],
-            opening.roots(),
-            output=output,
-            binary=form.is_binary(),
-            instead={"query": text, "format_": form, "output": None},
-        )
+    if untrusted.ran(context, [*given.values(), *named], opening.roots(), form, output, query=text):
         return
     with terminal.progress("reading metadata"):
-        tables = {name: _chosen(opening.open(place), selector) for name, place in locations.items()}
+        beside = [] if opening.catalog is not None else named
+        opened = {place: opening.open(place) for place in (*given.values(), *beside)}
+        chosen = {place: table.snapshot(**moment) if moment else table for place, table in opened.items()}
+        tables = {name: chosen[place] for name, place in given.items()}
+        at_places = {place: chosen[place] for place in beside}
     with terminal.progress("planning"):
         if find_engine(engine).name == "spark":
-            rows = _run_on_spark(text, tables, dialect)
-        elif opening.catalog is None and (tables or engine != "duckdb" or not _names_tables(text, dialect)):
-            rows = run(text, tables, dialect, engine)
+            rows = _run_on_spark(text, tables | at_places, dialect, params)
+        elif opening.catalog is None and (tables or engine != "duckdb" or not _names_others(text, at_places, dialect)):
+            rows = run(text, tables | at_places, dialect, engine, params)
         else:
             from harness.cli.catalog_query import run_by_names
 
             arguments = opening.arguments()
-            rows = run_by_names(text, opening.catalog, tables, selector, arguments, dialect)
+            rows = run_by_names(text, opening.catalog, tables, moment, arguments, dialect, params)
     with (
         results.destination(output) as destination,
         terminal.progress_until_written("running the query", destination) as stream,
@@ -87,7 +93,13 @@ def sql(
         write_rows(rows, form, stream, max_rows=shown)
 
 
-def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb") -> QueryRows:
+def run(
+    query: str,
+    tables: Mapping[str, Any],
+    dialect: str = "duckdb",
+    engine: str = "duckdb",
+    params: Params = None,
+) -> QueryRows:
     """The rows of the query, which is planned now; on DuckDB it runs when rows are read.
 
     Raises:
@@ -107,14 +119,29 @@ def run(query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: 
 
     try:
         if engine != "duckdb":
-            return QueryRows.of(pa.table(harness.queries.sql.run_query(query, tables, engine=engine, dialect=dialect)))
-        result = harness.queries.sql.run_query(query, tables, dialect=dialect, connection=cursor())
+            found = harness.queries.sql.run_query(query, tables, params=params, engine=engine, dialect=dialect)
+            return QueryRows.of(pa.table(found))
+        result = harness.queries.sql.run_query(query, tables, params=params, dialect=dialect, connection=cursor())
         return QueryRows(cast("duckdb.DuckDBPyRelation", result), failure)
     except duckdb.Error as error:
         raise failure(error) from error
 
 
-def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> QueryRows:
+def _params(values: list[str] | None, query: str) -> Params:
+    """The values of --param, by name where the query has the name. Raises typer.BadParameter."""
+    named, placed = {}, []
+    for text in values or ():
+        name, separator, value = text.partition("=")
+        if separator and re.search(rf"\${re.escape(name)}\b", query):
+            named[name] = option_texts.typed(value, f"--param {name}")
+        else:
+            placed.append(option_texts.typed(text, "--param"))
+    if named and placed:
+        raise typer.BadParameter(f"--param {placed[0]}: say NAME=VALUE for each, or for none")
+    return named or placed or None
+
+
+def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str, params: Params) -> QueryRows:
     """The rows of the query, which has run: Spark's driver hands all of them over at once."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
@@ -125,7 +152,8 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> QueryR
     from harness.engines.spark.engine import conform
     from harness.engines.spark.executor_python import engine_error as spark_error
 
-    frame = cast(DataFrame, harness.queries.sql.run_query(query, tables, engine="spark", dialect=dialect))
+    found = harness.queries.sql.run_query(query, tables, params=params, engine="spark", dialect=dialect)
+    frame = cast(DataFrame, found)
     schema = pa.schema([logical(column) for column in frame.schema.fields])
     try:
         rows = frame.toArrow()
@@ -134,12 +162,8 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str) -> QueryR
     return QueryRows.of(conform(rows, schema))
 
 
-def _names_tables(text: str, dialect: str) -> bool:
-    """Tells whether a query without --table names tables."""
+def _names_others(text: str, tables: Mapping[str, Any], dialect: str) -> bool:
+    """Tells whether a query without --table names tables besides those of locations."""
     from harness.queries.rewrite import parse_statement, references
 
-    return dialect == "duckdb" and bool(references(parse_statement(text)))
-
-
-def _chosen(table: Table, selector: options.SnapshotOptions) -> Table | Snapshot:
-    return table if selector.is_current() else selector.select(table)
+    return dialect == "duckdb" and any(found.name[0] not in tables for found in references(parse_statement(text)))

@@ -66,6 +66,13 @@ class QueryRows:
         """Rows of other columns in the same order, each in SQL that calls the columns #1, #2 and so on."""
         return replace(self, relation=self.relation.project(", ".join(columns)))
 
+    def as_arrow(self) -> QueryRows:
+        """The rows in types that Arrow has itself."""
+        from harness.engines.duckdb.relations import given_out
+
+        columns = given_out(self.relation.columns, self.relation.types, as_arrow=True)
+        return self if columns is None else self.selected(columns)
+
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows, while DuckDB goes on. A failure on one of the first rows comes before any batch.
 

@@ -143,7 +143,7 @@ def run(
             lists=lists,
             keep=keep,
             missing=missing,
-            progress=resources.enter_context(terminal.steps("running")),
+            progress=resources.enter_context(terminal.progress("running")),
         )
     for report, path in written:
         with results.destination(path) as stream:

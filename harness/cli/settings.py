@@ -46,8 +46,8 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "cache_dir", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes", "outside",
-    "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
+    "at", "cache_dir", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes",
+    "outside", "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},

@@ -24,6 +24,7 @@ from harness.cli.results import ByteStream, forget
 from harness.errors import HarnessWarning, visible, visible_lines
 from harness.storage.clients import TRAFFIC
 from harness.storage.records import dataclass
+from harness.storage.threads import WATCHED, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,9 +45,11 @@ def message(text: str) -> None:
     _print(visible(text))
 
 
-def error(text: str) -> None:
-    """`error: text` as one line on stderr, whatever line ends are in `text`."""
-    _print(_one_line(text), label=("error:", "red"))
+def error(text: str, excerpt: str = "") -> None:
+    """`error: text` as one line on stderr, whatever line ends are in `text`; then the lines of `excerpt`, its end."""
+    _print(_one_line(text.removesuffix(excerpt)), label=("error:", "red"))
+    if excerpt:
+        _lines(f"{excerpt}\n")
 
 
 def failure(problem: Exception) -> None:
@@ -175,25 +178,21 @@ class _LogLines(logging.Handler):
 
 
 @contextlib.contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Shows `text` and the amount read of stores while the block runs, if stderr is a terminal."""
-    console = _terminal()
-    if console is None:
-        yield
-        return
-    with console.status(_Reading(text)):
-        yield
-
-
-def _terminal() -> Console | None:
-    """The console if stderr is a terminal. Only then rich is imported, which takes 0.03 s."""
+def progress(text: str) -> Iterator[Callable[[str], None]]:
+    """While the block runs, shows `text`, the last step that the function was called with, the percentage that is done
+    where it is known, and the amount read of stores. Only if stderr is a terminal: rich takes 0.03 s to import."""
     console = _console() if sys.stderr.isatty() else None
-    return console if console is not None and console.is_terminal else None
+    if console is None or not console.is_terminal:
+        yield lambda step: None
+        return
+    WATCHED.set()
+    with console.status(_Reading(text)) as status:
+        yield lambda step: status.update(_Reading(f"{text} {visible(step)}"))
 
 
 @dataclass(slots=True)
 class _Reading:
-    """A step, and the amount read of stores so far, which is asked at each showing."""
+    """A step, and how far it is, which is asked at each showing."""
 
     text: str
     _before: str = field(default_factory=lambda: TRAFFIC.summary())  # noqa: PLW0108  # tests replace it
@@ -201,8 +200,9 @@ class _Reading:
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        now = TRAFFIC.summary()
-        return Text(self.text if now == self._before else f"{self.text} ({now})")
+        done, now = percent(), TRAFFIC.summary()
+        notes = [*([] if done is None else [f"{done:.0f} %"]), *([] if now == self._before else [now])]
+        return Text(f"{self.text} ({', '.join(notes)})" if notes else self.text)
 
 
 @contextlib.contextmanager
@@ -227,17 +227,6 @@ class _Announced:
 
     def isatty(self) -> bool:
         return self.stream.isatty()
-
-
-@contextlib.contextmanager
-def steps(text: str) -> Iterator[Callable[[str], None]]:
-    """Shows `text` and the last step that the function was called with, if stderr is a terminal."""
-    console = _terminal()
-    if console is None:
-        yield lambda step: None
-        return
-    with console.status(text) as status:
-        yield lambda step: status.update(_Reading(f"{text} {visible(step)}"))
 
 
 def _one_line(text: str) -> str:

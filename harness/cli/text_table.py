@@ -36,6 +36,7 @@ def text_lines(
         width: of a line at most, in cells; None: as long as it is.
         option: what sets `max_rows`, as the person says it.
     """
+    rows = rows.as_arrow()
     schema = rows.schema()
     if max_rows is None:
         yield from _lines(schema, _texts(rows), width)

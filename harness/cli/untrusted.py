@@ -32,6 +32,28 @@ def is_for_worker(context: typer.Context) -> bool:
     return context.params["untrusted"] and not is_confined()
 
 
+def ran(
+    context: typer.Context,
+    locations: Iterable[str],
+    roots: Iterable[str],
+    form: Any,
+    output: Path | None,
+    **instead: Any,
+) -> bool:
+    """Runs the command in a worker if it must run there; tells whether it did.
+
+    Args:
+        context, locations, roots, output: as for `run`.
+        form: the format of the result, in place of `--format`.
+        instead: values of other parameters there.
+    """
+    if not is_for_worker(context):
+        return False
+    binary = getattr(form, "is_binary", bool)()
+    run(context, locations, roots, output=output, binary=binary, instead={"format_": form, "output": None, **instead})
+    return True
+
+
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
     """Refuses engines that cannot be held to limits. engines: those that can.
 

@@ -5,7 +5,7 @@
     integer                   number; text outside ±2^53, where JSON readers would round
     float, double             number that reads back the same, for doubles the shortest; text "NaN", "Infinity",
                               "-Infinity"
-    decimal                   text, with its scale: "1.50"; without a fraction, as integers: DuckDB's sums of integers
+    decimal                   text, with its scale: "1.50"; without a fraction, as integers
     date, time, timestamp     text, ISO 8601: "2024-01-31", "12:30:00.5", "2024-01-31T12:30:00.000001"
     timestamp with time zone  the instant in UTC: "2024-01-31T12:30:00Z"
     interval, duration        text, ISO 8601: "P1M2DT3.5S"
@@ -174,7 +174,7 @@ def _leaf(value: str, type_: Any) -> _Leaf:
             return _Leaf(text, "true")
         case kind if kind in _WHOLE:
             return _Leaf(text, "true")
-        case "bigint" | "ubigint":
+        case "bigint" | "ubigint" | "hugeint":
             return _Leaf(text, _is_exact(value))
         case "decimal":
             return _decimal(value, text, *(int(size) for _, size in type_.children))

@@ -54,7 +54,9 @@ def write_csv(rows: QueryRows, stream: ByteStream) -> None:
 
 def write_json(rows: QueryRows, stream: ByteStream) -> None:
     """Writes a JSON document, a row a line."""
-    columns = [{"name": field.name, "type": str(field.type)} for field in rows.schema()]
+    # DuckDB's own types, such as hugeint, are opaque to Arrow.
+    types = [(f.name, f.type.type_name if isinstance(f.type, pa.OpaqueType) else str(f.type)) for f in rows.schema()]
+    columns = [{"name": name, "type": type_} for name, type_ in types]
     values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
     separated = ", ', ', ".join(values)
     before, count = f'{{"format": {FORMAT}, "kind": "rows", "columns": {json_text(columns)}, "rows": [', 0
@@ -202,6 +204,7 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
 
 def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema, and the batches with the first one read: early failures come before a byte is written."""
+    rows = rows.as_arrow()
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 from harness.differ.duckdb_side import DuckDBSide, failing
 from harness.differ.forms import carried, plain, storage_type
 from harness.differ.result import SideInfo
-from harness.differ.sides import Buckets, Hashing, Some
 from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import tracked
@@ -47,26 +46,6 @@ class ArrowSide:
             return self.in_duckdb().head(columns, limit)
         return self.whole.select(list(columns)).slice(0, limit)
 
-    def buckets(self, hashing: Hashing) -> Buckets:
-        """All rows, summed by bucket."""
-        return self.in_duckdb().buckets(hashing)
-
-    def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """The hashes of the rows of some buckets."""
-        return self.in_duckdb().hashes(hashing, buckets)
-
-    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
-        """Rows of given hashes."""
-        return self.in_duckdb().rows(hashing, wanted, per_hash)
-
-    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """At least the rows whose hashes are wanted."""
-        return self.in_duckdb().matching(hashing, some, columns)
-
-    def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """Keys in some buckets that several rows have."""
-        return self.in_duckdb().repeated(hashing, buckets)
-
     def in_duckdb(self) -> DuckDBSide:
         """The rows as DuckDB reads them."""
         if not self.stored:
@@ -84,10 +63,8 @@ def open_arrow(
 ) -> ArrowSide:
     """The side of an Arrow stream; one that is longer than `limit` rows and no table in memory is put aside on disk.
 
-    Raises:
-        RequestError: as `places` says.
-        UnsupportedError: a long stream has a type that DuckDB cannot hold.
-        EngineError: the stream breaks.
+    Raises UnsupportedError: a long stream has a type that DuckDB cannot hold; EngineError: the stream breaks; else as
+    `places`.
     """
     if isinstance(data, pa.Table):
         whole = data.select(places(data.column_names))

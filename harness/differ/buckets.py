@@ -19,13 +19,13 @@ import pyarrow as pa
 from harness.differ.forms import plain
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference, RowKind
-from harness.differ.sides import Buckets, Sums
+from harness.differ.sides import Buckets
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import tracked
 
 MOST_AT_ONCE = 8_000_000
 """Hashes that are looked at in one go, of both sides together."""
-_MOST_KEYS = 4_000_000
+MOST_KEYS = 4_000_000
 """Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
 
@@ -106,16 +106,12 @@ _KEYED = """
 def passes(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
     """The buckets whose sums differ, in turns that hold at most `most` rows of both sides, or one bucket."""
     differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
-    sizes = ((b, left.get(b, _NONE).rows + right.get(b, _NONE).rows) for b in differing)
-    return _turns(sizes, most)
+    sizes = {b: sum(side[b].rows for side in (left, right) if b in side) for b in differing}
+    return turns(sizes.items(), most)
 
 
-def passes_of_one(buckets: Buckets, most: int = _MOST_KEYS) -> Iterator[tuple[int, ...]]:
-    """All buckets of one side, in turns that hold at most `most` rows, or one bucket."""
-    return _turns(((bucket, sums.rows) for bucket, sums in sorted(buckets.items())), most)
-
-
-def _turns(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[int, ...]]:
+def turns(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
+    """Buckets in turns that hold at most `most` rows, or one bucket. sizes: of each bucket, ascending."""
     turn: list[int] = []
     rows = 0
     for bucket, size in sizes:
@@ -126,9 +122,6 @@ def _turns(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[int, .
         rows += size
     if turn:
         yield tuple(turn)
-
-
-_NONE = Sums(0, 0, 0)
 
 
 def total(buckets: Buckets) -> int:

@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import Groups, Hash, HashTally, passes, passes_of_one, total
+from harness.differ.buckets import Groups, Hash, HashTally, passes, total, turns
 from harness.differ.duckdb_side import DuckDBSide
 from harness.differ.exact import Difference, Rules
 from harness.differ.forms import INCOMPARABLE, form
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference
 from harness.differ.review import Fetch, Review
-from harness.differ.sides import HASH_PREFIX, Buckets, Hashing, Side, Some
+from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
 from harness.errors import EngineError, HarnessError, RequestError
 
 LABELS = ("left", "right")
+HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
 
 
 class SideFailedError(Exception):
@@ -60,32 +63,31 @@ class FoundRows:
     groups: int = 0
 
 
-def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
+def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
     """The difference of sides of any size.
 
-    Raises:
-        SideFailedError: a side fails.
-        RequestError: several rows of a side have one key.
-        UnsupportedError: a column's values are compared in small numbers only.
+    Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
+    a column are compared in small numbers only.
     """
+    sides = hashed(given)
     hashing = hashing_of(sides, columns, rules)
     buckets = []
     for number, side in enumerate(sides):
         with failing(number):
             buckets.append(side.buckets(hashing))
     if hashing.keys:
-        _refuse_all_repeated(sides, hashing, buckets)
+        _refuse_repeated(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
     schemas = (sides[0].schema, sides[1].schema)
     groups = Groups(rules.group_by, schemas) if rules.group_by else None
-    review = Review(hashing, schemas, rules.relaxations.tolerances, _no_rows, groups)
+    review = Review(hashing, schemas, rules.relaxations.tolerances, groups)
     for some in passes(buckets[0], buckets[1]):
         hashes = []
         for number, side in enumerate(sides):
             with failing(number):
                 hashes.append(side.hashes(hashing, some))
-        review.fetch = _fetching(sides, hashing, buckets, some)
-        tally.count(hashes[0], hashes[1], review)
+        fetch = _fetching(sides, hashing, buckets, some)
+        tally.count(hashes[0], hashes[1], partial(review.judge, fetch=fetch))
     further = review.example_keys()
     fetched = [
         _fetched(number, side, hashing, [*dict.fromkeys([*tally.both, *alone, *further])])
@@ -96,7 +98,9 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         _only(fetched[1], hashing, {**tally.both, **tally.right}),
     )
     difference = rules.difference(*shown, columns)
-    _check_same(difference, tally)
+    by_value = (difference.only_left, difference.only_right, difference.changed)
+    by_hash = (len(tally.left), len(tally.right), len(tally.both))
+    assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
     difference = _counted(difference, tally, shown, hashing)
     if hashing.keys:
         places = (_places(fetched[0], hashing), _places(fetched[1], hashing))
@@ -109,6 +113,15 @@ def by_hashes(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         () if groups is None else groups.found(),
         0 if groups is None else len(groups.counts),
     )
+
+
+def hashed(sides: tuple[Side, Side]) -> HashedSides:
+    """The sides in engines that hash their rows. Raises SideFailedError: a side fails."""
+    found = []
+    for number, side in enumerate(sides):
+        with failing(number):
+            found.append(cast(HashedSide, side.in_duckdb() if isinstance(side, ArrowSide) else side))
+    return found[0], found[1]
 
 
 def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
@@ -125,11 +138,7 @@ def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
     return sorted((0, 1), key=lambda number: costs[number])
 
 
-def _no_rows(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-    raise AssertionError(f"rows of side {number} are asked for outside of a pass")
-
-
-def _fetching(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets], some: tuple[int, ...]) -> Fetch:
+def _fetching(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets], some: tuple[int, ...]) -> Fetch:
     """Fetches rows of the buckets of a pass."""
 
     def fetch(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -140,34 +149,30 @@ def _fetching(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buck
     return fetch
 
 
-def _refuse_all_repeated(sides: tuple[Side, Side], hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
     """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
-        for some in passes_of_one(asked):
-            _refuse_repeated(number, sides[number], hashing, some)
+        for some in turns((b, sums.rows) for b, sums in sorted(asked.items())):
+            with failing(number):
+                repeated = sides[number].repeated(hashing, some)
+                if not repeated.num_rows:
+                    continue
+                first = sides[number].rows(hashing, repeated.column("k1").slice(0, 1))
+            text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
+            raise RequestError(
+                f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
+                f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
+            )
 
 
-def _refuse_repeated(number: int, side: Side, hashing: Hashing, buckets: Sequence[int]) -> None:
-    with failing(number):
-        repeated = side.repeated(hashing, buckets)
-        if repeated.num_rows == 0:
-            return
-        first = side.rows(hashing, repeated.column("k1").slice(0, 1), 1)
-    text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
-    raise RequestError(
-        f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
-        f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
-    )
-
-
-def _fetched(number: int, side: Side, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
+def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
     """A row of each of the wanted hashes, with its hashes."""
     if not wanted:
         return _empty(side, hashing, hashing.names)
     with failing(number):
-        found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()), 1)
+        found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
         rows = _only(found, hashing, dict.fromkeys(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
@@ -190,13 +195,6 @@ def _places(rows: pa.Table, hashing: Hashing) -> dict[Hash, int]:
 def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
     first, second = (table.column(f"{HASH_PREFIX}{name}").to_pylist() for name in hashing.grouped_by)
     return list(zip(first, second, strict=True))
-
-
-def _check_same(difference: Difference, tally: HashTally) -> None:
-    """Rows whose hashes differ must differ, or the hashes or the values are wrong; both would be a fault of harness."""
-    found = difference.only_left, difference.only_right, difference.changed
-    hashed = len(tally.left), len(tally.right), len(tally.both)
-    assert found == hashed, f"rows differ by hash but not by value: {hashed} by hash, {found} by value"
 
 
 def _counted(
@@ -229,11 +227,16 @@ _MARGIN = 1.3
 
 
 def sampled(
-    sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
+    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
 ) -> tuple[Side, Side]:
     """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
+    sides = hashed(given)
     hashing = hashing_of(sides, columns, rules)
-    share = min(1.0, (_MARGIN * number + 100) / max(1, _rows(sides, hashing)))
+    place = cheaper_first(sides)[0]
+    with failing(place):
+        keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
+        rows = total(sides[place].buckets(keys))
+    share = min(1.0, (_MARGIN * number + 100) / max(1, rows))
     buckets = range(int(share * (1 << _BITS)))
     drawn = []
     for place, side in enumerate(sides):
@@ -243,25 +246,14 @@ def sampled(
             drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by))
     hashes = [_hashes(rows, hashing) for rows in drawn]
     chosen = set(sorted({*hashes[0], *hashes[1]})[:number])
-    left, right = (
-        _in_memory(side, rows, hashing, [i for i, each in enumerate(own) if each in chosen], resources)
-        for side, rows, own in zip(sides, drawn, hashes, strict=True)
-    )
-    return left, right
-
-
-def _rows(sides: tuple[Side, Side], hashing: Hashing) -> int:
-    place = cheaper_first(sides)[0]
-    with failing(place):
-        keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
-        return total(sides[place].buckets(keys))
+    found = []
+    for side, rows, own in zip(sides, drawn, hashes, strict=True):
+        places = pa.array([i for i, each in enumerate(own) if each in chosen], pa.int64())
+        whole = rows.select(list(hashing.columns)).take(places)
+        found.append(ArrowSide(info=side.info, schema=whole.schema, whole=whole, resources=resources))
+    return found[0], found[1]
 
 
 def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
     hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
-
-
-def _in_memory(side: Side, rows: pa.Table, hashing: Hashing, places: list[int], resources: ExitStack) -> ArrowSide:
-    whole = rows.select(list(hashing.columns)).take(pa.array(places, pa.int64()))
-    return ArrowSide(info=side.info, schema=whole.schema, whole=whole, resources=resources)

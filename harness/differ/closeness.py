@@ -88,27 +88,6 @@ class Line:
             close = f"isfinite({a}) AND isfinite({b}) AND {close}"
         return f"coalesce({close}, FALSE)"
 
-    def check(self, column: str, tolerance: Tolerance) -> None:
-        """Refuses a tolerance that does not fit the line, such as seconds of a number. Raises RequestError."""
-        fits = {
-            LineKind.NUMBER: (Measure.ABSOLUTE, Measure.RELATIVE),
-            LineKind.WIDE: (Measure.ABSOLUTE, Measure.RELATIVE),
-            LineKind.FLOAT: (Measure.ABSOLUTE, Measure.RELATIVE, Measure.ULPS),
-            LineKind.TICKS: (Measure.SECONDS,),
-        }[self.kind]
-        if tolerance.measure not in fits:
-            units = {
-                Measure.ABSOLUTE: "an amount such as 0.01",
-                Measure.RELATIVE: "0.1%",
-                Measure.ULPS: "4 ulps",
-                Measure.SECONDS: "500 ms",
-            }
-            raise RequestError(
-                f"Invalid tolerance {tolerance} of {column!r}, of type {self.left}: expected "
-                f"{' or '.join(units[measure] for measure in fits)}",
-                field=column,
-            )
-
     @property
     def _is_double(self) -> bool:
         return self.kind in (LineKind.FLOAT, LineKind.WIDE)
@@ -132,6 +111,20 @@ class Line:
         float_, integer, highest = ("FLOAT", "INTEGER", 2**31) if single else ("DOUBLE", "BIGINT", 2**63)
         bits = f"CAST(CAST(CAST(CAST({text} AS {float_}) AS BIT) AS {integer}) AS HUGEINT)"
         return f"(CASE WHEN {bits} < 0 THEN -({bits} + {highest}::HUGEINT) ELSE {bits} END)"
+
+
+_FITS = {
+    LineKind.NUMBER: (Measure.ABSOLUTE, Measure.RELATIVE),
+    LineKind.WIDE: (Measure.ABSOLUTE, Measure.RELATIVE),
+    LineKind.FLOAT: (Measure.ABSOLUTE, Measure.RELATIVE, Measure.ULPS),
+    LineKind.TICKS: (Measure.SECONDS,),
+}
+_EXAMPLES = {
+    Measure.ABSOLUTE: "an amount such as 0.01",
+    Measure.RELATIVE: "0.1%",
+    Measure.ULPS: "4 ulps",
+    Measure.SECONDS: "500 ms",
+}
 
 
 def close_pairs(
@@ -172,7 +165,12 @@ def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Toler
         raise RequestError(
             f"Cannot use a tolerance of {column!r}: its types {left} and {right} are no numbers or times", field=column
         )
-    line.check(column, tolerance)
+    if tolerance.measure not in _FITS[line.kind]:
+        raise RequestError(
+            f"Invalid tolerance {tolerance} of {column!r}, of type {line.left}: expected "
+            f"{' or '.join(_EXAMPLES[measure] for measure in _FITS[line.kind])}",
+            field=column,
+        )
     return line
 
 

@@ -1,6 +1,7 @@
 """`compare`: whether two results are the same rows, and where they are not.
 
-    harness.compare(table, table, engines=("duckdb", "spark"), keys=["id"])
+    harness.compare("warehouse/orders", "staging/orders", keys=["id"])
+    harness.compare("warehouse/orders", at=(4, 5))
     harness.compare(connection.sql("..."), spark.sql("..."))
 
 Small sides are compared as they are, by `harness.differ.exact`. Engines sum hashes of large ones, which find the
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,31 +25,37 @@ from harness.differ.canonical import SignedZeros
 from harness.differ.exact import Rules
 from harness.differ.forms import form
 from harness.differ.opening import Query, SideOpening, opened
-from harness.differ.origins import columns_of, with_origins
+from harness.differ.origins import with_origins
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
-from harness.differ.result import ComparisonResult, RowDifference, SideInfo
+from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import Hashing, Side
-from harness.differ.sources import RowSource
+from harness.differ.sides import HashedSide, Hashing, Side
+from harness.differ.sources import Moment, RowSource, usual_engines
 from harness.errors import RequestError, UnsupportedError
+from harness.snapshot import Changes, Snapshot
+from harness.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_T = TypeVar("_T")
 FEW = 50_000
 """Rows of a side up to which it is compared as it is."""
+_LEFT = object()
+"""The right side that nobody gives."""
 
 
 @checked
 def compare(
     left: object,
-    right: object,
+    right: object = _LEFT,
     *,
     keys: Sequence[str] = (),
+    at: Moment | Sequence[Moment | None] | None = None,
     columns: Sequence[str] | None = None,
     where: str | None = None,
-    engines: Sequence[str] = ("duckdb", "duckdb"),
+    engines: Sequence[str] | str | None = None,
     spark: SparkSession | None = None,
     max_rows: int = 100,
     names: Sequence[str] | None = None,
@@ -57,15 +64,17 @@ def compare(
     relaxations: Relaxations = NOTHING,
     group_by: Sequence[str] = (),
     sample_keys: int | None = None,
+    schema_only: bool = False,
     allowances: Mapping[str, Tolerance] | None = None,
+    **relaxed: Any,
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
-    A side is a `Table`, `Snapshot` or `Changes`, read by the engine named in `engines`, a table of PyIceberg or of
-    deltalake, or a `Query` over some; one of these with an engine's name, `(table, "spark")`; a DuckDB relation; a
-    Spark DataFrame; or what has an Arrow stream, read once; or a text that names a file or a table of another database,
-    as `harness.differ.sources` says. No setting of a user's connection or session is changed, none has a say in the
-    result.
+    A side is a table, read by the engine named in `engines`: its location or name, as for `harness.open_table`, a
+    `Table`, `Snapshot` or `Changes`, a table of PyIceberg or of deltalake, or a `Query` over some; one of these with an
+    engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; an object with an Arrow stream, read once;
+    or a text that names a file or a table of another database, as `harness.differ.sources` says. Without a right side,
+    the left one is read twice. No setting of a user's connection or session is changed, none has a say in the result.
 
     Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
     nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
@@ -75,9 +84,12 @@ def compare(
     Args:
         keys: columns that tell rows apart on either side, null like any value. Rows of one key are paired, and show as
             changed; without keys, rows are counted.
+        at: reads the tables at this moment: an id or version, a time, a branch or a tag, as `--at` takes it. Two: the
+            left and the right side's.
         columns: what to compare, of both sides; None: all columns.
         where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
-        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table.
+        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; one is for
+            both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides.
         spark: the session for planned tables on Spark; None: `harness.spark_session()`.
         max_rows: how many differing rows to show at most. All are counted.
         names: what to call the sides in reports.
@@ -87,26 +99,32 @@ def compare(
         relaxations: what is let pass; the result names all of it.
         group_by: columns to count differing rows by; none: the partition columns of a table that is compared.
         sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
+        schema_only: compare names and types of columns, and read no rows.
         allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
-            agree in these in the order of their values. A `Query` brings those that follow from its text. Of sides of
-            more than 2 million rows without keys none holds.
+            agree in these in the order of their values. A `Query` brings those that follow from its text. Sides of more
+            than 2 million rows without keys have none.
+        relaxed: fields of `Relaxations`, such as `tolerance={"floats": 1e-9}` or `ignore_name_case=True`.
 
     Raises:
         RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
             argument has no such value.
         UnsupportedError: a column has a type that cannot be compared.
     """
+    if unknown := sorted(relaxed.keys() - {each.name for each in fields(Relaxations)}):
+        raise RequestError(f"Unknown argument {unknown[0]!r} of compare: it is no field of Relaxations either")
+    relaxations = replace(relaxations, **relaxed)
     rules = Rules(
-        keys=tuple(_strings(keys, "keys")),
+        keys=tuple(keys),
         max_rows=max_rows,
         signed_zeros=signed_zeros,
         few=few,
         relaxations=relaxations,
-        group_by=tuple(_strings(group_by, "group_by")),
+        group_by=tuple(group_by),
         sample_keys=sample_keys,
+        schema_only=schema_only,
     )
     rules.check()
-    openings = _openings(left, right, columns, where, engines, spark, names, relaxations)
+    openings = _openings(left, right, at, columns, where, engines, spark, names, relaxations)
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
@@ -125,41 +143,72 @@ class _Run:
     """The partition columns of each side that is a planned table, as the left side calls them."""
 
     def comparison(self) -> ComparisonResult:
+        sides = None
         try:
-            sides = self._opened()
-            found = self._compared(*sides, self.rules)
-            allowed = {} if found.equal else self._allowed(sides, found.columns)
-            return self._within(allowed, sides, found) if allowed else found
+            left, right = self._opened()
+            run = self._resolved(left.schema.names, right.schema.names)
+            relaxations = run.rules.relaxations
+            sides = relaxed((left, right), relaxations, self.resources)
+            found = run._compared(*sides, run.rules)
+            allowed = {} if found.equal else run._allowed(sides, found.columns)
+            return run._within(allowed, sides, found) if allowed else found
         except SideFailedError as failed:
-            return self._outcome(failed)
+            return self._outcome(failed, sides)
 
     def _opened(self) -> tuple[Side, Side]:
         """Both sides; one without types of its own is opened once the other's are known."""
         first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
         typed = self._open(first)
         relaxations = self.rules.relaxations
-        names = [relaxations.own_name(field.name, 1 - first) for field in typed.schema]
-        like = typed.schema if self.openings[first].has_types else None
-        other = self._open(1 - first, None if like is None else pa.schema(zip(names, like.types, strict=True)))
+        cast = set(map(relaxations.fold, relaxations.cast))
+        like = None
+        if self.openings[first].has_types:
+            shown = [relaxations.shown_name(name, first) for name in typed.schema.names]
+            known = zip(shown, typed.schema.types, strict=True)
+            like = {relaxations.own_name(n, 1 - first): t for n, t in known if relaxations.fold(n) not in cast}
+        other = self._open(1 - first, like)
         return (other, typed) if first else (typed, other)
 
-    def _open(self, number: int, like: pa.Schema | None = None) -> Side:
+    def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
         with failing(number):
             side = self.openings[number].open(self.rules.few, self.resources, like)
-            if side.plan is not None:
-                shown = self.rules.relaxations.shown_name
-                self._partitions[number] = tuple(shown(name, number) for name in partition_columns(side.plan))
-            return relaxed(side, self.rules.relaxations, is_right=number == 1)
+        if side.plan is not None:
+            self._partitions[number] = partition_columns(side.plan)
+        return side
+
+    def _resolved(self, left: Sequence[str], right: Sequence[str]) -> _Run:
+        """This comparison in the left side's own names of columns."""
+        rules = self.rules
+        relaxations = rules.relaxations.resolved(left, right)
+        own = {relaxations.fold(name): name for name in left}
+        keys, groups = (tuple(own.get(relaxations.fold(n), n) for n in names) for names in (rules.keys, rules.group_by))
+        shown = relaxations.shown_name
+        partitions = {side: tuple(shown(name, side) for name in names) for side, names in self._partitions.items()}
+        rules = replace(rules, relaxations=relaxations, keys=keys, group_by=groups)
+        return replace(self, rules=rules, _partitions=partitions)
 
     def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
-        relaxations = rules.relaxations
         schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
         _check_keys(rules.keys, columns, (left, right))
+        described = rules.relaxations.described(columns)
+        if rules.schema_only:
+            return ComparisonResult(
+                left=left.info,
+                right=right.info,
+                columns=columns,
+                keys=rules.keys,
+                schema=schema,
+                relaxations=described,
+                schema_only=True,
+            )
         sides = reconciled((left, right), columns)
+        floats = [name for name in _floats(sides, columns) if name not in rules.keys]
+        rules = replace(rules, relaxations=rules.relaxations.with_floats(floats, columns))
         rules.check_columns(columns, sides[0].schema, sides[1].schema)
         if rules.sample_keys is not None:
             sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
-        grouped = rules if rules.group_by else replace(rules, group_by=self._partitioned_by(columns))
+        partitions = self._partitions.get(0) or self._partitions.get(1, ())
+        grouped = replace(rules, group_by=rules.group_by or tuple(name for name in partitions if name in columns))
         small = self._small(sides, columns)
         if small is None:
             found = by_hashes(sides, columns, grouped)
@@ -169,13 +218,17 @@ class _Run:
             if grouped.group_by and (differing.only_left or differing.only_right or differing.changed):
                 found = self._grouped(found, sides, columns, grouped)
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
+        plans, rows = (sides[0].plan, sides[1].plan), found.difference.rows
+        if rows and plans != (None, None):
+            zeros = rules.signed_zeros
+            rows = with_origins(found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros)
         return ComparisonResult(
             left=infos[0],
             right=infos[1],
             columns=columns,
             keys=rules.keys,
             schema=schema,
-            rows=self._placed(found, sides, columns),
+            rows=rows,
             only_left=found.difference.only_left,
             only_right=found.difference.only_right,
             changed=found.difference.changed,
@@ -185,14 +238,9 @@ class _Run:
             grouped_by=grouped.group_by if found.by_group else rules.group_by,
             by_group=found.by_group,
             groups=found.groups,
-            relaxations=relaxations.described(),
+            relaxations=described,
             sampled=rules.sample_keys,
         )
-
-    def _partitioned_by(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The partition columns of the left side, else of the right one, that are compared."""
-        names = self._partitions.get(0) or self._partitions.get(1, ())
-        return tuple(name for name in names if name in columns)
 
     def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
         """The differences of rows in memory, and how many rows differ in each group."""
@@ -214,9 +262,9 @@ class _Run:
         queries = {
             shown(name, side): each for side in (1, 0) for name, each in self.openings[side].allowances().items()
         }
-        floats = {name for name in columns if all(pa.types.is_floating(s.schema.field(name).type) for s in sides)}
+        floats = _floats(sides, columns)
         found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
-        taken = (*self.rules.keys, *self.rules.relaxations.tolerances)
+        taken = (*self.rules.keys, *self.rules.relaxations.with_floats(floats, columns).tolerance)
         return {name: each for name, each in found.items() if name not in taken}
 
     def _within(
@@ -224,7 +272,7 @@ class _Run:
     ) -> ComparisonResult:
         """The comparison within allowances; the one that was found where rows cannot be paired."""
         rules = self.rules
-        relaxations = replace(rules.relaxations, tolerances={**rules.relaxations.tolerances, **allowed})
+        relaxations = replace(rules.relaxations, tolerance={**rules.relaxations.tolerance, **allowed})
         widened = replace(rules, relaxations=relaxations)
         if rules.keys:
             return self._compared(*sides, widened)
@@ -246,11 +294,15 @@ class _Run:
             max_rows=rules.max_rows,
             signed_zeros=rules.signed_zeros,
             few=rules.few,
-            relaxations=Relaxations(tolerances=allowed, types=self._type_rules()),
+            relaxations=Relaxations(tolerance=allowed, types=self._type_rules()),
             group_by=rules.group_by,
         )
         return replace(
-            second, left=found.left, right=found.right, schema=found.schema, relaxations=relaxations.described()
+            second,
+            left=found.left,
+            right=found.right,
+            schema=found.schema,
+            relaxations=relaxations.described(found.columns),
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:
@@ -272,28 +324,13 @@ class _Run:
                 return None
         return heads[0], heads[1]
 
-    def _placed(self, found: FoundRows, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[RowDifference, ...]:
-        """The differing rows with their origins."""
-        plans = [None if side.plan is None else columns_of(side.plan) for side in sides]
-        if plans == [None, None] or not found.difference.rows:
-            return found.difference.rows
-        return with_origins(
-            found.difference,
-            *found.shown,
-            columns,
-            keys=self.rules.keys,
-            left_plan=plans[0],
-            right_plan=plans[1],
-            signed_zeros=self.rules.signed_zeros,
-        )
-
-    def _outcome(self, failed: SideFailedError) -> ComparisonResult:
-        """The other side is read too, to say whether it fails as well."""
+    def _outcome(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
+        """The other side is read too, to say whether it fails as well. sides: None: one could not be opened."""
         infos: dict[int, SideInfo] = {}
         infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
         number = 1 - failed.number
         try:
-            side = self._open(number)
+            side = self._open(number) if sides is None else sides[number]
             with failing(number):
                 infos[number] = replace(side.info, rows=_count(side, self.rules.few))
         except SideFailedError as other:
@@ -304,30 +341,42 @@ class _Run:
 def _openings(
     left: object,
     right: object,
+    at: Moment | Sequence[Moment | None] | None,
     columns: Sequence[str] | None,
     where: str | None,
-    engines: Sequence[str],
+    engines: Sequence[str] | str | None,
     spark: SparkSession | None,
     names: Sequence[str] | None,
     relaxations: Relaxations,
 ) -> tuple[SideOpening, SideOpening]:
-    chosen = None if columns is None else tuple(_strings(columns, "columns"))
+    chosen = None if columns is None else tuple(columns)
     if chosen is not None and len(set(chosen)) < len(chosen):
         raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
-    for what, pair in (("engines", engines), ("names", names)):
-        if pair is not None and (isinstance(pair, str) or len(pair) != 2):
-            raise RequestError(f"Invalid {what} {pair!r}: expected two, for the left and the right side")
-    pairs = (_with_engine(left, engines[0], spark), _with_engine(right, engines[1], spark))
+    moments = _two(at if isinstance(at, list | tuple) else (at, at), "at")
+    if right is _LEFT:
+        left = right = opened(left)
+        if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
+            raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
+        engines = usual_engines(is_one_table=moments[0] == moments[1]) if engines is None else engines
+    if engines is None:
+        engines = usual_engines(is_one_table=False)
+    if isinstance(engines, str):
+        engines = [name.strip() for name in engines.split(",")]
+        engines = engines * 2 if len(engines) == 1 else engines
+    readers = _two(engines, "engines")
+    called = (None, None) if names is None else _two(names, "names")
+    pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
     first, second = (
         SideOpening(
             data=data,
             label=LABELS[i],
-            name=names[i] if names is not None else None if query is None else query.name,
+            name=called[i] if query is None or called[i] is not None else query.name,
             engine=engine,
             columns=None if chosen is None else tuple(relaxations.own_name(name, i) for name in chosen),
             where=where,
             spark=spark,
-            exclude=frozenset(relaxations.exclude),
+            exclude=frozenset(map(relaxations.fold, relaxations.exclude)),
+            fold=relaxations.fold,
             query=query,
         )
         for i, (data, engine, query) in enumerate(pairs)
@@ -335,23 +384,25 @@ def _openings(
     return first, second
 
 
-def _with_engine(side: object, engine: str, spark: SparkSession | None) -> tuple[object, str, Query | None]:
+def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
+    if isinstance(values, str) or len(values) != 2:
+        raise RequestError(f"Invalid {what} {values!r}: expected two, for the left and the right side")
+    return values[0], values[1]
+
+
+def _with_engine(
+    side: object, engine: str, spark: SparkSession | None, at: Moment | None
+) -> tuple[object, str, Query | None]:
     """The data to read, its engine, and the query whose result it is, if any."""
     match side:
         case (Query() as query, str(own)):
-            return _with_engine(query, own, spark)
-        case Query():
+            return _with_engine(query, own, spark, at)
+        case Query() if at is None:
             return side.run(engine, spark), engine, side
         case (data, str(own)):
-            return opened(data), own, None
+            return opened(data, at), own, None
         case _:
-            return opened(side), engine, None
-
-
-def _strings(values: Sequence[str], what: str) -> Sequence[str]:
-    if isinstance(values, str):
-        raise RequestError(f"Invalid {what} {values!r}: expected a list of names")
-    return values
+            return opened(side, at), engine, None
 
 
 def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, Side]) -> None:
@@ -373,6 +424,11 @@ def _many(side: Side, few: int) -> bool:
     return None not in counts and sum(counts) > few
 
 
+def _floats(sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that hold floats on both sides."""
+    return tuple(n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides))
+
+
 def _count(side: Side, few: int) -> int:
     """The number of a side's rows; all of its values are read, as far as they can be compared."""
     head = side.head(side.schema.names, few + 1)
@@ -384,4 +440,5 @@ def _count(side: Side, few: int) -> int:
             forms[name] = form(type_, type_)
         except UnsupportedError:
             continue
-    return total(side.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
+    own = side.in_duckdb() if isinstance(side, ArrowSide) else cast(HashedSide, side)
+    return total(own.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

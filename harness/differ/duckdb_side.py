@@ -10,9 +10,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from harness.differ.forms import incomparable
 from harness.differ.hashing import DuckDBValue, child, row_hashes
 from harness.differ.result import SideInfo
-from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
+from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, with_hashes
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
@@ -29,7 +30,7 @@ _PLAIN = {
     "usmallint": pa.uint16(),
     "uinteger": pa.uint32(),
     "ubigint": pa.uint64(),
-    "hugeint": pa.decimal256(39, 0),
+    "hugeint": pa.decimal128(38, 0),  # as sums of integers are on engines that lack it
     "uhugeint": pa.decimal256(39, 0),
     "float": pa.float32(),
     "double": pa.float64(),
@@ -148,15 +149,15 @@ class DuckDBSide:
         with failing(self.info, self.plan):
             return pa.table(self._hashed(hashing).filter(hashing.bucket_condition(_bucket(hashing), buckets)))
 
-    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
-        """Rows of given hashes."""
+    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+        """A row of each of the given hashes."""
         labels = [f"r{i}" for i in range(len(hashing.columns))]
         further = dict(zip(labels, self._shown(hashing.columns), strict=True))
         listed = ", ".join(map(str, wanted.to_pylist()))
         number = f"row_number() OVER (PARTITION BY {', '.join(hashing.names)}) AS n"
         with failing(self.info, self.plan):
             kept = self._hashed(hashing, further).filter(f"{hashing.grouped_by[0]} IN ({listed})")
-            counted = kept.project(f"{', '.join([*hashing.names, *labels])}, {number}").filter(f"n <= {per_hash}")
+            counted = kept.project(f"{', '.join([*hashing.names, *labels])}, {number}").filter("n = 1")
             found = pa.table(counted.project(", ".join([*hashing.names, *labels])))
             return with_hashes(self._conform(found.select(labels), hashing.columns), found.select(hashing.names))
 
@@ -171,7 +172,9 @@ class DuckDBSide:
                 # One literal: as many as there are, an IN list would cost more than the read.
                 listed = f"SELECT unnest(CAST('{some.few.to_pylist()}' AS UBIGINT[]))"
                 kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
-            for batch in _reader(kept.project(", ".join([*hashing.grouped_by, *labels]))):
+            wanted = kept.project(", ".join([*hashing.grouped_by, *labels]))
+            renamed = hasattr(wanted, "to_arrow_reader")  # in DuckDB 2.0
+            for batch in wanted.to_arrow_reader() if renamed else wanted.fetch_record_batch():
                 found = pa.Table.from_batches([batch])
                 yield with_hashes(self._conform(found.select(labels), columns), found.select(hashing.grouped_by))
 
@@ -204,11 +207,6 @@ class DuckDBSide:
 def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """Columns named by place: their own names may differ by case only."""
     return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
-
-
-def _reader(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
-    """DuckDB 2.0 renamed it."""
-    return relation.to_arrow_reader() if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch()
 
 
 def _bucket(hashing: Hashing) -> str:

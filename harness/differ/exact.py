@@ -1,8 +1,5 @@
 """The exact differences of two tables that fit in memory: as multisets of rows, or as rows paired by keys.
 
-    multiset_difference(left, right, columns, max_rows=100)     every row counts as often as it occurs
-    keyed_difference(left, right, columns, keys, max_rows=100)  rows of one key are one row, changed or not
-
 Counts are exact; rows are shown up to a number. Which rows are shown, and in which order, depends on the values alone.
 """
 
@@ -26,43 +23,6 @@ from harness.errors import RequestError
 MOST_EXAMPLES = 3
 """Pairs of values that are shown of a column."""
 _SECONDS = {"date": Decimal("0.001"), "other": Decimal("1e-9")}
-
-
-def column_differences(
-    left: pa.Table,
-    right: pa.Table,
-    columns: Sequence[str],
-    left_rows: Sequence[CanonicalRow],
-    right_rows: Sequence[CanonicalRow],
-    pairs: Sequence[tuple[int, int]],
-    passed: Mapping[tuple[int, int], tuple[bool, ...]],
-) -> tuple[ColumnDifference, ...]:
-    """The columns in which some pair differs, in the order of `columns`.
-
-    left_rows, right_rows: canonical rows of the tables. pairs: indexes in both. passed: by pair and column, what is let
-    pass.
-    """
-    found = []
-    for number, column in enumerate(columns):
-        unequal = [(i, j) for i, j in pairs if left_rows[i][number] != right_rows[j][number]]
-        differing = [pair for pair in unequal if not (pair in passed and passed[pair][number])]
-        if not unequal:
-            continue
-        line = Line.of(left.schema.field(column).type, right.schema.field(column).type)
-        distances = {} if line is None else _distances(differing, number, left_rows, right_rows)
-        furthest = max(distances, key=distances.__getitem__, default=None)
-        found.append(
-            ColumnDifference(
-                column=column,
-                rows=len(differing),
-                allowed=len(unequal) - len(differing),
-                left_nulls=sum(left_rows[i][number] is None for i, _ in differing),
-                right_nulls=sum(right_rows[j][number] is None for _, j in differing),
-                largest=None if line is None or furthest is None else distance_text(line, distances[furthest]),
-                examples=examples(left, right, column, differing, furthest),
-            )
-        )
-    return tuple(found)
 
 
 def examples(
@@ -103,13 +63,6 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
     return f"{seconds.normalize():f} s"
 
 
-def _distances(
-    pairs: Sequence[tuple[int, int]], number: int, left_rows: Sequence[CanonicalRow], right_rows: Sequence[CanonicalRow]
-) -> dict[tuple[int, int], Decimal | float]:
-    apart = {(i, j): distance(left_rows[i][number], right_rows[j][number]) for i, j in pairs}
-    return {pair: value for pair, value in apart.items() if value is not None}
-
-
 _MOST_PAIRS = 250_000
 """The most pairs of rows that are looked at for alike ones; beyond that, rows have no partners."""
 
@@ -118,14 +71,8 @@ _MOST_PAIRS = 250_000
 class Difference:
     """The differences of the rows of two tables.
 
-    rows: at most as many as asked for: changed ones first, then those only on the left, then those only on the right;
-        in each kind in the order of their values.
-    left_examples, right_examples: for each of `rows`, the index of one such row in the left and the right table; None:
-        that side has none.
-    only_left, only_right, changed: how many rows differ, each counted as often as it occurs.
-    truncated: whether `rows` lacks some.
-    allowed: how many pairs of rows differ within tolerances alone.
-    by_column: the differences in each column of paired rows; without keys, of alike rows that are shown.
+    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. left_examples,
+    right_examples: for each of `rows`, the index of one such row in the left and the right table; None: there is none.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -139,71 +86,27 @@ class Difference:
     by_column: tuple[ColumnDifference, ...] = ()
 
 
-def multiset_difference(
-    left: pa.Table, right: pa.Table, columns: Sequence[str], *, max_rows: int, signed_zeros: SignedZeros = "distinct"
-) -> Difference:
-    """Rows that one table has more often than the other.
-
-    A row only on one side may have a partner on the other, see `RowDifference`.
-
-    Args:
-        left, right: tables that have `columns`, of comparable types; row order means nothing.
-        columns: the compared columns.
-        max_rows: how many rows to show in all; of each kind the same share, as far as there are so many.
-        signed_zeros: whether -0.0 differs from 0.0.
-
-    Raises:
-        UnsupportedError: a column has a type that cannot be compared.
-    """
-    sides = _Sides.of(left, right, columns, signed_zeros)
+def _counted(sides: _Sides, most: int) -> Difference:
+    """Rows that one table has more often than the other. A row only on one side may have a partner on the other."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
     rights = {row: -count for row, count in surplus.items() if count < 0}
-    shares = _shares([len(lefts), len(rights)], max_rows)
+    shares = _shares([len(lefts), len(rights)], most)
     left_places = _places(sides.left_rows, _first(lefts, shares[0]))
     right_places = _places(sides.right_rows, _first(rights, shares[1]))
     partners = sides.partners(left_places, right_places)
     found = [_DifferingRow(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
     found += [_DifferingRow(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
     alike = [(found[a].left or 0, found[b].right or 0) for a, b in partners.items() if a < b]
-    return Difference(
-        rows=tuple(sides.row(one, found, partners.get(number)) for number, one in enumerate(found)),
-        left_examples=tuple(one.left for one in found),
-        right_examples=tuple(one.right for one in found),
-        only_left=sum(lefts.values()),
-        only_right=sum(rights.values()),
-        truncated=len(found) < len(lefts) + len(rights),
-        by_column=sides.by_column(alike),
-    )
+    counts = {"only_left": sum(lefts.values()), "only_right": sum(rights.values())}
+    return sides.difference(found, len(lefts) + len(rights), alike, partners, counts)
 
 
-def keyed_difference(
-    left: pa.Table,
-    right: pa.Table,
-    columns: Sequence[str],
-    keys: Sequence[str],
-    *,
-    max_rows: int,
-    signed_zeros: SignedZeros = "distinct",
-    tolerances: Mapping[str, Tolerance] | None = None,
-) -> Difference:
-    """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null.
-
-    Args:
-        keys: some of the columns; no two rows of one table may agree in all of them.
-        left, right, columns, max_rows, signed_zeros: as for `multiset_difference`.
-        tolerances: by column, how far values may lie apart.
-
-    Raises:
-        RequestError: there are no keys, one is not among the columns, or a table has several rows of one key; a column
-            with a tolerance has no numbers or times.
-        UnsupportedError: as `multiset_difference`.
-    """
-    _check_keys(keys, columns)
-    sides = _Sides.of(left, right, columns, signed_zeros)
-    left_keys = _by_key("left", left, keys, signed_zeros)
-    right_keys = _by_key("right", right, keys, signed_zeros)
+def _paired(sides: _Sides, rules: Rules) -> Difference:
+    """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
+    left_keys = _by_key("left", sides.left, rules)
+    right_keys = _by_key("right", sides.right, rules)
     shared = left_keys.keys() & right_keys.keys()
     unequal = {
         key: (left_keys[key], right_keys[key])
@@ -211,25 +114,16 @@ def keyed_difference(
         if sides.left_rows[left_keys[key]] != sides.right_rows[right_keys[key]]
     }
     pairs = list(unequal.values())
-    sides = sides.letting_pass(pairs, tolerances or {})
+    sides = sides.letting_pass(pairs, rules.relaxations.tolerances)
     changed = [key for key, pair in unequal.items() if any(sides.differs(*pair))]
     only_left = [key for key in left_keys if key not in shared]
     only_right = [key for key in right_keys if key not in shared]
-    shares = _shares([len(changed), len(only_left), len(only_right)], max_rows)
+    shares = _shares([len(changed), len(only_left), len(only_right)], rules.max_rows)
     found = [_DifferingRow(RowKind.CHANGED, left_keys[key], right_keys[key]) for key in _first(changed, shares[0])]
     found += [_DifferingRow(RowKind.ONLY_LEFT, left_keys[key], None) for key in _first(only_left, shares[1])]
     found += [_DifferingRow(RowKind.ONLY_RIGHT, None, right_keys[key]) for key in _first(only_right, shares[2])]
-    return Difference(
-        rows=tuple(sides.row(one, found, None) for one in found),
-        left_examples=tuple(one.left for one in found),
-        right_examples=tuple(one.right for one in found),
-        only_left=len(only_left),
-        only_right=len(only_right),
-        changed=len(changed),
-        truncated=len(found) < len(changed) + len(only_left) + len(only_right),
-        allowed=len(unequal) - len(changed),
-        by_column=sides.by_column(pairs),
-    )
+    counts = {"only_left": len(only_left), "only_right": len(only_right), "changed": len(changed)}
+    return sides.difference(found, sum(counts.values()), pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +152,24 @@ class _Sides:
         lefts, rights = (canonical_rows(table, columns, signed_zeros=signed_zeros) for table in (left, right))
         return _Sides(left, right, tuple(columns), lefts, rights)
 
+    def difference(
+        self,
+        found: Sequence[_DifferingRow],
+        kinds: int,
+        pairs: Sequence[tuple[int, int]],
+        partners: Mapping[int, int],
+        counts: Mapping[str, int],
+    ) -> Difference:
+        """The difference that shows the found rows, of so many kinds. pairs: those whose columns are compared."""
+        return Difference(
+            rows=tuple(self.row(one, found, partners.get(number)) for number, one in enumerate(found)),
+            left_examples=tuple(one.left for one in found),
+            right_examples=tuple(one.right for one in found),
+            truncated=len(found) < kinds,
+            by_column=self.by_column(pairs),
+            **counts,
+        )
+
     def letting_pass(self, pairs: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]) -> _Sides:
         """The same sides, where pairs of rows do not differ in values that are within a tolerance."""
         if not tolerances:
@@ -268,10 +180,30 @@ class _Sides:
         return replace(self, passed=dict(zip(pairs, passed, strict=True)))
 
     def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
-        """The differences of pairs of rows in each column."""
-        return column_differences(
-            self.left, self.right, self.columns, self.left_rows, self.right_rows, pairs, self.passed
-        )
+        """The columns in which some pair of rows differs."""
+        found = []
+        for number, column in enumerate(self.columns):
+            unequal = [(i, j) for i, j in pairs if self.left_rows[i][number] != self.right_rows[j][number]]
+            if not unequal:
+                continue
+            differing = [pair for pair in unequal if not (pair in self.passed and self.passed[pair][number])]
+            values = {(i, j): (self.left_rows[i][number], self.right_rows[j][number]) for i, j in differing}
+            line = Line.of(self.left.schema.field(column).type, self.right.schema.field(column).type)
+            distances = {} if line is None else {pair: distance(*both) for pair, both in values.items()}
+            known = {pair: apart for pair, apart in distances.items() if apart is not None}
+            furthest = max(known, key=known.__getitem__, default=None)
+            found.append(
+                ColumnDifference(
+                    column=column,
+                    rows=len(differing),
+                    allowed=len(unequal) - len(differing),
+                    left_nulls=sum(value is None for value, _ in values.values()),
+                    right_nulls=sum(value is None for _, value in values.values()),
+                    largest=None if line is None or furthest is None else distance_text(line, known[furthest]),
+                    examples=examples(self.left, self.right, column, differing, furthest),
+                )
+            )
+        return tuple(found)
 
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
@@ -330,29 +262,17 @@ class _Sides:
         return () if place is None else tuple(show(table.column(name), place) for name in self.columns)
 
 
-def _check_keys(keys: Sequence[str], columns: Sequence[str]) -> None:
-    if not keys:
-        raise RequestError("Cannot pair rows by no key: name at least one column")
-    for key in keys:
-        if key not in columns:
-            raise RequestError(
-                f"Cannot pair rows by {key!r}: both sides must have it, in comparable types; compared columns are "
-                f"{', '.join(map(repr, columns)) or 'none'}",
-                field=key,
-            )
-
-
-def _by_key(side: str, table: pa.Table, keys: Sequence[str], signed_zeros: SignedZeros) -> dict[CanonicalRow, int]:
+def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
     """Index of the one row of each key."""
-    rows = canonical_rows(table, keys, signed_zeros=signed_zeros)
+    rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
         several = {row: count for row, count in Counter(rows).items() if count > 1}
         (worst,) = _first(several, 1)
-        text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in keys)
+        text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in rules.keys)
         raise RequestError(
-            f"Cannot pair rows by {', '.join(map(repr, keys))}: the {side} side has {several[worst]} rows with {text}, "
-            f"and {len(several)} such keys in all; add columns to the key, or compare without keys"
+            f"Cannot pair rows by {', '.join(map(repr, rules.keys))}: the {side} side has {several[worst]} rows with "
+            f"{text}, and {len(several)} such keys in all; add columns to the key, or compare without keys"
         )
     return places
 
@@ -392,6 +312,7 @@ class Rules:
     relaxations: Relaxations = NOTHING
     group_by: tuple[str, ...] = ()
     sample_keys: int | None = None
+    schema_only: bool = False
 
     def check(self) -> None:
         """Refuses rules that contradict each other.
@@ -424,15 +345,10 @@ class Rules:
             line_of(name, left.field(name).type, right.field(name).type, tolerance)
 
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
-        """The differences of rows in memory."""
-        if self.keys:
-            return keyed_difference(
-                left,
-                right,
-                columns,
-                self.keys,
-                max_rows=self.max_rows,
-                signed_zeros=self.signed_zeros,
-                tolerances=self.relaxations.tolerances,
-            )
-        return multiset_difference(left, right, columns, max_rows=self.max_rows, signed_zeros=self.signed_zeros)
+        """The differences of rows in memory: of multisets or, with keys, of rows that are paired by these.
+
+        Raises RequestError: a table has several rows of one key; UnsupportedError: a column has a type that cannot be
+        compared.
+        """
+        sides = _Sides.of(left, right, columns, self.signed_zeros)
+        return _paired(sides, self) if self.keys else _counted(sides, self.max_rows)

@@ -114,13 +114,19 @@ def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "
     return _form(a, b, signed_zeros)
 
 
-def large(type_: pa.DataType) -> UnsupportedError:
-    """The error for a type whose values are compared one by one only."""
+def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
+    """The error for a type whose values cannot be compared: no failure of the side that has it."""
     return UnsupportedError(
-        f"Cannot compare large inputs by values of type {type_}: cast them, or leave the column out with columns=",
+        f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
         cause=INCOMPARABLE,
+        field=column,
         options=("columns",),
     )
+
+
+def large(type_: pa.DataType) -> UnsupportedError:
+    """The error for a type whose values are compared one by one only."""
+    return incomparable("large inputs by values", type_)
 
 
 def nanos(type_: pa.DataType) -> int:
@@ -215,7 +221,10 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
     if is_binary(type_):
         return pa.binary()
     if kind.is_decimal(type_):
-        return _decimal(type_)
+        precision = type_.precision - min(type_.scale, 0)
+        if precision > 38:
+            raise large(type_)
+        return pa.decimal128(precision, max(type_.scale, 0))
     if kind.is_struct(type_):
         return pa.struct([pa.field(f.name, storage_type(f.type)) for f in type_])
     if kind.is_map(type_):
@@ -256,14 +265,6 @@ def plain(type_: pa.DataType) -> pa.DataType:
     if kind.is_large_binary(type_) or kind.is_binary_view(type_):
         return pa.binary()
     return type_
-
-
-def _decimal(type_: pa.DataType) -> pa.DataType:
-    scale = max(type_.scale, 0)
-    precision = type_.precision - min(type_.scale, 0)
-    if precision > 38:
-        raise large(type_)
-    return pa.decimal128(precision, scale)
 
 
 def _carried(array: pa.Array) -> pa.Array:

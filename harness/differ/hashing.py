@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, TypeAlias, assert_never
@@ -132,19 +132,17 @@ class DuckDBValue:
 
 def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
     """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
-    first, second = (_blocks([_hash(value, lane) for value in values], lane) for lane in LANES)
-    return first, second
+    lanes = []
+    for lane in LANES:
+        hashes = [_hash(value, lane) for value in values]
+        blocks = [_chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)]
+        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane))
+    return lanes[0], lanes[1]
 
 
 def column_hash(value: DuckDBValue) -> str:
     """The first lane of the hash of one value."""
     return _hash(value, 0)
-
-
-def _blocks(hashes: Sequence[str], lane: Lane) -> str:
-    if len(hashes) <= BLOCK:
-        return _chain(hashes, lane)
-    return _chain([_chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)], lane)
 
 
 def _chain(hashes: Sequence[str], lane: Lane) -> str:
@@ -259,8 +257,13 @@ def _bytes(value: DuckDBValue, lane: Lane) -> str:
 def _nested(value: DuckDBValue, lane: Lane) -> str:
     text, item = value.text, f"x{value.depth}"
     match value.form:
-        case StructFields():
-            return _chain([_hash(part, lane) for part in _fields(value)], lane)
+        case StructFields(fields=fields):
+            hashes = []
+            for name, form in fields:
+                place = value.logical.get_field_index(name)
+                access, type_ = f"struct_extract_at({text}, {place + 1})", value.logical.field(place).type
+                hashes.append(_hash(DuckDBValue(access, child(value.stored, place), type_, form, value.depth), lane))
+            return _chain(hashes, lane)
         case Items(element=element):
             part = DuckDBValue(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
             each = f"list_transform({text}, lambda {item}: {_hash(part, lane)})"
@@ -277,19 +280,6 @@ def _nested(value: DuckDBValue, lane: Lane) -> str:
             return _chain([f"hash({low})", f"hash(CAST(cardinality({text}) AS BIGINT))"], lane)
         case other:
             raise AssertionError(f"{other} is not nested")
-
-
-def _fields(value: DuckDBValue) -> Iterator[DuckDBValue]:
-    assert isinstance(value.form, StructFields)
-    for name, form in value.form.fields:
-        place = value.logical.get_field_index(name)
-        yield DuckDBValue(
-            f"struct_extract_at({value.text}, {place + 1})",
-            child(value.stored, place),
-            value.logical.field(place).type,
-            form,
-            value.depth,
-        )
 
 
 def child(stored: Any, place: int) -> Any:

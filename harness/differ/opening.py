@@ -7,6 +7,7 @@ setting of it changes, and none has a say in what is compared.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,7 +27,7 @@ from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import Side
 from harness.differ.source_reading import check_there, rows_of
-from harness.differ.sources import RowSource
+from harness.differ.sources import Moment, RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
@@ -34,6 +35,7 @@ from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.schema import arrow_field
+from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, Snapshot, called
 from harness.storage.paths import shown
@@ -71,9 +73,8 @@ class Query:
     def run(self, engine: str, spark: SparkSession | None) -> object:
         """The result, not read yet; or the error of an engine that cannot run it, which is that side's outcome.
 
-        Raises:
-            RequestError: the query cannot be parsed, or writes; or there is no such engine.
-            UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
+        Raises RequestError: the query cannot be parsed, or writes; or there is no such engine; UnsupportedError: its
+        meaning on Spark is not certain to be the same, which is no difference.
         """
         try:
             session = spark if engine == "spark" else None
@@ -88,34 +89,26 @@ class Query:
             return EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}")
 
     def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
-        """The tolerances of the last bits of the result's columns. columns: the result's names, in its order."""
+        """The tolerances of the last bits of the result's columns; names that two columns have, have none.
+
+        columns: the result's names, in its order.
+        """
+        from harness.queries.allowances import allowances
+
         tables = {name: open_table(each) if isinstance(each, str) else each for name, each in self.tables.items()}
         snapshots = {name: each.snapshot() if isinstance(each, Table) else each for name, each in tables.items()}
         schemas = {name: each.schema for name, each in snapshots.items()}
-        return named_allowances(self.text, schemas, columns, self.dialect)
-
-
-def named_allowances(
-    text: str, schemas: Mapping[str, Any], columns: list[str], dialect: str = "duckdb"
-) -> dict[str, Tolerance]:
-    """The allowances of a query by the names of its result's columns, as tolerances.
-
-    A name that two columns have has none: a comparison could not tell which of them is meant.
-    """
-    from harness.queries.allowances import allowances
-
-    counts = Counter(columns)
-    return {
-        columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
-        for place, each in allowances(text, schemas, dialect).items()
-        if place < len(columns) and counts[columns[place]] == 1
-    }
+        counts = Counter(columns)
+        return {
+            columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
+            for place, each in allowances(self.text, schemas, self.dialect).items()
+            if place < len(columns) and counts[columns[place]] == 1
+        }
 
 
 _ACCEPTED = (
-    "a Table (harness.open_table opens one by its location or name), a Snapshot, a Query, a DuckDB relation, a Spark "
-    "DataFrame, an object with an Arrow stream, or the name of a file such as rows.csv or of a table such as "
-    "duckdb:old.duckdb#orders"
+    "a table or its location or name, a Snapshot, a Query, a DuckDB relation, a Spark DataFrame, an object with an "
+    "Arrow stream, a file such as rows.csv, or duckdb:old.duckdb#orders"
 )
 
 
@@ -125,7 +118,8 @@ class SideOpening:
 
     data: the user's object. label: `left` or `right`, for messages. name: what the user calls it; None: what it
     is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
-    exclude: columns to leave out, where the side has them. query: whose result `data` is, or the error that it met.
+    exclude: folded names of columns to leave out, where the side has them. fold: gives one form to names that are
+    the same. query: whose result `data` is, or the error that it met.
     """
 
     data: object
@@ -136,6 +130,7 @@ class SideOpening:
     where: str | None
     spark: SparkSession | None
     exclude: frozenset[str] = frozenset()
+    fold: Callable[[str], str] = str
     query: Query | None = None
 
     def check(self) -> None:
@@ -154,7 +149,7 @@ class SideOpening:
         if isinstance(self.data, RowSource):
             check_there(self.data)
             return
-        if self.query is not None:
+        if self.query is not None or isinstance(self.data, HarnessError):
             return
         if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
             raise RequestError(
@@ -175,10 +170,16 @@ class SideOpening:
         """The side, before anything was read."""
         data = self.data
         if isinstance(data, Table | Snapshot | Changes):
-            location, snapshot, format_ = _place(data)
-            name = self.name or called(location, None if isinstance(data, Changes) else data.name)
+            engine = _engine(self.engine)
+            if isinstance(data, Changes):
+                plan, name = data.plan, self.name or called(data.plan.table, None)
+                return SideInfo(
+                    name=name, engine=engine, table=shown(plan.table), snapshot=plan.snapshot, format=plan.format
+                )
+            read = data.snapshot() if isinstance(data, Table) else data
+            source, name = read.source, self.name or called(read.source.location, data.name)
             return SideInfo(
-                name=name, engine=_engine(self.engine), table=shown(location), snapshot=snapshot, format=format_
+                name=name, engine=engine, table=shown(source.location), snapshot=read.id, format=source.format
             )
         kind = type(data)
         name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
@@ -192,23 +193,19 @@ class SideOpening:
             name, engine = "Spark DataFrame", _engine("spark")
         return SideInfo(name=self.name or name, engine=engine)
 
-    def open(self, limit: int, resources: ExitStack, like: pa.Schema | None = None) -> Side:
+    def open(self, limit: int, resources: ExitStack, like: Mapping[str, pa.DataType] | None = None) -> Side:
         """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
 
-        Args:
-            limit: how many rows of a stream to hold in memory; more are put aside on disk.
-            resources: closed when the comparison is over.
-            like: names and types of the other side's columns, for a source whose columns are text.
+        limit: how many rows of a stream to hold in memory; more are put aside on disk. resources: closed when the
+        comparison is over. like: types of the other side's columns by name, for a source whose columns are text.
 
-        Raises:
-            RequestError: it lacks a column, or has one twice.
-            HarnessError: the side fails.
+        Raises RequestError: it lacks a column, or has one twice; HarnessError: the side fails.
         """
         data, info = self.data, self.info
         if isinstance(data, HarnessError):
             raise data
         if isinstance(data, RowSource):
-            data = rows_of(data, like, resources)
+            data = rows_of(data, like, resources, self.fold)
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
@@ -232,18 +229,19 @@ class SideOpening:
 
     def places(self, names: Sequence[str]) -> list[int]:
         """The places of the wanted columns among `names`. Raises RequestError: one is missing, or there twice."""
+        folded = list(map(self.fold, names))
         if self.columns is None:
-            return [place for place, name in enumerate(names) if name not in self.exclude]
-        counts = Counter(names)
+            return [place for place, name in enumerate(folded) if name not in self.exclude]
+        counts = Counter(folded)
         for column in self.columns:
-            if counts[column] != 1:
-                has = f"has {counts[column]} columns" if counts[column] else "has no column"
+            if (count := counts[self.fold(column)]) != 1:
+                has = f"has {count} columns" if count else "has no column"
                 raise RequestError(
                     f"Cannot compare {column!r}: the {self.label} side {has} of that name; it has "
                     f"{', '.join(map(repr, names))}",
                     field=column,
                 )
-        return [names.index(column) for column in self.columns]
+        return [folded.index(self.fold(column)) for column in self.columns]
 
     def _plan(self, data: Table | Snapshot | Changes) -> ScanPlan:
         match data:
@@ -259,9 +257,10 @@ class SideOpening:
                 return self._planned(data)
 
     def _planned(self, snapshot: Snapshot) -> ScanPlan:
-        columns = self.columns
-        if columns is None and self.exclude:
-            names = [field.name for field in snapshot.schema.fields]
+        names = [field.name for field in snapshot.schema.fields]
+        columns, known = self.columns, set(map(self.fold, names))
+        is_folded = any(name not in names and self.fold(name) in known for name in columns or ())
+        if is_folded or (columns is None and self.exclude):
             columns = tuple(names[place] for place in self.places(names))
         return snapshot.plan(columns, self.where)
 
@@ -287,13 +286,22 @@ class SideOpening:
         return SparkSide(info=info, frame=chosen, schema=schema)
 
 
-def opened(data: object) -> object:
-    """A table that another library opened, as one of ours, at the version that it is at; a file or database that a text
-    names, as a source; all else as it is.
+def opened(data: object, at: Moment | None = None) -> object:
+    """The file, database or table that a location or name stands for, at a moment; a table of another library as one
+    of ours, at the version that it is at; all else as it is.
+
+    Raises RequestError: a moment of anything but a table; other HarnessErrors: as `open_table`.
     """
-    if isinstance(data, str):
-        return RowSource.parse(data) or data
-    return open_table(data) if is_table(data) else data
+    if isinstance(data, str | os.PathLike):
+        data = RowSource.parse(str(data)) or open_table(data)
+    elif is_table(data):
+        data = open_table(data)
+    if at is None:
+        return data
+    if not isinstance(data, Table):
+        name = data.name if isinstance(data, RowSource) else f"an object of type {type(data).__name__}"
+        raise RequestError(f"Cannot take at={at!r}: it is for tables, and {name} has no snapshots", options=("at",))
+    return data.snapshot(**parse_moment(at))
 
 
 def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:
@@ -310,17 +318,6 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
 
 def _engine(name: str) -> str:
     return f"{name} {find_engine(name).version()}"
-
-
-def _place(data: Table | Snapshot | Changes) -> tuple[str, int | None, str]:
-    """The table's location, the snapshot that is read, where that is known without reading, and the format."""
-    match data:
-        case Table():
-            return data.location, data.snapshot().id, data.format
-        case Snapshot():
-            return data.source.location, data.id, data.source.format
-        case Changes(plan=plan):
-            return plan.table, plan.snapshot, plan.format
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo, _: SparkSession | None) -> Side:

@@ -9,7 +9,7 @@ columns per side, whatever the number of rows.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
-from harness.errors import HarnessWarning, UnknownColumnError
+from harness.errors import HarnessWarning
 from harness.metadata.model.schema import (
     METADATA,
     BinaryType,
@@ -41,8 +41,6 @@ from harness.metadata.model.schema import (
 )
 from harness.metadata.plan.scan_plan import ScanPlan
 
-PlanOf: TypeAlias = Callable[[Sequence[str]], ScanPlan]
-"""The plan of a side that reads the named columns, metadata columns among them; `Snapshot.plan` is one."""
 RowPlace: TypeAlias = tuple[str, int]
 """A data file, as recorded, and a physical position in it."""
 
@@ -55,28 +53,13 @@ _MOST_PROBES = 300
 _PLACE = ("_file", "_pos", "_deleted")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferingSide:
-    """A side of a difference.
-
-    rows: the table that was compared. examples: for each differing row its index in `rows`, or None.
-    plan_of: how the table is planned; None: the side is no planned table.
-    """
-
-    rows: pa.Table
-    examples: Sequence[int | None]
-    plan_of: PlanOf | None
-
-
 def with_origins(
     difference: Difference,
-    left: pa.Table,
-    right: pa.Table,
+    rows: tuple[pa.Table, pa.Table],
     columns: Sequence[str],
+    plans: tuple[ScanPlan | None, ScanPlan | None],
     *,
     keys: Sequence[str] = (),
-    left_plan: PlanOf | None,
-    right_plan: PlanOf | None,
     signed_zeros: SignedZeros = "distinct",
 ) -> tuple[RowDifference, ...]:
     """The rows of a difference, with origins for each side that is a planned table.
@@ -84,41 +67,20 @@ def with_origins(
     A row that no file holds, because an engine read its values wrong, has no origin; with keys, it has that of the row
     of its key. Rows that the other side reads too come last among several equal ones.
 
-    Args:
-        difference: of `multiset_difference` or `keyed_difference`.
-        left, right, columns, keys, signed_zeros: as these were given.
-        left_plan, right_plan: how the sides are planned; None: a side is no planned table.
+    difference: of these rows in these columns. plans: None: a side is no planned table.
 
-    Raises:
-        HarnessError: a plan cannot be made, or DuckDB cannot read its files.
+    Raises HarnessError: DuckDB cannot read the files of a plan.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
         lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros)
         counts = [row.count for row in difference.rows]
-        sides = [
-            DifferingSide(rows=left, examples=difference.left_examples, plan_of=left_plan),
-            DifferingSide(rows=right, examples=difference.right_examples, plan_of=right_plan),
-        ]
-        lefts = lookup.origins(counts, sides[0], sides[1].plan_of)
-        rights = lookup.origins(counts, sides[1], sides[0].plan_of)
+        lefts = lookup.origins(counts, rows[0], difference.left_examples, plans)
+        rights = lookup.origins(counts, rows[1], difference.right_examples, plans[::-1])
     return tuple(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
     )
-
-
-def columns_of(plan: ScanPlan) -> PlanOf:
-    """Plans a made plan with other columns: same files, deletes and filter."""
-
-    def plan_of(names: Sequence[str]) -> ScanPlan:
-        known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
-        for name in names:
-            if name not in known:
-                raise UnknownColumnError(f"Cannot find column {name!r} in the plan", table=plan.table, field=name)
-        return replace(plan, columns=tuple(known[name] for name in names))
-
-    return plan_of
 
 
 def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
@@ -131,7 +93,13 @@ def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, 
     for path, position in places:
         if path in ordinals:
             wanted.setdefault(ordinals[path], []).append(position)
-    found = _by_position(plan, wanted)
+    flagged = plan.files.column("has_positions").to_pylist()
+    deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
+    found = {}
+    for ordinal, positions in wanted.items():
+        sources = [source.path for source in plan.position_deletes if ordinal in source.files]
+        for position in positions:
+            found[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
     by_scope: dict[int, list[int]] = {}
     scopes = plan.files.column("delete_set").to_pylist()
     for ordinal in wanted:
@@ -142,21 +110,6 @@ def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, 
             found[place].append(plan.equality_deletes[delete].path)
     paths = plan.files.column("path")
     return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in found.items()}
-
-
-def _by_position(plan: ScanPlan, wanted: Mapping[int, Sequence[int]]) -> dict[tuple[int, int], list[str]]:
-    """The position deletes that may hide each wanted place, by ordinal and position."""
-    flagged = plan.files.column("has_positions").to_pylist()
-    deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
-    return {
-        (ordinal, position): [
-            source.path
-            for source in plan.position_deletes
-            if ordinal in source.files and position in deleted.get(ordinal, ())
-        ]
-        for ordinal, positions in wanted.items()
-        for position in positions
-    }
 
 
 @dataclass(slots=True)
@@ -230,18 +183,26 @@ class _Lookup:
     signed_zeros: SignedZeros
 
     def origins(
-        self, counts: Sequence[int], side: DifferingSide, other: PlanOf | None
+        self,
+        counts: Sequence[int],
+        rows: pa.Table,
+        examples: Sequence[int | None],
+        plans: tuple[ScanPlan | None, ScanPlan | None],
     ) -> dict[int, tuple[Origin, ...]]:
-        """The origins of the differing rows of a side, by number of the differing row."""
-        wanted = {number: index for number, index in enumerate(side.examples) if index is not None}
-        if side.plan_of is None or not wanted:
+        """The origins of the differing rows of a side, by number of the row. plans: of the side, and of the other one.
+
+        examples: for each differing row its index in `rows`, or None.
+        """
+        own, other = plans
+        wanted = {number: index for number, index in enumerate(examples) if index is not None}
+        if own is None or not wanted:
             return {}
-        candidates = self._candidates(side.plan_of, side.rows.take(pa.array(list(wanted.values()), pa.int64())))
+        candidates = self._candidates(own, rows.take(pa.array(list(wanted.values()), pa.int64())))
         by_number = dict(zip(wanted, candidates, strict=True))
         elsewhere: dict[RowPlace, tuple[str, ...]] = {}
         if other is not None:
             places = {candidate.place for found in candidates for candidate in found}
-            elsewhere = hidden_places(other(_PLACE), sorted(places))
+            elsewhere = hidden_places(other, sorted(places))
         return {
             number: tuple(
                 Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
@@ -250,10 +211,10 @@ class _Lookup:
             for number, found in by_number.items()
         }
 
-    def _candidates(self, plan_of: PlanOf, wanted: pa.Table) -> list[list[_Candidate]]:
+    def _candidates(self, plan: ScanPlan, wanted: pa.Table) -> list[list[_Candidate]]:
         """The physical rows that may be each row of `wanted`."""
-        place = [name for name in _PLACE if name not in self.columns]
-        plan = plan_of([*self.columns, *place])
+        known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
+        plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
         read = _matching(plan, wanted, self.keys or self.columns)
         if read.num_rows > _MOST_CANDIDATES:
             return [[] for _ in range(wanted.num_rows)]

@@ -53,7 +53,8 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
     Text that only looks the same is shown in ASCII escapes; other values that print the same, with their types.
     """
     first, second = _text(left, left_place), _text(right, right_place)
-    if _look_alike(first, second):
+    alike = unicodedata.normalize("NFKC", first) == unicodedata.normalize("NFKC", second)
+    if alike and first != second:
         first, second = _escaped(first), _escaped(second)
     if first == second:
         first, second = f"{first} ({left.type})", f"{second} ({right.type})"
@@ -105,11 +106,6 @@ def _text(column: ArrowColumn, place: int) -> str:
     one = column.slice(place, 1)
     array = next(chunk for chunk in one.chunks if len(chunk)) if isinstance(one, pa.ChunkedArray) else one
     return show_values(array)[0]
-
-
-def _look_alike(left: str, right: str) -> bool:
-    alike = unicodedata.normalize("NFKC", left) == unicodedata.normalize("NFKC", right)
-    return left != right and alike
 
 
 def _escaped(text: str) -> str:

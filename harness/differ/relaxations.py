@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 
 from harness.arguments import check, checked
@@ -110,20 +110,28 @@ ALL_TYPE_RULES = frozenset(TypeRule)
 """All rules, by which files and tables of other databases are compared."""
 
 
+FLOATS = "floats"
+"""All columns of floats that have no tolerance of their own, in place of a column's name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxations:
     """The differences that are let pass. Nothing by default; reports name all that was let pass.
 
-    tolerances: by column; need keys. exclude: columns that are left out on both sides. rename: what the left side calls
-    a column, and what the right side calls it; reports say the left name. ignore_case: text is compared in lower case.
+    tolerance: by column, or for all `floats` unless a column is called so; a `Tolerance`, or its words. Needs keys.
+    exclude: columns that are left out on both sides. rename: what the left side calls a column, and what the right side
+    calls it; reports say the left name. ignore_name_case: columns are paired without regard to the case of their names.
+    cast: types of DuckDB by column, in which both sides are compared. ignore_case: text is compared in lower case.
     trim: text is compared without spaces (U+0020) around it. null_as: text that is this, once trimmed, is null. These
     three concern columns of text, not text in lists, structs or maps. types: differences of types that are let pass;
     None: all where a side is a file or a table of another database, else none.
     """
 
-    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
-    exclude: tuple[str, ...] = ()
+    tolerance: Mapping[str, Tolerance | str | float | Decimal] = field(default_factory=dict)
+    exclude: Sequence[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
+    ignore_name_case: bool = False
+    cast: Mapping[str, str] = field(default_factory=dict)
     ignore_case: bool = False
     trim: bool = False
     null_as: str | None = None
@@ -131,6 +139,14 @@ class Relaxations:
 
     def __post_init__(self) -> None:
         check({field.name: getattr(self, field.name) for field in fields(self)}, ("null_as", "types"))
+
+    @property
+    def tolerances(self) -> dict[str, Tolerance]:
+        """The tolerances by column. Raises RequestError: words that are no tolerance."""
+        return {
+            column: amount if isinstance(amount, Tolerance) else Tolerance.parse(str(amount))
+            for column, amount in self.tolerance.items()
+        }
 
     def check(self, keys: tuple[str, ...]) -> None:
         """Refuses relaxations that contradict each other.
@@ -144,32 +160,69 @@ class Relaxations:
                 )
             if column in keys:
                 raise RequestError(f"Cannot use a tolerance of {column!r}: it is a key, by which rows are paired")
-        used = {*keys, *self.tolerances, *self.rename}
+        used = {self.fold(each) for each in (*keys, *self.tolerance, *self.rename, *self.cast)}
         for column in self.exclude:
-            if column in used:
-                raise RequestError(f"Cannot exclude {column!r}: it is a key, has a tolerance or is renamed")
+            if self.fold(column) in used:
+                raise RequestError(f"Cannot exclude {column!r}: it is a key, has a tolerance, is renamed or cast")
         if len(set(self.rename.values())) < len(self.rename):
             raise RequestError(f"Invalid rename {dict(self.rename)}: two columns stand for one of the right side")
 
+    def fold(self, name: str) -> str:
+        """The form of a column's name that is the same for names of the same column."""
+        return name.lower() if self.ignore_name_case else name
+
+    def resolved(self, left: Sequence[str], right: Sequence[str]) -> Relaxations:
+        """These relaxations in the left side's own names; `rename` pairs all columns whose names differ by case.
+
+        Raises RequestError: two columns of a side differ by case alone.
+        """
+        if not self.ignore_name_case:
+            return self
+        lefts, rights = _by_lower_case("left", left), _by_lower_case("right", right)
+        rename = {lefts.get(a.lower(), a): rights.get(b.lower(), b) for a, b in self.rename.items()}
+        alike = {own: rights[lower] for lower, own in lefts.items() if lower in rights and own not in rename}
+        taken = set(rename.values())
+        rename |= {own: other for own, other in alike.items() if own != other and other not in taken}
+        tolerance = {lefts.get(name.lower(), name): each for name, each in self.tolerance.items()}
+        cast = {lefts.get(name.lower(), name): type_ for name, type_ in self.cast.items()}
+        return replace(self, rename=rename, tolerance=tolerance, cast=cast)
+
+    def with_floats(self, floats: Sequence[str], columns: Sequence[str]) -> Relaxations:
+        """These relaxations with a tolerance for each column of floats, where one is for all. columns: all columns."""
+        if FLOATS not in self.tolerance or FLOATS in columns:
+            return self
+        tolerances = self.tolerances
+        general = tolerances.pop(FLOATS)
+        return replace(self, tolerance={**dict.fromkeys(floats, general), **tolerances})
+
     def own_name(self, column: str, side: int) -> str:
         """The side's name of a column that reports call `column`; 0 is the left side, 1 the right one."""
-        return self.rename.get(column, column) if side else column
+        if not side:
+            return column
+        return next((b for a, b in self.rename.items() if self.fold(a) == self.fold(column)), column)
 
     def shown_name(self, own: str, side: int) -> str:
         """The reports' name of a column that the side calls `own`: the inverse of `own_name`."""
-        return next((left for left, right in self.rename.items() if right == own), own) if side else own
+        if not side:
+            return own
+        return next((a for a, b in self.rename.items() if self.fold(b) == self.fold(own)), own)
 
     @property
     def changes_text(self) -> bool:
         """Tells whether columns of text are compared as something else."""
         return self.ignore_case or self.trim or self.null_as is not None
 
-    def described(self) -> tuple[str, ...]:
-        """A line for each, except for types, whose use depends on the sides."""
-        lines = [f"tolerance of {column}: {tolerance}" for column, tolerance in self.tolerances.items()]
+    def described(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """A line for each, except for types, whose use depends on the sides. columns: those that are compared."""
+        names = {FLOATS: "all columns of floats"} if FLOATS not in columns else {}
+        lines = [f"tolerance of {names.get(name, name)}: {each}" for name, each in self.tolerances.items()]
         if self.exclude:
             lines.append(f"left out: {', '.join(self.exclude)}")
-        lines += [f"renamed: {left} is {right} on the right" for left, right in self.rename.items()]
+        if self.ignore_name_case:
+            lines.append("columns are paired without regard to the case of their names")
+        renamed = [(a, b) for a, b in self.rename.items() if not (self.ignore_name_case and a.lower() == b.lower())]
+        lines += [f"renamed: {left} is {right} on the right" for left, right in renamed]
+        lines += [f"cast: {column} is {type_} on both sides" for column, type_ in self.cast.items()]
         if self.ignore_case:
             lines.append("text is compared without regard to case")
         if self.trim:
@@ -177,6 +230,17 @@ class Relaxations:
         if self.null_as is not None:
             lines.append(f"the text {self.null_as!r} is null")
         return tuple(lines)
+
+
+def _by_lower_case(side: str, names: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in names:
+        other = found.setdefault(name.lower(), name)
+        if other != name:
+            raise RequestError(
+                f"Cannot ignore the case of names: the {side} side has {other!r} and {name!r}", field=name
+            )
+    return found
 
 
 NOTHING = Relaxations()

@@ -6,15 +6,17 @@ The side's own engine does it, so a comparison stays as it is: of rows in memory
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
 from harness.differ.arrow_side import ArrowSide
-from harness.differ.duckdb_side import DuckDBSide
-from harness.differ.forms import carried
+from harness.differ.by_hashes import LABELS, failing
+from harness.differ.duckdb_side import DuckDBSide, logical
+from harness.differ.forms import carried, nanos
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
 from harness.differ.sides import Side
@@ -30,19 +32,25 @@ _FOLDED = ("İΣς", "iσσ")
 """Letters whose lower case is another in DuckDB than in Java; the other letters are alike in both."""
 
 
-def relaxed(side: Side, relaxations: Relaxations, *, is_right: bool) -> Side:
-    """The side with its columns renamed and its text in the form in which it is compared.
+def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitStack) -> tuple[Side, Side]:
+    """The sides with columns called as the left side does, in the types and forms in which they are compared.
 
     A side that this changes is no planned table any more: its values are not those of the files.
 
-    Raises RequestError: a column that is renamed is not there, or its new name is.
+    Raises RequestError: a column that is renamed or cast is not there, its new name is, or it has no such type.
     """
-    if is_right and relaxations.rename:
-        side = _renamed(side, {right: left for left, right in relaxations.rename.items()})
-    for name in () if is_right else relaxations.rename:
-        if name not in side.schema.names:
+    for name in relaxations.rename:
+        if name not in sides[0].schema.names:
             raise RequestError(f"Cannot rename {name!r}: the left side has no such column", field=name)
-    return _with_text(side, relaxations) if relaxations.changes_text else side
+    found = []
+    for number, side in enumerate(sides):
+        with failing(number):
+            if number and relaxations.rename:
+                side = _renamed(side, {own: name for name, own in relaxations.rename.items()})
+            if relaxations.cast:
+                side = _cast(side, relaxations.cast, LABELS[number], resources)
+            found.append(_with_text(side, relaxations) if relaxations.changes_text else side)
+    return found[0], found[1]
 
 
 def _renamed(side: Side, names: Mapping[str, str]) -> Side:
@@ -61,6 +69,78 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
             return replace(side, schema=schema, plan=None)
         case _:
             return replace(_spark(side), schema=schema, plan=None)
+
+
+def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack) -> Side:
+    """The side with columns in other types of DuckDB, which casts for all engines: a cast means the same on both sides.
+
+    Rows of Spark come here for it.
+    """
+    for name in casts:
+        if name not in side.schema.names:
+            raise RequestError(f"Cannot cast {name!r}: the {label} side has no such column", field=name)
+    if not isinstance(side, ArrowSide | DuckDBSide):
+        rows = side.head(side.schema.names, _ALL)
+        side = ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=resources)
+    if isinstance(side, ArrowSide):
+        side = side.in_duckdb()
+    texts, types = [], {}
+    for i, field in enumerate(side.schema):
+        text = f"#{i + 1}"
+        if field.name in casts:
+            place = f"the {label} side's column {field.name!r}"
+            wanted = _type(casts[field.name], field.name)
+            text = _cast_text(text, side.relation.types[i], side.types.field(i).type, wanted, place)
+            types[i] = logical(wanted, field.name)
+        texts.append(f"{text} AS c{i}")
+    relation = side.relation.project(", ".join(texts))
+    schema, shown = (_with_types(each, types) for each in (side.schema, side.types))
+    return replace(side, relation=relation, schema=schema, types=shown, plan=None)
+
+
+_ALL = 2**31 - 1
+"""The most rows that Spark gives."""
+
+
+def _type(text: str, column: str) -> Any:
+    try:
+        return duckdb.sqltype(text)
+    except duckdb.Error:
+        raise RequestError(
+            f"Cannot cast {column!r} to {text!r}: DuckDB has no such type; take one such as BIGINT, DOUBLE, VARCHAR, "
+            "DATE, TIMESTAMP or DECIMAL(18, 2)",
+            field=column,
+        ) from None
+
+
+def _cast_text(text: str, stored: Any, type_: pa.DataType, wanted: Any, place: str) -> str:
+    """A cast that names the column of a value that it cannot cast. Times with a zone are in UTC."""
+    kind = pa.types
+    is_plain = kind.is_binary(type_) or not (kind.is_nested(type_) or stored.id == "blob")
+    value = _natural(text, stored, type_) if is_plain else None
+    is_zoned = wanted.id == "timestamp with time zone"
+    if value is None or (is_zoned and not (kind.is_timestamp(type_) or kind.is_date(type_))):
+        raise RequestError(f"Cannot cast {place}, of type {type_}, to {wanted}")
+    tried = f"TRY_CAST({value} AS {'TIMESTAMP' if is_zoned else wanted})"
+    error = f"error({sqltext.text(f'{place} has a value that is no {wanted}: ')} || CAST({value} AS VARCHAR))"
+    checked = f"CASE WHEN {value} IS NOT NULL AND {tried} IS NULL THEN {error} ELSE {tried} END"
+    return f"({checked}) AT TIME ZONE 'UTC'" if is_zoned else checked
+
+
+def _natural(text: str, stored: Any, type_: pa.DataType) -> str | None:
+    """A value in DuckDB's own type, where integers stand for times; None: it has none."""
+    kind = pa.types
+    if stored.id == "timestamp with time zone":
+        return f"({text} AT TIME ZONE 'UTC')"
+    if stored.id not in ("bigint", "integer") or kind.is_integer(type_):
+        return text
+    unit = nanos(type_)
+    micros = f"CAST({text} AS BIGINT) * {unit // 1000}"
+    if kind.is_timestamp(type_) or kind.is_date(type_):
+        return f"make_timestamp({micros})" if unit > 1 else f"make_timestamp_ns({text})"
+    if unit == 1:
+        return None
+    return f"(TIME '00:00:00' + to_microseconds({micros}))" if kind.is_time(type_) else f"to_microseconds({micros})"
 
 
 def _with_text(side: Side, relaxations: Relaxations) -> Side:

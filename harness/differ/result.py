@@ -61,9 +61,8 @@ class RowKind(enum.Enum):
 class Origin:
     """The origin of a row of a planned table.
 
-    file: the data file, as recorded. position: the physical row in it, from 0.
-    hidden_by: the delete files that hide this row on the other side, as recorded; empty where none does, or where the
-        other side does not have the file. Where several position delete files hit the data file, all of them.
+    file: the data file, as recorded. position: the physical row in it, from 0. hidden_by: the delete files that hide
+    this row on the other side, as recorded; of several position delete files that hit the data file, all.
     """
 
     file: str
@@ -76,12 +75,11 @@ class RowDifference:
     """A row that the sides have a different number of, or with keys, one whose other columns differ.
 
     left, right: the values, printed so that a difference is visible, in the order of `ComparisonResult.columns`; None:
-        the side has no such row.
-    count: how many more of it that side has; 1 for a changed row.
-    differing: names of the columns that differ; for a changed row, and for one with a partner.
-    partner: index in `ComparisonResult.rows` of the row of the other side that is most like this one, sharing at least
-        half of its columns; each is the other's partner. None: there is none, or rows are paired by key.
-    left_origins, right_origins: where the row lies, at most as many as `count`; empty for a side that is no table.
+    the side has no such row. count: how many more of it that side has; 1 for a changed row. differing: names of the
+    columns that differ; for a changed row, and for one with a partner. partner: index in `ComparisonResult.rows` of the
+    row of the other side that is most like this one, sharing at least half of its columns; each is the other's partner.
+    None: there is none, or rows are paired by key. left_origins, right_origins: at most as many as `count`; empty for a
+    side that is no table.
     """
 
     kind: RowKind
@@ -99,9 +97,8 @@ class ColumnDifference:
     """The differences in one column, among rows that are paired.
 
     rows: how many pairs differ in it. allowed: how many more differ, within its tolerance. left_nulls, right_nulls: of
-        `rows`, how many are null on that side.
-    largest: how far the values lie apart where they do most, printed; None: they are none that can be subtracted.
-    examples: some values of both sides, printed as in `RowDifference`.
+    `rows`, how many are null on that side. largest: how far the values lie apart where they do most, printed; None:
+    they cannot be subtracted. examples: some values of both sides, printed as in `RowDifference`.
     """
 
     column: str
@@ -130,10 +127,8 @@ class GroupDifference:
 class SideInfo:
     """A side, for the reports.
 
-    name: the caller's, or the kind of object. engine: name and version, such as `duckdb 2.0.0`.
-    table, format, snapshot: of a planned table, else None.
-    rows: how many rows it has; None: it failed.
-    error: why it gave no rows; None: it gave some.
+    name: the caller's, or the kind of object. engine: name and version, such as `duckdb 2.0.0`. table, format,
+    snapshot: of a planned table, else None. rows: None: it failed, or none were read. error: why it gave no rows.
     """
 
     name: str
@@ -149,19 +144,14 @@ class SideInfo:
 class ComparisonResult:
     """All that a comparison found.
 
-    columns: the compared columns: those that both sides have in comparable types, in the left side's order.
-    keys: by which rows were paired; empty: none.
-    schema: differences of the schemas.
-    rows: differing rows, changed ones first, then those only on the left, then those only on the right; not all of
-        them where `truncated`.
-    only_left, only_right, changed: how many rows differ, each row counted as often as it occurs; exact, whatever
-        `rows` holds.
-    allowed: how many pairs of rows differ within tolerances alone, which is no difference.
-    by_column: the columns that differ; with keys, of all pairs of rows; without, of the alike ones in `rows`.
-    grouped_by, by_group: the columns that differing rows are counted by, and the groups, those with most of them first;
-        `groups` is how many there are.
-    relaxations: a line for each that the comparison let pass, or would have.
-    sampled: how many keys were compared; None: all.
+    columns: the compared columns: those that both sides have in comparable types, in the left side's order. keys: by
+    which rows were paired; empty: none. schema: differences of the schemas. rows: differing rows, changed ones first,
+    then those only on the left, then those only on the right; not all of them where `truncated`. only_left, only_right,
+    changed: how many rows differ, each row counted as often as it occurs; exact, whatever `rows` holds. allowed: how
+    many pairs of rows differ within tolerances alone, which is no difference. by_column: the columns that differ, with
+    keys of all pairs of rows, without of the alike ones in `rows`. grouped_by, by_group: the columns that differing
+    rows are counted by, and the groups, those with most of them first, of `groups` in all. relaxations: a line each.
+    sampled: how many keys were compared; None: all. schema_only: no rows were read.
     """
 
     left: SideInfo
@@ -181,6 +171,7 @@ class ComparisonResult:
     groups: int = 0
     relaxations: tuple[str, ...] = ()
     sampled: int | None = None
+    schema_only: bool = False
 
     @property
     def failed(self) -> bool:
@@ -257,6 +248,8 @@ def verdict(comparison: ComparisonResult) -> ComparisonVerdict:
 def sentence(comparison: ComparisonResult) -> str:
     """The verdict with its counts, on one line, without a full stop."""
     match verdict(comparison):
+        case ComparisonVerdict.EQUAL if comparison.schema_only:
+            return f"no difference of schema in {counted(len(comparison.columns), 'column')}"
         case ComparisonVerdict.EQUAL:
             assert comparison.left.rows is not None
             return f"no difference in {counted(comparison.left.rows, 'row')}"
@@ -265,19 +258,18 @@ def sentence(comparison: ComparisonResult) -> str:
         case ComparisonVerdict.OUTCOME:
             return f"the left side {_outcome_words(comparison.left)}, the right side {_outcome_words(comparison.right)}"
         case ComparisonVerdict.DIFFERENT:
-            return ", ".join(_differences(comparison))
+            counts = [
+                (comparison.changed, "row", "changed"),
+                (comparison.only_left, "row", "only on the left"),
+                (comparison.only_right, "row", "only on the right"),
+                (sum(difference.counts for difference in comparison.schema), "column", "of different schema"),
+            ]
+            return ", ".join(f"{counted(number, noun)} {what}" for number, noun, what in counts if number)
 
 
 def counted(number: int, noun: str) -> str:
     """`1 row`, `2,000 rows`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def engine_and_place(side: SideInfo) -> str:
-    """Engine, table and snapshot of a side, as far as it has them."""
-    place = [] if side.table is None else [side.table]
-    place += [] if side.snapshot is None else [f"snapshot {side.snapshot}"]
-    return ", ".join([side.engine, *place])
 
 
 def shown_rows(comparison: ComparisonResult) -> int:
@@ -288,16 +280,6 @@ def shown_rows(comparison: ComparisonResult) -> int:
 def differing_rows(comparison: ComparisonResult) -> int:
     """The number of differing rows, each counted as often as it occurs."""
     return comparison.changed + comparison.only_left + comparison.only_right
-
-
-def _differences(comparison: ComparisonResult) -> list[str]:
-    counts = [
-        (comparison.changed, "row", "changed"),
-        (comparison.only_left, "row", "only on the left"),
-        (comparison.only_right, "row", "only on the right"),
-        (sum(difference.counts for difference in comparison.schema), "column", "of different schema"),
-    ]
-    return [f"{counted(number, noun)} {what}" for number, noun, what in counts if number]
 
 
 def _outcome_words(side: SideInfo) -> str:
@@ -334,8 +316,7 @@ class BatchEntry:
     """A comparison.
 
     name: the query's file or the table. message: the finding in a sentence. report: that of the comparison, as text;
-    document: the same as the JSON report has it; None: nothing was compared. left_seconds, right_seconds: how long each
-    side took; None: not measured for the side alone.
+    document: the same in JSON; None: nothing was compared. left_seconds, right_seconds: None: not measured.
     """
 
     name: str

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from harness.differ.buckets import Groups, Hash
+from harness.differ.buckets import Groups, Hash, Load
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
 from harness.differ.exact import MOST_EXAMPLES, distance, distance_text, examples
@@ -44,23 +45,23 @@ class ColumnTotals:
 class Review:
     """Adds up differences by column and group, and lets pass values within tolerances.
 
-    schemas: of both sides. fetch: gets rows. grouped: counts rows by group; None: nobody asked.
+    schemas: of both sides. groups: counts rows by group; None: nobody asked.
     """
 
     hashing: Hashing
     schemas: tuple[pa.Schema, pa.Schema]
     tolerances: Mapping[str, Tolerance]
-    fetch: Fetch
     groups: Groups | None
     totals: dict[str, ColumnTotals] = field(default_factory=dict)
     allowed: int = 0
 
-    def __call__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def judge(self, connection: duckdb.DuckDBPyConnection, fetch: Fetch) -> None:
         """Looks at the table `d` of differing hashes, and deletes from it the rows that differ within tolerances."""
+        load = partial(self._load, fetch)
         if self.hashing.keys:
-            self._by_column(connection)
+            self._by_column(connection, load)
         if self.groups is not None:
-            self.groups.count(connection, self._load)
+            self.groups.count(connection, load)
 
     def example_keys(self) -> list[Hash]:
         """The keys whose rows `columns` wants."""
@@ -90,13 +91,13 @@ class Review:
             )
         return tuple(found)
 
-    def _by_column(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _by_column(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
         names = [name for name in self.hashing.columns if name not in self.hashing.keys]
         wanted = pa.table(connection.sql("SELECT a, b FROM d WHERE kind = 'both'"))
         if not wanted.num_rows or not names:
             return
         for number, label in enumerate("lr"):
-            self._load(connection, label, number, wanted, names)
+            load(connection, label, number, wanted, names)
         columns = [self._column(connection, i, name) for i, name in enumerate(names)]
         judged = f"SELECT l.k1 AS a, l.k2 AS b, {', '.join(columns)} FROM l JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2"
         counted = " OR ".join(f"d{i}" for i in range(len(names)))
@@ -137,7 +138,13 @@ class Review:
         )
 
     def _load(
-        self, connection: duckdb.DuckDBPyConnection, label: str, number: int, wanted: pa.Table, names: Sequence[str]
+        self,
+        fetch: Fetch,
+        connection: duckdb.DuckDBPyConnection,
+        label: str,
+        number: int,
+        wanted: pa.Table,
+        names: Sequence[str],
     ) -> None:
         """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
         by = self.hashing.grouped_by
@@ -145,7 +152,7 @@ class Review:
         types = [(f"c{i}", storage_type(schema.field(name).type)) for i, name in enumerate(names)]
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for rows in self.fetch(number, wanted, names):
+            for rows in fetch(number, wanted, names):
                 held = carried(rows.select(list(names)))
                 hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in by]
                 yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()

@@ -59,7 +59,11 @@ def normal_type(type_: pa.DataType) -> pa.DataType:
     """The one Arrow type that stands for all encodings of the same values."""
     kind = pa.types
     if isinstance(type_, pa.BaseExtensionType):
-        return _normal_extension(type_)
+        if type_.extension_name == "arrow.bool8":
+            return pa.bool_()
+        if is_hugeint(type_):
+            return pa.decimal256(39, 0)
+        return normal_type(type_.storage_type) if type_.extension_name in _SAME_AS_STORAGE else type_
     if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
         return normal_type(type_.value_type)
     if is_text(type_):
@@ -114,14 +118,6 @@ def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return pa.int32()
     exact = kind.is_integer(own) or (kind.is_decimal(own) and own.precision <= _MOST_DIGITS)
     return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
-
-
-def _normal_extension(type_: pa.BaseExtensionType) -> pa.DataType:
-    if type_.extension_name == "arrow.bool8":
-        return pa.bool_()
-    if is_hugeint(type_):
-        return pa.decimal256(39, 0)
-    return normal_type(type_.storage_type) if type_.extension_name in _SAME_AS_STORAGE else type_
 
 
 def _check(side: str, schema: pa.Schema) -> None:
@@ -183,9 +179,12 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
     elif not a.equals(b):
         rule = _rule(a, b)
         if rule is not None and rule in rules:
-            yield SchemaDifference(path, SchemaKind.RECONCILED, str(left.type), str(right.type), rule.value)
+            words = "decimal precision" if rule is TypeRule.DECIMALS and _scale(a) == _scale(b) else rule.value
+            yield SchemaDifference(path, SchemaKind.RECONCILED, str(left.type), str(right.type), words)
             return
-        differs = SchemaKind.TYPE if _comparable(a, b) else SchemaKind.INCOMPARABLE
+        family = _family(a)
+        is_comparable = kind.is_null(a) or kind.is_null(b) or (family is not None and family == _family(b))
+        differs = SchemaKind.TYPE if is_comparable else SchemaKind.INCOMPARABLE
         yield SchemaDifference(path, differs, str(left.type), str(right.type))
 
 
@@ -205,6 +204,10 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
     same = (kind.is_time, kind.is_date, kind.is_duration)
     return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
+
+
+def _scale(type_: pa.DataType) -> int:
+    return type_.scale if pa.types.is_decimal(type_) else 0
 
 
 def _parts(path: str, left: pa.StructType, right: pa.StructType, rules: TypeRules) -> Iterator[SchemaDifference]:
@@ -234,13 +237,6 @@ def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifferen
         if name != other:
             places = (str(side.index(name) + 1) for side in (left, right))
             yield SchemaDifference(name, SchemaKind.ORDER, *places)
-
-
-def _comparable(left: pa.DataType, right: pa.DataType) -> bool:
-    if pa.types.is_null(left) or pa.types.is_null(right):
-        return True
-    family = _family(left)
-    return family is not None and family == _family(right)
 
 
 def _family(type_: pa.DataType) -> str | None:

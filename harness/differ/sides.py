@@ -1,14 +1,6 @@
 """The side of a comparison, whatever engine its rows are in.
 
 A side shows some of its rows exactly, and summarises all of them by their hashes, inside its engine:
-
-    head(columns, n)          the first rows, to see whether there are few enough to compare them all
-    buckets(hashing)          count and sums of both lanes of the rows' hashes, per bucket
-    hashes(hashing, buckets)  the hashes of the rows in some buckets
-    rows(hashing, wanted)     rows of given hashes
-    matching(hashing, some)     all rows of many hashes, a part at a time
-    repeated(hashing, buckets)  keys that several rows have
-
 `harness.differ.duckdb_side` and `harness.differ.spark_side` do it.
 """
 
@@ -20,9 +12,8 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from harness.differ.forms import INCOMPARABLE, HashForm
+from harness.differ.forms import HashForm
 from harness.differ.result import SideInfo
-from harness.errors import UnsupportedError
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _T = TypeVar("_T")
@@ -71,16 +62,6 @@ class Hashing:
     def form_of(self, column: str) -> HashForm:
         """The form of a column."""
         return self.forms[self.columns.index(column)]
-
-
-def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
-    """The error for a type whose values cannot be compared: no failure of the side that has it."""
-    return UnsupportedError(
-        f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
-        cause=INCOMPARABLE,
-        field=column,
-        options=("columns",),
-    )
 
 
 class Sums(NamedTuple):
@@ -137,14 +118,18 @@ class Side(Protocol):
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """At most `limit` rows of some columns; all of them, if fewer."""
 
+
+class HashedSide(Side, Protocol):
+    """A side whose engine hashes its rows."""
+
     def buckets(self, hashing: Hashing) -> Buckets:
         """All rows, summed by bucket; empty buckets are left out."""
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """The hashes of the rows of some buckets, ascending, as uint64 columns named `hashing.names`."""
 
-    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
-        """Rows whose `hashing.grouped_by[0]` is wanted, at most `per_hash` of each hash.
+    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+        """Rows whose `hashing.grouped_by[0]` is wanted, one of each hash.
 
         Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -71,22 +72,29 @@ _PLAIN = {
 _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 
 
-def rows_of(source: RowSource, like: pa.Schema | None, resources: ExitStack) -> Any:
+def rows_of(
+    source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack, fold: Callable[[str], str] = str
+) -> Any:
     """The rows: a DuckDB relation, or a stream of Arrow batches.
 
-    like: names and types of the other side's columns, for a source whose columns are text. None: it is text too.
-    resources: closed when the comparison is over. Raises RequestError: the database cannot be attached, has no such
-    table, or the query is wrong; EngineError: the file cannot be read as what its name says.
+    like: types of the other side's columns by name, for a source whose columns are text. None: it is text too. fold:
+    gives names that are the same one form. resources: closed when the comparison is over. Raises RequestError: the
+    database cannot be attached, has no such table, or the query is wrong; EngineError: the file cannot be read as what
+    its name says.
     """
     if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
         return _of_database(source, _connection(resources))
     if source.kind is SourceKind.ARROW:
-        return _asked(source, _arrow(source.place, resources), resources)
+        rows = _arrow(source.place, resources)
+        if source.query is None:
+            return rows
+        connection = _connection(resources)
+        return _query(connection, connection.from_arrow(rows), source)
     connection = _connection(resources)
     try:
         relation = connection.sql(f"SELECT * FROM {_scan(source, connection)}")
         if not source.has_types and like is not None:
-            relation = _typed(relation, like)
+            relation = _typed(relation, {fold(name): type_ for name, type_ in like.items()}, fold)
     except duckdb.Error as error:
         raise EngineError(f"Cannot read {source.place} as a {source.kind.value}: {_line(error)}") from error
     return relation if source.query is None else _query(connection, relation, source)
@@ -128,11 +136,13 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
             return f"read_parquet({place})"
 
 
-def _typed(relation: duckdb.DuckDBPyRelation, like: pa.Schema) -> duckdb.DuckDBPyRelation:
+def _typed(
+    relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType], fold: Callable[[str], str]
+) -> duckdb.DuckDBPyRelation:
     outputs = []
     for name, type_ in zip(relation.columns, relation.types, strict=True):
         text = sqltext.name(name)
-        known = like.field(name).type if name in like.names and type_.id == "varchar" else None
+        known = types.get(fold(name)) if type_.id == "varchar" else None
         outputs.append(f"{text if known is None else read_as(text, name, known)} AS {text}")
     return relation.project(", ".join(outputs))
 
@@ -149,13 +159,6 @@ def _arrow(place: str, resources: ExitStack) -> pa.RecordBatchReader:
             return pa.ipc.open_stream(opened)
     except (pa.ArrowException, OSError) as error:
         raise EngineError(f"Cannot read {place} as an Arrow file: {_line(error)}") from error
-
-
-def _asked(source: RowSource, rows: pa.RecordBatchReader, resources: ExitStack) -> Any:
-    if source.query is None:
-        return rows
-    connection = _connection(resources)
-    return _query(connection, connection.from_arrow(rows), source)
 
 
 def _of_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Window, functions
+from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as spark
 
 from harness.differ.forms import (
@@ -29,12 +29,14 @@ from harness.differ.forms import (
     Ticks,
     Whole,
     carried,
+    incomparable,
     nanos,
 )
 from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
-from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, incomparable, with_hashes
+from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, with_hashes
+from harness.engines.spark.arrow_scan import SINGLE
 from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.gateway import Gateway, has_gateway
@@ -58,14 +60,12 @@ class SparkValue:
 
 def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
     """Both lanes of the hash of a row, as the bigints of the same bits."""
-    first, second = (_blocks([_hash(value, lane, gateway) for value in values], lane, gateway) for lane in LANES)
-    return first, second
-
-
-def _blocks(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:
-    if len(hashes) <= BLOCK:
-        return _chain(hashes, lane, gateway)
-    return _chain([_chain(hashes[i : i + BLOCK], lane, gateway) for i in range(0, len(hashes), BLOCK)], lane, gateway)
+    lanes = []
+    for lane in LANES:
+        hashes = [_hash(value, lane, gateway) for value in values]
+        blocks = [_chain(hashes[i : i + BLOCK], lane, gateway) for i in range(0, len(hashes), BLOCK)]
+        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane, gateway))
+    return lanes[0], lanes[1]
 
 
 def _chain(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:
@@ -244,15 +244,13 @@ class SparkSide:
             kept = bucketed.filter(functions.expr(hashing.bucket_condition("b", buckets)))
             return _unsigned(kept.select(*hashing.names).toArrow())
 
-    def rows(self, hashing: Hashing, wanted: pa.Array, per_hash: int) -> pa.Table:
-        """Rows of given hashes."""
+    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+        """A row of each of the given hashes."""
         signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
-        alike = Window.partitionBy(*hashing.names).orderBy(*hashing.names)
         with failing(self.info):
             hashed = self._hashed(hashing, keep=True)
-            kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed))
-            counted = kept.withColumn("n", functions.row_number().over(alike)).filter(functions.col("n") <= per_hash)
-            found = counted.select(*self._shown(hashing.columns), *hashing.names).toArrow()
+            kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed)).dropDuplicates(list(hashing.names))
+            found = kept.select(*self._shown(hashing.columns), *hashing.names).toArrow()
             rows = self._conform(found.select(range(len(hashing.columns))), hashing.columns)
         return with_hashes(rows, _unsigned(found.select(hashing.names)))
 
@@ -373,21 +371,9 @@ def failing(info: SideInfo) -> Iterator[None]:
 
 
 _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
-    spark.NullType: pa.null(),
-    spark.BooleanType: pa.bool_(),
-    spark.ByteType: pa.int8(),
-    spark.ShortType: pa.int16(),
-    spark.IntegerType: pa.int32(),
-    spark.LongType: pa.int64(),
-    spark.FloatType: pa.float32(),
-    spark.DoubleType: pa.float64(),
-    spark.StringType: pa.string(),
+    **SINGLE,
     spark.CharType: pa.string(),
     spark.VarcharType: pa.string(),
-    spark.BinaryType: pa.binary(),
-    spark.DateType: pa.date32(),
-    spark.TimestampType: pa.timestamp("us", "UTC"),
-    spark.TimestampNTZType: pa.timestamp("us"),
     spark.DayTimeIntervalType: pa.duration("us"),
 }
 

@@ -131,18 +131,15 @@ class _ColumnReading:
                 is_float = (source.name.casefold(), column.name.casefold()) in self.floats
                 return _FLOAT if is_float else _EXACT
             if isinstance(source, Scope):
-                return self._of_query(column.name, source)
+                query = source.expression
+                names = [n.casefold() for n in query.named_selects] if isinstance(query, exp.Query) else []
+                if column.name.casefold() not in names:
+                    return _EXACT
+                outputs = self.outputs(source)
+                place = names.index(column.name.casefold())
+                return outputs[place] if place < len(outputs) else _EXACT
             scope = scope.parent
         return _EXACT
-
-    def _of_query(self, name: str, source: Scope) -> _Result:
-        query = source.expression
-        names = [n.casefold() for n in query.named_selects] if isinstance(query, exp.Query) else []
-        if name.casefold() not in names:
-            return _EXACT
-        outputs = self.outputs(source)
-        place = names.index(name.casefold())
-        return outputs[place] if place < len(outputs) else _EXACT
 
     def _number(self, node: exp.Expr, scope: Scope) -> _Result:
         match node:
@@ -161,7 +158,11 @@ class _ColumnReading:
                 return _FLOAT if not node.is_string and "e" in node.name.lower() else _EXACT
             case _ if isinstance(node, _DECIDED):
                 return _EXACT
-            case _ if isinstance(node, exp.AggFunc) or _is_statistic(node) or _is_mean(node):
+            case _ if (
+                isinstance(node, exp.AggFunc)
+                or _is_statistic(node)
+                or (isinstance(node, exp.Anonymous) and node.name.lower() == "mean")
+            ):
                 return _aggregate(node, self._parts(node, scope))
             case _:
                 return _computed(node, self._parts(node, scope))
@@ -187,11 +188,6 @@ def _results(node: exp.Case | exp.If) -> Iterator[exp.Expr]:
 def _is_statistic(node: exp.Expr) -> bool:
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
     return isinstance(node, exp.Func) and name.startswith((*_STATISTICS, *_SUMS, *_QUANTILES))
-
-
-def _is_mean(node: exp.Expr) -> bool:
-    """Tells whether it is `avg` by its other name, which sqlglot does not know."""
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "mean"
 
 
 def _aggregate(node: exp.Expr, parts: list[_Result]) -> _Result:

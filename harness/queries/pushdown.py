@@ -320,7 +320,12 @@ class Pushdown:
         equal = EqualColumns(scope, position, found)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
-            return self._renamed(column, scope, position, written, equal)
+            path = scope.path([part.name for part in column.parts], position)
+            if path is not None:
+                return written(path)
+            own = equal.of_own(column)
+            found = None if own is None else written([own[0]])
+            return found if found is None or own is None or own[1] is None else exp.cast(found, own[1])
 
         def aliased_too(column: exp.Column) -> exp.Expr | None:
             found = renamed(column)
@@ -374,29 +379,16 @@ class Pushdown:
         if position is None:
             return None
         if isinstance(query, exp.Select) and not is_bare_star(query):
-            return self._projected(query, position)
+            # An expression over FROM that is plain, and a key where there are groups, stands for its column.
+            found = query.expressions[position].unalias() if position < len(query.expressions) else None
+            scope = self._scope(query)
+            if found is None or scope is None or found.is_star or not is_key(query, found, scope.is_column):
+                return None
+            return _computed(found)
         own = self._outputs.names(query)
         # A literal takes the type of the column beside it, so operands of one type only.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
         return None if own is None or is_cast else exp.column(exp.to_identifier(own[position], quoted=True))
-
-    def _projected(self, query: exp.Select, position: int) -> exp.Expr | None:
-        """The expression of a result's column over FROM, by place; None where it is not plain, or no key of a group."""
-        found = query.expressions[position].unalias() if position < len(query.expressions) else None
-        scope = self._scope(query)
-        if found is None or scope is None or found.is_star or not is_key(query, found, scope.is_column):
-            return None
-        return _computed(found)
-
-    def _renamed(
-        self, column: exp.Column, scope: SourceColumns, position: int, written: Written, equal: EqualColumns
-    ) -> exp.Expr | None:
-        path = scope.path([part.name for part in column.parts], position)
-        if path is not None:
-            return written(path)
-        own = equal.of_own(column)
-        found = None if own is None else written([own[0]])
-        return found if found is None or own is None or own[1] is None else exp.cast(found, own[1])
 
 
 Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]

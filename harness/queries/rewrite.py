@@ -12,15 +12,18 @@ import datetime
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
+from harness.engines.registry import duckdb_engine
 from harness.errors import RequestError
 from harness.metadata.filters.literals import language
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
+from harness.queries import parameters
 from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
@@ -72,7 +75,11 @@ class Reference:
 def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
     explain, text = _without_explain(query)
-    tree, text = _parse(text, dialect)
+    try:
+        tree, text = _parse(text, dialect)
+    except (SqlglotError, ValueError) as error:
+        told = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
+        raise told or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
@@ -101,16 +108,14 @@ def _without_explain(query: str) -> tuple[str, str]:
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
     """The statement, and its text without semicolons and comments at the end."""
     refuse_half_characters(text, "query")
+    read = language(dialect)
+    tokens = read.tokenize(text)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    text = text[: tokens[-1].end + 1] if tokens else ""
     try:
-        read = language(dialect)
-        tokens = read.tokenize(text)
-        while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-            tokens.pop()
-        text = text[: tokens[-1].end + 1] if tokens else ""
         with _unsaid():
             parsed = read.parser().parse(tokens, text)
-    except (SqlglotError, ValueError) as error:
-        raise RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
     if len(parsed) != 1 or parsed[0] is None:
@@ -327,6 +332,7 @@ def rewrite(
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -341,6 +347,7 @@ def rewrite(
         prefix: how the names of the views begin.
         metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
         now: says when the query is made, if it names that; None: its conditions on that are left to the engine.
+        values: of its parameters by name, for planning; the text keeps the parameters.
 
     Raises:
         RequestError: not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, PIVOT,
@@ -358,7 +365,7 @@ def rewrite(
         schema = None if table is None or metadata is None else metadata(table, name[1])
         if table is not None and schema is not None:
             about[name] = MetadataReference(table, name[1], schema)
-    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now)
+    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now, values=values)
 
 
 def rewrite_statement(
@@ -370,13 +377,14 @@ def rewrite_statement(
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
     Args:
         statement: the statement to rewrite. A table that it writes must not be bound.
         bound: which of `tables` a name stands for, by the parts of the name as the statement has it.
-        tables, into, prefix, now: as for `rewrite`.
+        tables, into, prefix, now, values: as for `rewrite`.
         metadata: metadata tables by their names.
 
     Raises:
@@ -391,6 +399,8 @@ def rewrite_statement(
     renamed = [bool(reference.node.alias) for reference in found]
     columns = shorten(statement, found)
     views = _view_names(keys, tree, prefix)
+    if values and statement.dialect == into:  # else the tree is written
+        parameters.put(tree, values)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
     moment = now() if now is not None and names_now(tree) else None
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
@@ -434,6 +444,9 @@ def refuse_writes(statement: SqlStatement) -> None:
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
+    told = duckdb_engine().misparsed(statement.text) if statement.dialect == "duckdb" else None
+    if told is not None and (writes is None or isinstance(writes, exp.Command)):
+        raise told
     found = writes or statement.tree
     # sqlglot leaves some statements as they are, and knows their first word alone.
     kind = (found.name if isinstance(found, exp.Command) else found.key).upper()

@@ -5,29 +5,25 @@ from __future__ import annotations
 import datetime
 import itertools
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from harness.arguments import checked
-from harness.engines.registry import Engine, QueryEngine, duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import QueryEngine, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
-from harness.metadata.model.schema import Field, OpaqueType, Schema
-from harness.metadata.plan.scan_plan import ScanPlan
-from harness.metadata.tables.reading import is_metadata_table
+from harness.queries.inputs import Inputs, snapshot_of
+from harness.queries.parameters import Params, by_name, numbered, unbound
 from harness.snapshot import Snapshot, reading
-from harness.storage.records import dataclass
-from harness.table import Table, open_table
+from harness.table import Table
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.metadata.tables.reading import MetadataTable
-    from harness.queries.plain import Rewritten, TableReference
+    from harness.queries.plain import Rewritten
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -39,13 +35,15 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: Literal["duckdb"] = "duckdb",
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> duckdb.DuckDBPyRelation: ...
 
 
@@ -54,13 +52,15 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: Literal["spark"],
     dialect: str = "duckdb",
     connection: None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> DataFrame: ...
 
 
@@ -69,13 +69,15 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: str,
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
@@ -84,13 +86,15 @@ def sql(
     query: str,
     /,
     *,
+    params: Params = None,
     engine: str = "duckdb",
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
     cache_dir: str | None = None,
-    **tables: Table | Snapshot | str,
+    tables: Mapping[str, object] | None = None,
+    **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """The result of a query over tables, as a lazy DuckDB relation or a lazy Spark DataFrame.
 
@@ -101,12 +105,14 @@ def sql(
     The conditions that concern one table reach its planning, so that files and row groups are skipped; the whole query
     then runs on the engine. Each mention of a table is planned by itself.
 
-    Columns of types that only DuckDB reads leave in another one: sums of integers, which are HUGEINT, as DECIMAL(38,0).
-    An integer of more digits fails with an error that names the column, once the rows are asked for.
+    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and on Spark. One of more than 38 digits
+    fails with an error that names the column, once the rows are asked for. Types that only DuckDB reads are cast.
     `docs/reference/result-types.md` shows all types.
 
     A table may be read at moments that the query names, at several in one query: `FROM orders AT (VERSION => 3)`,
     `orders AT (TIMESTAMP => '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
+
+    A table may stand by its location, in quotes and with a slash: `FROM 'warehouse/orders'`.
 
     Behind a table's name stand its metadata tables, as `Snapshot.metadata` gives them, on DuckDB only:
     `SELECT * FROM orders.snapshots`.
@@ -118,6 +124,8 @@ def sql(
 
     Args:
         query: one statement that only reads.
+        params: values for its `?`, `$1` or `$name`: a list, or a mapping by name. The engine binds them, and planning
+            skips files by them; DuckDB 1 runs such a query at once, and holds its rows.
         engine: who runs it: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes
             them in its own dialect, reads all files, and gives an Arrow stream.
         dialect: sqlglot's name of the dialect of `query`.
@@ -125,22 +133,28 @@ def sql(
             put on it is temporary, stands there once however often the same plan is read, and goes with
             `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
-        storage_options, cache_dir: as for `open_table`, for those of `tables` that are locations.
-        tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a location,
-            which is opened if the query names it.
+        storage_options, cache_dir: as for `open_table`, for tables that are given or named by location.
+        named, tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a
+            location, which is opened if the query names it; on DuckDB also a frame of pandas, Polars or Arrow.
+            `tables` is for names that are no words of Python, or are options of this function.
 
     Raises:
         RequestError: the query cannot be parsed, or writes; there is no such engine, or none
             for queries; an argument is for the other one.
         UnsupportedError: Spark might answer differently than DuckDB; the message names the construct. Or a column of
             the result cannot leave DuckDB; the message names it.
+        TableNotFoundError: a name stands for no table; the message has the nearest ones.
         HarnessError: as for `Snapshot.plan`.
         duckdb.Error: DuckDB refuses the query, such as for an unknown column. It is raised too by what fails once the
             rows are fetched, such as for a file that is gone by now (`docs/reference/errors.md`).
     """
+    both = [name for name in named if name in (tables or {})]
+    if both:
+        raise RequestError(f"Table {both[0]} is given twice, by name and in tables: leave one out", options=("tables",))
     return run_query(
         query,
-        tables,
+        {**(tables or {}), **named},
+        params=params,
         engine=engine,
         dialect=dialect,
         connection=connection,
@@ -152,8 +166,9 @@ def sql(
 
 def run_query(
     query: str,
-    tables: Mapping[str, Table | Snapshot | str],
+    tables: Mapping[str, object],
     *,
+    params: Params = None,
     engine: str = "duckdb",
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
@@ -162,36 +177,84 @@ def run_query(
     cache_dir: str | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
+    import duckdb
+
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
-    _check_tables(tables)
-    snapshots = _OnDemand(tables, lambda name: _snapshot(tables[name], storage_options, cache_dir))
-    fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
-    query, moments = _at_moments(query, dialect, snapshots, fixed)
-    snapshots = snapshots.also(moments)
-    schemas = _OnDemand(snapshots, lambda name: snapshots[name].schema)
-    prefix = f"_harness_{_token}_{next(_calls)}"
-    metadata = MetadataTables(snapshots)
-    if name == "duckdb":
-        moment = partial(duckdb_engine().moment, connection)
-        rewritten = _rewritten(query, schemas, dialect, prefix, metadata.columns, moment)
-        aliased = {reference.view for reference in rewritten.references if reference.aliased}
-        read = _read(rewritten, snapshots, metadata, connection)
-        return duckdb_engine().query(rewritten.sql, read, connection, aliased=aliased, originals=rewritten.originals)
-    from harness.queries.rewrite import rewrite
+    inputs = Inputs.of(numbered(query, dialect), dialect, tables, storage_options=storage_options, cache_dir=cache_dir)
+    try:
+        return _result(inputs, by_name(params), dialect, name, connection, spark)
+    except duckdb.ParserException as error:
+        raise duckdb_engine().misparsed(inputs.query) or error from None
+    except (duckdb.InvalidInputException, duckdb.BinderException, duckdb.CatalogException) as error:
+        from harness.queries import hints
 
+        if (problem := unbound(error)) is not None:
+            raise problem from None
+        own = () if connection is None else duckdb_engine().own_tables(connection)
+        raise hints.told(error, inputs.query, inputs.known(), own) from None
+
+
+def _result(
+    inputs: Inputs,
+    values: Mapping[str, Any],
+    dialect: str,
+    name: str,
+    connection: duckdb.DuckDBPyConnection | None,
+    spark: SparkSession | None,
+) -> duckdb.DuckDBPyRelation | DataFrame:
+    """The result on an engine of that name."""
+    prefix = f"_harness_{_token}_{next(_calls)}"
+    if name == "duckdb":
+        rewritten = _plain(inputs, prefix) if dialect == "duckdb" else None
+        if rewritten is None:
+            moment = partial(duckdb_engine().moment, connection)
+            rewritten = _rewriting(inputs, dialect, prefix)(now=moment, values=values)
+        aliased = {reference.view for reference in rewritten.references if reference.aliased}
+        read, originals = inputs.read(rewritten, connection), rewritten.originals
+        return duckdb_engine().query(
+            rewritten.sql, read, connection, aliased=aliased, originals=originals, parameters=values or None
+        )
+    rewrite = _rewriting(inputs, dialect, prefix)
     if name != "spark":
-        other = _in_its_dialect(find_engine(name), dialect)
-        rewritten = rewrite(query, schemas, dialect, into=dialect, prefix=prefix, metadata=metadata.columns)
+        if values:
+            raise RequestError(f"Cannot bind values on {name}: DuckDB and Spark do", options=("params", "engine"))
+        # Nobody knows what conditions in the dialect of another package mean elsewhere: it reads all files.
+        engine = find_engine(name)
+        if not isinstance(engine, QueryEngine) or engine.dialect != dialect:
+            takes = getattr(engine, "dialect", "none")
+            raise RequestError(
+                f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
+            )
+        other = engine
+        rewritten = rewrite(into=dialect)
         unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
-        result: Any = other.query(rewritten.sql, _plans(unfiltered, snapshots))
+        result: Any = other.query(rewritten.sql, inputs.plans(unfiltered))
         return result  # type: ignore[no-any-return]
     if dialect == "spark":
-        own = rewrite(query, schemas, dialect, into="spark", prefix=prefix, metadata=metadata.columns, now=_present)
-        rewritten = _certain(own)
-        return spark_engine().query(rewritten.sql, _plans(rewritten, snapshots), spark)
-    rewritten = rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata.columns, now=_present)
-    return _transpiled(rewritten, snapshots, spark)
+        own = rewrite(into="spark", now=_present)
+        rewritten = replace(  # with those filters alone that mean the same in both dialects
+            own,
+            references=tuple(
+                r if r.where is None or is_decided(r.where.predicate) else replace(r, where=None)
+                for r in own.references
+            ),
+        )
+        return spark_engine().query(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
+    return _transpiled(rewrite(now=_present, values=values), values, inputs, spark)
+
+
+def _plain(inputs: Inputs, prefix: str) -> Rewritten | None:
+    from harness.queries.plain import rewrite_plain
+
+    return rewrite_plain(inputs.query, inputs.schemas, prefix=prefix)
+
+
+def _rewriting(inputs: Inputs, dialect: str, prefix: str) -> Callable[..., Rewritten]:
+    """`rewrite` of this query, for the other arguments."""
+    from harness.queries.rewrite import rewrite
+
+    return partial(rewrite, inputs.query, inputs.schemas, dialect, prefix=prefix, metadata=inputs.metadata.columns)
 
 
 def _present() -> datetime.datetime:
@@ -216,7 +279,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
     error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
     """
     for value in tables.values():
-        snapshot = _snapshot(value)
+        snapshot = snapshot_of(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
                 found = duckdb_engine().engine_error(error, snapshot.plan())
@@ -236,7 +299,7 @@ def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Harnes
     """
     found: HarnessError | None = None
     for value in tables.values():
-        snapshot = _snapshot(value)
+        snapshot = snapshot_of(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
                 found = duckdb_engine().engine_error(error, snapshot.plan())
@@ -264,210 +327,17 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
         )
 
 
-def _in_its_dialect(engine: Engine, dialect: str) -> QueryEngine:
-    """An engine of another package. Nobody knows what its conditions mean elsewhere: it reads all files.
-
-    Raises:
-        RequestError: it takes no queries in this dialect.
-    """
-    if not isinstance(engine, QueryEngine) or engine.dialect != dialect:
-        takes = getattr(engine, "dialect", "none")
-        raise RequestError(
-            f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
-        )
-    return engine
-
-
-def _check_tables(tables: Mapping[str, object]) -> None:
-    for name, value in tables.items():
-        if not isinstance(value, Snapshot | Table | str) and not _is_opened_elsewhere(value):
-            raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
-
-
-def _is_opened_elsewhere(value: object) -> bool:
-    """True for a table of another library. Local tables need no catalogs, so they are imported here."""
-    from harness.metadata.catalogs.resolving import is_table
-
-    return is_table(value)
-
-
-def _snapshot(
-    value: Table | Snapshot | str, options: Mapping[str, Any] | None = None, cache_dir: str | None = None
-) -> Snapshot:
-    match value:
-        case Snapshot():
-            return value
-        case Table():
-            return value.snapshot()
-        case str():
-            return open_table(value, storage_options=options, cache_dir=cache_dir).snapshot()
-        case of_catalog:
-            return open_table(of_catalog, cache_dir=cache_dir).snapshot()
-
-
-_T = TypeVar("_T")
-
-
-class _OnDemand(Mapping[str, _T]):
-    """Values made when they are first asked for: a query names some of the tables that it is given."""
-
-    def __init__(self, names: Iterable[str], make: Callable[[str], _T], made: Mapping[str, _T] | None = None) -> None:
-        self._make, self._made = make, dict(made or {})
-        self._names = dict.fromkeys((*names, *self._made))
-
-    def also(self, values: Mapping[str, _T]) -> _OnDemand[_T]:
-        """The same and other values."""
-        return _OnDemand(self._names, self._make, {**self._made, **values})
-
-    def __getitem__(self, name: str) -> _T:
-        if name not in self._made:
-            if name not in self._names:
-                raise KeyError(name)
-            self._made[name] = self._make(name)
-        return self._made[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _at_moments(
-    query: str, dialect: str, snapshots: Mapping[str, Snapshot], fixed: Collection[str]
-) -> tuple[str, dict[str, Snapshot]]:
-    """The query without the moments of tables that it names, and the tables at these moments by their new names.
-
-    fixed: names of tables that are snapshots already.
-    """
-    from harness.queries.plain import may_name_moments
-
-    if not may_name_moments(query):
-        return query, {}
-    from harness.queries.rewrite import bound_name, parse_statement
-    from harness.queries.time_travel import pin
-
-    def key(name: tuple[str, ...]) -> str | None:
-        table = bound_name(name[0], snapshots) if len(name) == 1 else None
-        return None if table in fixed else table
-
-    pinned = pin(parse_statement(query, dialect), lambda name: key(name) is not None)
-    if pinned is None:
-        return query, {}
-    moments: dict[str, Snapshot] = {}
-    for alias, (name, moment) in pinned.moments.items():
-        source = snapshots[str(key(name))].source
-        moments[alias] = Table(source).snapshot(**moment.selector(source.format))
-    return pinned.query, moments
-
-
-def planned(
-    reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
-) -> ScanPlan:
-    """The plan of a table in one place of a query.
-
-    connection: the user's, that the query runs on; None: one in UTC, or Spark.
-
-    Raises HarnessError: as for `Snapshot.plan`.
-    """
-    where = reference.where
-    if where is not None and connection is not None:
-        where = duckdb_engine().zoned(where, connection)
-    return replace(snapshot.plan(columns=reference.columns, where=where), enough=reference.enough)
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataTables:
-    """The metadata tables that a query names, each opened once."""
-
-    snapshots: Mapping[str, Snapshot]
-    _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
-
-    def columns(self, table: str, name: str) -> Schema | None:
-        """The columns of a metadata table of `table`; None: it has none of that name."""
-        snapshot = self.snapshots[table]
-        if not is_metadata_table(snapshot.source.format, name):
-            return None
-        found = self._opened[table, name] = snapshot.metadata_table(name)
-        return Schema(
-            fields=tuple(Field(id=i, name=n, type=OpaqueType("metadata")) for i, n in enumerate(found.schema.names))
-        )
-
-    def read(self, reference: TableReference) -> pa.Table:
-        """The metadata table that a query reads in this place."""
-        found = self._opened[reference.table, str(reference.metadata)]
-        # Rows are counted by some column.
-        names = None if reference.columns is None else reference.columns or found.schema.names[:1]
-        snapshot = self.snapshots[reference.table]
-        with reading(snapshot.source, snapshot.selection.snapshot):
-            return found.to_arrow(names)
-
-
-def _rewritten(
-    query: str,
-    schemas: Mapping[str, Schema],
-    dialect: str,
-    prefix: str,
-    metadata: Callable[[str, str], Schema | None],
-    now: Callable[[], datetime.datetime],
-) -> Rewritten:
-    if dialect == "duckdb":
-        from harness.queries.plain import rewrite_plain
-
-        plain = rewrite_plain(query, schemas, prefix=prefix)
-        if plain is not None:
-            return plain
-    from harness.queries.rewrite import rewrite
-
-    return rewrite(query, schemas, dialect, prefix=prefix, metadata=metadata, now=now)
-
-
-def _read(
-    rewritten: Rewritten,
-    snapshots: Mapping[str, Snapshot],
-    metadata: MetadataTables,
-    connection: duckdb.DuckDBPyConnection | None,
-) -> dict[str, ScanPlan | pa.Table]:
-    """Plans of tables, and metadata tables themselves, by the names of their views."""
-    tables = {r.view: metadata.read(r) for r in rewritten.references if r.metadata is not None}
-    plans = {r.view: planned(r, snapshots[r.table], connection) for r in rewritten.references if r.metadata is None}
-    return {**plans, **tables}
-
-
-def _plans(rewritten: Rewritten, snapshots: Mapping[str, Snapshot]) -> dict[str, ScanPlan]:
-    for reference in rewritten.references:
-        if reference.metadata is not None:
-            raise RequestError(
-                f"Cannot read {reference.table}.{reference.metadata} on Spark: DuckDB reads metadata tables; say "
-                "engine='duckdb'",
-                options=("engine",),
-            )
-    return {reference.view: planned(reference, snapshots[reference.table]) for reference in rewritten.references}
-
-
-def _certain(rewritten: Rewritten) -> Rewritten:
-    """The query with only those filters for planning that mean the same in both dialects."""
-    return replace(
-        rewritten,
-        references=tuple(
-            r if r.where is None or is_decided(r.where.predicate) else replace(r, where=None)
-            for r in rewritten.references
-        ),
-    )
-
-
-def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: SparkSession | None) -> DataFrame:
+def _transpiled(
+    rewritten: Rewritten, values: Mapping[str, Any], inputs: Inputs, spark: SparkSession | None
+) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
     from harness.queries.transpile import agreement, queries
 
-    plans = _plans(rewritten, snapshots)
-    described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)
+    plans = inputs.plans(rewritten)
+    described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
     try:
         lowered = queries.query(
-            rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}
+            rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}, values
         )
         _refuse_misread(rewritten, *duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
         columns = agreement.result_columns(lowered, described)
@@ -476,7 +346,7 @@ def _transpiled(rewritten: Rewritten, snapshots: Mapping[str, Snapshot], spark: 
             error.message = error.message.replace(reference.view, reference.table)
         raise
     _check_version(lowered.needs)
-    return spark_engine().query(lowered.sql, plans, spark, columns=columns)
+    return spark_engine().query(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
 
 
 def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:

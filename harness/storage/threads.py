@@ -13,11 +13,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
-__all__ = ["Lock", "cached_property", "interrupt_all", "interruptions", "one_ahead", "read_ahead", "tracked"]
+__all__ = [
+    "WATCHED", "Lock", "cached_property", "interrupt_all", "interruptions", "measured", "one_ahead", "percent",
+    "read_ahead", "tracked",
+]  # fmt: skip
 
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -153,3 +156,32 @@ def interrupt_all() -> None:
 def interruptions() -> int:
     """The times that all queries were ended: a query that began at another number was ended by somebody."""
     return len(_asked)
+
+
+# The part of the work that is done, for whoever shows it to a person who waits.
+
+
+WATCHED = threading.Event()
+"""Set once somebody wants to know how far queries are: connections that are made from then on can tell."""
+_parts: list[Callable[[], float]] = []
+
+
+@contextmanager
+def measured(part: Callable[[], float]) -> Iterator[None]:
+    """Surrounds work of which `part` gives the part that is done, from 0 to 1."""
+    _parts.append(part)
+    try:
+        yield
+    finally:
+        _parts.remove(part)
+
+
+def percent() -> float | None:
+    """The percentage of the running work that is done, of the least advanced if there are several; None: unknown."""
+    found = [100 * part() for part in list(_parts)]
+    with _tracking:
+        connections = list(_connections)
+    for connection in connections:
+        with suppress(Exception):  # a session of Spark has no such method, and a connection may be closed by now
+            found.append(connection.query_progress())  # type: ignore[attr-defined]
+    return min((share for share in found if 0 <= share <= 100), default=None)

@@ -10,7 +10,6 @@ import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -18,8 +17,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from harness.differ.compare import FEW, compare
-from harness.differ.opening import SideOpening, is_frame, is_relation
-from harness.differ.relaxations import NOTHING, Tolerance
+from harness.differ.opening import SideOpening, is_frame, is_relation, opened
 from harness.errors import RequestError
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
@@ -101,7 +99,6 @@ def assert_same_rows(
     right: object,
     *,
     keys: Sequence[str] | None = None,
-    tolerance: Mapping[str, object] | None = None,
     **how: Any,
 ) -> None:
     """Fail unless both sides have the same columns and, in any order, the same rows.
@@ -113,9 +110,8 @@ def assert_same_rows(
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
-        tolerance: how far values may lie apart, by column, in the words of `harness.differ.relaxations.Tolerance`:
-            `{"price": 0.01}`, `{"share": "0.1%"}`; needs `keys`.
-        how: further arguments of `harness.compare`. With `columns`, a list of rows has these columns, in this order.
+        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`, which needs
+            `keys`. With `columns`, a list of rows has these columns, in this order.
 
     Raises:
         AssertionError: they differ; the message is the report of the comparison.
@@ -124,9 +120,6 @@ def assert_same_rows(
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
     how.setdefault("names", ("actual" if both else _name(left), _name(right)))
-    if tolerance:
-        given = {column: Tolerance.parse(str(amount)) for column, amount in tolerance.items()}
-        how["relaxations"] = replace(how.get("relaxations", NOTHING), tolerances=given)
     sides = [_table_of(left) if both else left, right]
     for number in (0, 1):
         if _is_rows(sides[number]):
@@ -177,7 +170,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
-    data = side[0] if isinstance(side, tuple) else side
+    data = opened(side[0] if isinstance(side, tuple) else side)
     opening = SideOpening(
         data=data,
         label="other",
@@ -200,7 +193,7 @@ def _read_before(side: object, how: dict[str, Any], number: int) -> object:
     """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
     if _is_rows(side):
         raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
-    data, engine = side if isinstance(side, tuple) else (side, how.get("engines", ("duckdb", "duckdb"))[number])
+    data, engine = side if isinstance(side, tuple) else (side, (how.get("engines") or ("duckdb", "duckdb"))[number])
     if isinstance(data, Table | Snapshot | Changes):
         where = how.get("where")
         if where is None or isinstance(data, Changes):

@@ -10,6 +10,7 @@ from harness.differ.compare import compare
 from harness.differ.opening import Query
 from harness.differ.result import ComparisonResult
 from harness.engines.duckdb.instance import connect
+from harness.queries.parameters import Params
 from harness.queries.sql import run_query
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table, open_table
@@ -62,6 +63,7 @@ class HarnessSession:
         query: str,
         /,
         *,
+        params: Params = None,
         engine: str | None = None,
         dialect: str = "duckdb",
         storage_options: Mapping[str, Any] | None = None,
@@ -71,16 +73,17 @@ class HarnessSession:
 
         Args:
             engine: `duckdb` or `spark`; None: the first engine of the test run.
-            dialect, storage_options, tables: as for `harness.sql`, which says what is raised; a `LakeTable` is one too.
+            params, dialect, storage_options, tables: as for `harness.sql`, which says what is raised; a `LakeTable` is
+                one too.
         """
         name = self.engines[0] if engine is None else engine
         spark = self.spark if name == "spark" else None
         connection = self.connection if name == "duckdb" else None
-        named: dict[str, Table | Snapshot | str] = {
+        named: dict[str, object] = {
             key: self.open(table, storage_options=storage_options) if isinstance(table, str | LakeTable) else table
             for key, table in tables.items()
         }
-        return run_query(query, named, engine=name, dialect=dialect, connection=connection, spark=spark)
+        return run_query(query, named, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
 
     def compare(self, left: object, right: object, **how: Any) -> ComparisonResult:
         """All differences of two sides, as `harness.compare` finds them; a `LakeTable` is a table too.

@@ -74,7 +74,7 @@ def calls(monkeypatch) -> list:
         made.append(("open", location, options))
         return StandInTable(made)
 
-    def run_query(query, tables, *, dialect, connection):
+    def run_query(query, tables, *, params, dialect, connection):
         made.append(("sql", query, dialect, sorted(tables)))
         return connection.from_arrow(pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])}))
 
@@ -97,7 +97,7 @@ DEFAULT_OPEN = {
 
 
 def test_info_as_text(calls, capfd):
-    assert main(["info", "t"]) == 0
+    assert main(["info", "t", "--full"]) == 0
     out, err = capfd.readouterr()
     assert out == (
         "format_version: 2\n"

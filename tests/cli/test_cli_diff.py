@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import harness
+import harness.snapshot  # binds the engines before a test replaces them
 from harness.cli import main
 from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
@@ -75,7 +77,7 @@ def calls(monkeypatch) -> Calls:
     return made
 
 
-HOW = {"relaxations": Relaxations(), "group_by": (), "sample_keys": None}
+HOW = {"relaxations": Relaxations(), "group_by": (), "sample_keys": None, "schema_only": False}
 PLAIN = {"engines": ("duckdb", "spark"), "keys": (), "columns": None, "where": None, "max_rows": 100, **HOW}
 
 
@@ -86,6 +88,22 @@ def test_one_table_on_two_engines(calls, capfd):
     assert calls.compared == [(now, now, PLAIN)]
     assert calls.opened == [("t", {})]
     assert calls.sessions == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "engines"),
+    [
+        (["u"], ("duckdb", "duckdb")),
+        (["--at", "4", "--at", "5"], ("duckdb", "duckdb")),
+        (["--at", "4"], ("duckdb", "spark")),
+        (["u", "--engines", "duckdb,spark"], ("duckdb", "spark")),
+    ],
+    ids=" ".join,
+)
+def test_two_sides_are_compared_on_duckdb_and_one_table_on_both_engines(calls, arguments, engines):
+    assert main(["diff", "t", *arguments]) == 0
+    assert calls.compared[0][2]["engines"] == engines
+    assert calls.sessions == engines.count("spark")
 
 
 def test_all_options_reach_the_comparison(calls):
@@ -109,11 +127,14 @@ def test_all_options_reach_the_comparison(calls):
 def test_relaxations_reach_the_comparison(calls):
     relaxing = ["--tolerance", "a=0.01 because of b=c", "--exclude", "b", "--rename", "x=y", "--ignore-case", "--trim"]
     more = ["--null-as", "", "--group-by", "d,e", "--sample-keys", "9", "--strict", "zones", "--keys", "k"]
+    more += ["--tolerance", "floats=1e-9", "--ignore-name-case", "--cast", "c=DECIMAL(9, 2)", "--schema-only"]
     assert main(["diff", "t", "rows.csv", *relaxing, *more]) == 0
     (_, right, given) = calls.compared[0]
     assert right == RowSource(SourceKind.CSV, "rows.csv")
     assert given["relaxations"] == Relaxations(
-        tolerances={"a": Tolerance(Decimal("0.01"), reason="of b=c")},
+        tolerance={"a": Tolerance(Decimal("0.01"), reason="of b=c"), "floats": Tolerance(Decimal("1e-9"))},
+        ignore_name_case=True,
+        cast={"c": "DECIMAL(9, 2)"},
         exclude=("b",),
         rename={"x": "y"},
         ignore_case=True,
@@ -122,6 +143,7 @@ def test_relaxations_reach_the_comparison(calls):
         types=ALL_TYPE_RULES - {TypeRule.ZONES},
     )
     assert (given["group_by"], given["sample_keys"], given["engines"]) == (["d", "e"], 9, ("duckdb", "duckdb"))
+    assert given["schema_only"]
     assert calls.sessions == 0
 
 
@@ -169,10 +191,26 @@ def test_reports(calls, capfd):
     assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
 
 
+def test_reports_of_one_comparison_go_to_their_files(calls, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    calls.found = DIFFERENT
+    files = ["--output", "r.xml", "--output", "r.htm", "--output", "r"]
+    assert main(["diff", "t", *files, *[f"--format={each}" for each in ("junit", "html", "json", "text")]]) == 1
+    assert len(calls.compared) == 1
+    assert capfd.readouterr().out.startswith("different: 1 row only on the left\n")
+    assert ElementTree.parse("r.xml").find("testsuite").get("failures") == "1"
+    assert (tmp_path / "r.htm").read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert json.loads((tmp_path / "r").read_text("utf-8"))["only_left"] == 1
+    assert main(["diff", "t", "--output", "S.JSON", "--output", "s"]) == 1
+    assert json.loads((tmp_path / "S.JSON").read_text("utf-8"))["only_left"] == 1
+    assert (tmp_path / "s").read_text("utf-8").startswith("different: ")
+    assert capfd.readouterr().out == ""
+
+
 def test_the_report_in_a_file(calls, capfd, tmp_path):
     calls.found = DIFFERENT
     path = tmp_path / "report.html"
-    assert main(["diff", "t", "--format", "html", "--output", str(path)]) == 1
+    assert main(["diff", "t", "--output", str(path)]) == 1
     assert capfd.readouterr() == ("", "")
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
@@ -185,11 +223,19 @@ def test_the_report_in_a_file(calls, capfd, tmp_path):
         (["t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between them"),
         (["t", "--engines", ""], "--engines ''"),
         (["t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
-        (["t", "--at", "snapshot=x"], "--at 'snapshot=x': a snapshot is a number"),
+        (["t", "--at", "snapshot=x"], "Invalid --at snapshot=x: a snapshot is a number"),
         (["t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
         (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
         (["t", "--max-rows", "-1"], "max-rows"),
         (["t", "--format", "xml"], "xml"),
+        (["t", "--format", "text", "--output", "r.html"], "--output r.html: the suffix says html, --format says text"),
+        (
+            ["t", "--output", "o.parquet"],
+            "--output o.parquet: the suffix says parquet; there are text, json, junit, html",
+        ),
+        (["t", "--format", "json", "--format", "html"], "standard output takes one report"),
+        (["t", "--output", "r.json", "--output", "r.json"], "names a file twice"),
+        (["t", "--output-file", "r.json"], "No such option: --output-file"),
         (["t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
         (["t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
         (["t", "--rename", "a="], "--rename 'a='"),
@@ -209,6 +255,14 @@ def test_wrong_usage_exits_with_2(calls, capfd, arguments, sentence):
     assert calls.compared == []
 
 
+def test_one_table_says_how_to_get_spark(orders, capfd, monkeypatch):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else there(name))
+    assert main(["diff", str(orders.location)]) == 2
+    assert "pip install 'lakeharness[spark]'" in capfd.readouterr().err
+    assert main(["diff", str(orders.location), str(orders.location), "--keys", "id"]) == 0
+
+
 @pytest.mark.parametrize("missing", ["engine", "java"])
 def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch, missing):
     def refuse(*_):
@@ -220,6 +274,21 @@ def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch,
         monkeypatch.setattr(calls, "start", refuse)
     assert main(["diff", "t"]) == 2
     assert capfd.readouterr() == ("", f"error: no {missing} [Request]\n")
+
+
+def test_the_help_fits_a_screen_and_names_rare_options(capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["diff", "-h"]) == 0
+    short = capfd.readouterr().out
+    assert len(short.splitlines()) <= 50
+    assert max(map(len, short.splitlines())) <= 80
+    assert "Rare options: --help-all shows 13 options (--rename, --ignore-name-case,\n--cast," in short
+    assert "Leave these columns out" in short
+    assert "LEFT=RIGHT" not in short
+    assert main(["diff", "--help-all"]) == 0
+    rare, _, opening = capfd.readouterr().out.partition("\nRare options:\n")[2].partition("\nOpening tables:\n")
+    assert "  --rename LEFT=RIGHT " in rare
+    assert "  --allow-root DIR " in opening
 
 
 def test_the_command_starts_without_an_engine():
@@ -248,7 +317,7 @@ def snapshots(orders: IcebergTable) -> list[str]:
 
 def between(orders: IcebergTable, left: int, right: int) -> list[str]:
     ids = snapshots(orders)
-    return ["diff", str(orders.location), "--at", ids[left], "--at", ids[right], "--engines", "duckdb"]
+    return ["diff", str(orders.location), "--at", ids[left], "--at", ids[right]]
 
 
 def report(capfd) -> dict:

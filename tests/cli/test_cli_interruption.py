@@ -242,7 +242,7 @@ def test_a_running_query_of_spark(tmp_path):
 def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, monkeypatch):
     """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
 
-    def run_query(query, tables, *, dialect, connection):
+    def run_query(query, tables, *, params, dialect, connection):
         heard = signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, lambda *_: None)  # as long as the main thread is in C code, nothing is raised
         signal.raise_signal(signal.SIGINT)

@@ -175,7 +175,7 @@ def test_progress_names_its_step_without_obeying_it(monkeypatch):
     parent, child = pty.openpty()
     with open(child, "w", encoding="utf-8") as end:
         monkeypatch.setattr(sys, "stderr", end)
-        with terminal.steps("running") as step:
+        with terminal.progress("running") as step:
             step(f"[bold]{EVIL}")
         shown = os.read(parent, 100_000).decode(errors="replace")
     os.close(parent)

@@ -92,7 +92,7 @@ def written(query: str, row_format: RowFormat) -> str:
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=list(QUERIES))
 def test_values_are_written_as_python_says(query):
-    said = [value for batch in run(query, {}).batches() for value in json_values(batch.column(0))]
+    said = [value for batch in run(query, {}).as_arrow().batches() for value in json_values(batch.column(0))]
     document = json.loads(written(query, RowFormat.JSON))
     assert repr([row for (row,) in document["rows"]]) == repr(said)  # repr: 1 is not True, 0.0 is not -0.0
     lines = [json.loads(line) for line in written(query, RowFormat.JSONL).split("\n")[:-1]]
@@ -107,7 +107,7 @@ def test_values_are_written_as_python_says(query):
 
 def test_narrow_floats_read_back_the_same():
     query = "SELECT (hash(i) * pow(10::DOUBLE, i % 60 - 50))::FLOAT AS v FROM range(5000) AS t(i) ORDER BY v"
-    said = [row for batch in run(query, {}).batches() for row in batch.column(0).to_pylist()]
+    said = [row for batch in run(query, {}).as_arrow().batches() for row in batch.column(0).to_pylist()]
     rows = json.loads(written(query, RowFormat.JSON))["rows"]
     assert [float(np.float32(row)) for (row,) in rows] == said
 

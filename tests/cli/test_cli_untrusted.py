@@ -63,7 +63,7 @@ def test_a_query_in_a_worker(table, capfd):
         ),
         (
             "diff --untrusted {t} {t}/o --engines duckdb --at 1 --at 2 --max-rows 0",
-            "diff --engines=duckdb --at=1 --at=2 --format=text --max-rows=0 --dialect=duckdb --outside=warn "
+            "diff --at=1 --at=2 --engines=duckdb --format=text --max-rows=0 --dialect=duckdb --outside=warn "
             "--prune=all --untrusted -- {t} {t}/o",
             ("{t}", "{t}/o"),
         ),

@@ -11,8 +11,9 @@ import pytest
 import harness
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
 from harness.metadata.catalogs import pyiceberg
+from harness.queries.locations import is_location
 from harness.testing.writing.delta.builder import DeltaTable
-from harness.tools.connections.texts import is_location, locations_in
+from harness.tools.connections.texts import locations_in
 
 DOWN = '[tool.harness.catalogs.down]\ntype = "unity"\nuri = "http://127.0.0.1:9"\n'
 

@@ -120,6 +120,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
 
     assert ids(max_version=4, ratified=[name, (4, content)]) == [1, 2, 3, 4]
     assert ids(max_version=4, ratified=[name, (4, content)], version=3) == [1, 2, 3]
+    assert ids(max_version=4, ratified=[name, (4, content)], at="3") == [1, 2, 3]
     with pytest.warns(harness.HarnessWarning, match="version 2"):
         assert ids(published_only=True) == [1, 2]
 

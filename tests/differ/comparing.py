@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import pyarrow as pa
+
+from harness.differ.exact import Difference, Rules
 from harness.differ.result import (
     ComparisonResult,
     Origin,
@@ -20,6 +25,13 @@ RIGHT = SideInfo(name="orders", engine="spark 4.3.0", table="lake/orders", snaps
 TORN = CorruptFileError("Cannot read file: it is torn", table="lake/orders", file="data/a.parquet")
 LOST = EngineError("Cannot run the plan: executor lost", table="lake/orders")
 COLUMNS = ("id", "region", "total")
+
+
+def difference_of(
+    left: pa.Table, right: pa.Table, columns: Sequence[str], keys: Sequence[str] = (), **how: Any
+) -> Difference:
+    rules = Rules(**{"keys": tuple(keys), "signed_zeros": "distinct", "few": 0, **how})
+    return rules.difference(left, right, columns)
 
 
 def origin(file: str, position: int, *hidden_by: str) -> Origin:

@@ -205,7 +205,7 @@ def test_relaxations_mean_the_same_on_spark(spark, few) -> None:
     left = {"id": range(900), "v": [1.0] * 900, "t": ["ΑΣ ", "", "x"] * 300, "day": ["mon", "tue", "wed"] * 300}
     right = left | {"v": [1.0, 1.0 + 2**-52, 2.0] * 300, "t": ["ας", None, "y"] + ["ΑΣ", "", "x"] * 299}
     relaxed = harness.Relaxations(
-        tolerances={"v": harness.Tolerance.parse("1 ulps")},
+        tolerance={"v": harness.Tolerance.parse("1 ulps")},
         ignore_case=True,
         trim=True,
         null_as="",
@@ -235,3 +235,12 @@ def test_values_are_converted_alike_on_spark(spark, few) -> None:
     relaxed = harness.Relaxations(types=ALL_TYPE_RULES)
     for left, right in ((exact, frame_of(spark, rounded)), (frame_of(spark, exact), rounded)):
         assert compare(left, right, relaxations=relaxed, few=few).equal
+
+
+def test_casts_and_names_without_case_mean_the_same_on_spark(spark) -> None:
+    left = pa.table({"Id": [1, 2, 3], "v": [1.005, 2.5, None]})  # Spark itself would round them otherwise
+    frame = frame_of(spark, left.rename_columns(["ID", "V"]))
+    for type_ in ("DECIMAL(9, 2)", "INTEGER", "VARCHAR"):
+        found = compare(left, frame, keys=["id"], cast={"V": type_, "ID": "VARCHAR"}, ignore_name_case=True)
+        assert found.equal
+        assert found.relaxations[-1] == "cast: Id is VARCHAR on both sides"

@@ -7,20 +7,22 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from harness.differ.opening import Query
 from harness.differ.query_batch import QueryRun
 from harness.differ.result import BatchOutcome, QueryFile
 
 
 @pytest.mark.parametrize(("dialect", "outcome"), [("spark", BatchOutcome.EQUAL), ("duckdb", BatchOutcome.DIFFERENT)])
 def test_types_of_sums_are_each_engines_own(monkeypatch, dialect: str, outcome: BatchOutcome) -> None:
-    results = {0: pa.decimal128(19, 2), 1: pa.decimal128(38, 2)}
+    results = {"spark": pa.decimal128(19, 2), "duckdb": pa.decimal128(38, 2)}
 
-    def result(self: QueryRun, side: int, text: str, dialect: str) -> pa.Table:
-        return pa.table({f"sum {side}" if self.dialect == "spark" else "s": pa.array([Decimal("1.50")], results[side])})
+    def result(self: Query, engine: str, spark: object) -> pa.Table:
+        name = f"sum on {engine}" if dialect == "spark" else "s"
+        return pa.table({name: pa.array([Decimal("1.50")], results[engine])})
 
-    monkeypatch.setattr(QueryRun, "_result", result)
+    monkeypatch.setattr(Query, "run", result)
     run = QueryRun(engines=("spark", "duckdb"), tables=({}, {}), dialect=dialect)
     entry = run.entry(QueryFile(name="q", text="SELECT sum(x) FROM t"))
     assert entry.outcome is outcome
     assert entry.document is not None
-    assert [each["rule"] for each in entry.document["schema"]] == [None if dialect == "duckdb" else "decimal scale"]
+    assert [each["rule"] for each in entry.document["schema"]] == [None if dialect == "duckdb" else "decimal precision"]

@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -118,3 +119,34 @@ def test_both_engines(tmp_path: Path, spark) -> None:
     t.append(t.write_data([{"x": Decimal("0.05")}] * 3))
     query = harness.Query("SELECT avg(x) AS v FROM t", {"t": t.location})
     assert harness.compare(query, query, engines=("duckdb", "spark"), spark=spark).equal
+
+
+def test_sides_are_opened_by_location_and_moment(table, tmp_path: Path) -> None:
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    t.append(t.write_data([{"id": 1}]))
+    t.append(t.write_data([{"id": 2}]))
+    first, second = (each["id"] for each in harness.open_table(t.location).snapshots())
+    place = str(t.location)
+    found = harness.compare(place, at=(first, second))
+    assert (found.only_right, found.left.snapshot, found.right.snapshot) == (1, first, second)
+    assert {found.left.engine, found.right.engine} == {f"duckdb {duckdb.__version__}"}
+    assert harness.compare(tmp_path / "t", (place, "oracle"), at=f"snapshot={first}").equal
+    assert harness.compare(place, at="main", engines="oracle, duckdb").equal
+    assert harness.compare(place, pa.table({"id": [1, 2]}), at=(second, None), engines="oracle").equal
+
+
+@pytest.mark.parametrize(
+    ("sides", "how", "sentence"),
+    [
+        ((pa.table({"a": [1]}),), {}, "with nothing"),
+        ((pa.table({"a": [1]}), None), {}, "right side, of type NoneType"),
+        ((pa.table({"a": [1]}), pa.table({"a": [1]})), {"at": 1}, "for tables, and an object of type Table"),
+        (("rows.csv", "t"), {"at": "main"}, "for tables, and rows.csv"),
+        (("t", "t"), {"at": (1, 2, 3)}, "Invalid at"),
+        (("t", "t"), {"engines": ("duckdb",)}, "Invalid engines"),
+        (("nowhere.at.all", "t"), {"at": "snapshot=x"}, "nowhere"),
+    ],
+)
+def test_a_side_that_is_none_is_refused(sides, how, sentence: str) -> None:
+    with pytest.raises(harness.HarnessError, match=sentence):
+        harness.compare(*sides, **how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -75,7 +76,7 @@ def test_what_is_within_a_tolerance() -> None:
         pa.table({"k": [1], **{name: pa.array([case[i]], case[0]) for name, case in CLOSE.items()}}) for i in (1, 2)
     )
     tolerances = {name: Tolerance.parse(text) for name, (*_, text, _) in CLOSE.items()}
-    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerances=tolerances))
+    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerance=tolerances))
     assert {each.column: each.rows == 0 for each in found.by_column} == {n: case[-1] for n, case in CLOSE.items()}
     assert found.relaxations[0] == "tolerance of decimals-on-the-border: 0.01"
 
@@ -83,7 +84,7 @@ def test_what_is_within_a_tolerance() -> None:
 def test_a_tolerance_hides_no_difference_of_another_column() -> None:
     left = pa.table({"k": [1, 2, 3], "v": [1.0, 1.0, 1.0], "w": ["a", "b", None]})
     right = pa.table({"k": [1, 2, 3], "v": [1.5, 1.5, 9.0], "w": ["a", "x", "c"]})
-    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerances={"v": Tolerance(Decimal("0.5"))}))
+    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerance={"v": Tolerance(Decimal("0.5"))}))
     assert (found.changed, found.allowed) == (2, 1)
     assert found.by_column == (
         ColumnDifference(column="v", rows=1, allowed=2, largest="8.0", examples=(("1.0", "9.0"),)),
@@ -207,17 +208,22 @@ def test_the_same_keys_are_sampled_on_both_sides() -> None:
 
 ROWS = pa.table({"k": [1], "v": [1.0], "t": ["a"], "l": [[1.0]]})
 WRONG = {
-    "tolerance-without-keys": ({"tolerances": {"v": Tolerance(Decimal(1))}}, {}, "without keys"),
-    "tolerance-of-a-key": ({"tolerances": {"k": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "it is a key"),
-    "tolerance-of-nothing": ({"tolerances": {"x": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "compared columns are"),
-    "tolerance-of-text": ({"tolerances": {"t": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
-    "tolerance-of-a-list": ({"tolerances": {"l": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
-    "seconds-of-a-float": ({"tolerances": {"v": Tolerance.parse("1 s")}}, {"keys": ["k"]}, "expected an amount"),
+    "tolerance-without-keys": ({"tolerance": {"v": Tolerance(Decimal(1))}}, {}, "without keys"),
+    "tolerance-of-a-key": ({"tolerance": {"k": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "it is a key"),
+    "tolerance-of-nothing": ({"tolerance": {"x": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "compared columns are"),
+    "tolerance-of-text": ({"tolerance": {"t": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
+    "tolerance-of-a-list": ({"tolerance": {"l": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
+    "seconds-of-a-float": ({"tolerance": {"v": Tolerance.parse("1 s")}}, {"keys": ["k"]}, "expected an amount"),
     "excluded-key": ({"exclude": ("k",)}, {"keys": ["k"]}, "Cannot exclude 'k'"),
     "renamed-nothing": ({"rename": {"x": "k"}}, {}, "the left side has no such column"),
     "renamed-to-nothing": ({"rename": {"k": "x"}}, {}, "the right side has no such column"),
     "renamed-onto-another": ({"rename": {"t": "k"}}, {}, "has a column 't' too"),
     "sample-without-keys": ({}, {"sample_keys": 5}, "and keys"),
+    "cast-of-nothing": ({"cast": {"x": "INT"}}, {}, "Cannot cast 'x': the left side has no such column"),
+    "cast-to-nothing": ({"cast": {"v": "INTS"}}, {}, "Cannot cast 'v' to 'INTS': DuckDB has no such type"),
+    "cast-of-a-list": ({"cast": {"l": "VARCHAR"}}, {}, "Cannot cast the left side's column 'l', of type list"),
+    "excluded-cast": ({"cast": {"v": "INT"}, "exclude": ["V"], "ignore_name_case": True}, {}, "Cannot exclude 'V'"),
+    "unknown-word": ({}, {"tolerances": {}}, "Unknown argument 'tolerances' of compare"),
     "groups-by-nothing": ({}, {"group_by": ["x"]}, "groups by 'x'"),
 }
 
@@ -226,3 +232,119 @@ WRONG = {
 def test_what_cannot_be_meant_is_refused(relaxed: dict, how: dict, sentence: str) -> None:
     with pytest.raises(RequestError, match=sentence):
         compare(ROWS, ROWS.slice(0, 0), relaxations=Relaxations(**relaxed), **how)
+
+
+def test_a_tolerance_of_floats_is_for_all_of_them_but_named_ones() -> None:
+    left = pa.table({"k": [1.0], "a": [1.0], "b": pa.array([1.0], pa.float32()), "c": [1.0], "n": [1]})
+    right = pa.table({"k": [1.0], "a": [1.25], "b": pa.array([1.25], pa.float32()), "c": [1.25], "n": [2]})
+    found = compare(left, right, keys=["k"], tolerance={"floats": 0.5, "c": "0.1"})
+    assert {each.column: (each.rows, each.allowed) for each in found.by_column} == {
+        "a": (0, 1),
+        "b": (0, 1),
+        "c": (1, 0),
+        "n": (1, 0),
+    }
+    assert found.relaxations == ("tolerance of all columns of floats: 0.5", "tolerance of c: 0.1")
+
+
+def test_a_column_called_floats_has_its_own_tolerance() -> None:
+    left, right = (pa.table({"k": [1], "floats": [value], "other": [value]}) for value in (1.0, 1.25))
+    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerance={"floats": 1}))
+    assert [(each.column, each.rows) for each in found.by_column] == [("floats", 0), ("other", 1)]
+    assert found.relaxations == ("tolerance of floats: 1",)
+
+
+def test_columns_are_paired_without_the_case_of_their_names(tmp_path: Path) -> None:
+    left = pa.table({"Id": [1, 2], "Name": ["a", "b"], "Old": [1.0, 2.0], "x": [0, 0]})
+    right = pa.table({"ID": [2, 1], "NAME": ["b", "c"], "new": [2.0, 1.5], "X": [1, 1]})
+    relaxed = Relaxations(ignore_name_case=True, rename={"old": "NEW"}, exclude=["x"], tolerance={"OLD": 0.5})
+    (tmp_path / "right.csv").write_text("ID,NAME,new,X\n2,b,2.0,1\n1,c,1.5,1\n")
+    for side in (right, duckdb.connect().from_arrow(right), str(tmp_path / "right.csv")):
+        found = both_ways(left, side, keys=["id"], relaxations=relaxed)
+        assert (found.columns, found.keys, found.changed, found.allowed) == (("Id", "Name", "Old"), ("Id",), 1, 0)
+        assert [(each.column, each.rows, each.allowed) for each in found.by_column] == [("Name", 1, 0), ("Old", 0, 1)]
+        turned = both_ways(side, left, columns=["iD", "nAME"], relaxations=Relaxations(ignore_name_case=True))
+        assert (turned.columns, turned.only_left) == (("ID", "NAME"), 1)
+    assert "renamed: old" not in " ".join(found.relaxations)
+    assert compare(left, right, keys=["Id"], columns=["Id"], ignore_name_case=True).equal
+
+
+def test_names_that_differ_by_case_alone_are_refused() -> None:
+    both = pa.table([[1], [2]], names=["a", "A"])
+    with pytest.raises(RequestError, match="Cannot ignore the case of names: the right side has 'a' and 'A'"):
+        compare(pa.table({"a": [1]}), both, ignore_name_case=True)
+
+
+CASTS = {
+    "text-to-integer": (pa.string(), ["1", " 2", None], "BIGINT", pa.int64(), [1, 2, None]),
+    "integer-to-text": (pa.int32(), [1, None], "VARCHAR", pa.string(), ["1", None]),
+    "double-to-decimal": (pa.float64(), [0.125, 2.0], "DECIMAL(9, 2)", pa.decimal128(9, 2), ["0.13", "2.00"]),
+    "micros-to-text": (pa.timestamp("us"), [1], "VARCHAR", pa.string(), ["1970-01-01 00:00:00.000001"]),
+    "zone-to-text": (pa.timestamp("ms", "Asia/Tokyo"), [1], "VARCHAR", pa.string(), ["1970-01-01 00:00:00.001"]),
+    "nanos-to-micros": (pa.timestamp("ns"), [1000], "TIMESTAMP", pa.timestamp("us"), [1]),
+    "time-to-text": (pa.time64("us"), [3_600_000_000], "VARCHAR", pa.string(), ["01:00:00"]),
+    "seconds-of-a-day": (pa.time32("s"), [61], "VARCHAR", pa.string(), ["00:01:01"]),
+    "date-to-zone": (pa.date32(), [1], "TIMESTAMPTZ", pa.timestamp("us", "UTC"), [86_400_000_000]),
+    "zone-to-date": (pa.timestamp("us", "UTC"), [-1], "DATE", pa.date32(), [-1]),
+}
+
+
+@pytest.mark.parametrize(("type_", "values", "wanted", "cast", "expected"), CASTS.values(), ids=CASTS)
+def test_columns_are_cast_before_they_are_compared(type_, values, wanted, cast, expected) -> None:
+    left = pa.table({"k": range(len(values)), "V": pa.array(values, type_)})
+    as_cast = [Decimal(each) for each in expected] if pa.types.is_decimal(cast) else expected
+    right = pa.table({"k": range(len(values)), "V": pa.array(as_cast, cast)})
+    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(cast={"V": wanted}))
+    assert found.equal
+    assert found.schema == ()
+    assert found.relaxations == (f"cast: V is {wanted} on both sides",)
+    if not pa.types.is_temporal(type_) or pa.types.is_date32(type_):
+        assert compare(duckdb.connect().from_arrow(left), right, cast={"V": wanted}).equal
+
+
+def test_a_value_that_cannot_be_cast_is_said_with_its_column() -> None:
+    left, right = pa.table({"v": ["1", "x"]}), pa.table({"v": [1, 2]})
+    found = compare(left, right, cast={"v": "INTEGER"})
+    assert found.outcomes_differ
+    assert compare(left, pa.table({"v": ["y"]}), cast={"v": "INTEGER"}).failed
+    assert "the left side's column 'v' has a value that is no INTEGER: x" in str(found.left.error)
+    assert "no UUID: 1" in str(compare(right, right, cast={"v": "UUID"}).left.error)
+
+
+def test_a_field_of_text_is_cast_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("code\n007\n")
+    assert compare(str(tmp_path / "codes.csv"), pa.table({"code": ["007"]}), cast={"code": "VARCHAR"}).equal
+    assert compare(str(tmp_path / "codes.csv"), pa.table({"code": [7]})).equal
+    assert not compare(str(tmp_path / "codes.csv"), pa.table({"code": [7]}), cast={"code": "VARCHAR"}).equal
+
+
+def test_schemas_alone_are_compared() -> None:
+    def fail() -> None:
+        raise AssertionError("a row was read")
+
+    source = duckdb.connect()
+    source.create_function("fail", lambda _: fail(), ["INTEGER"], "INTEGER")
+    left = source.sql("SELECT fail(1) AS a, 'x' AS b")
+    found = compare(left, pa.table({"a": pa.array([5], pa.int32()), "b": ["y"]}), schema_only=True)
+    assert found.equal
+    assert found.to_text().startswith("equal: no difference of schema in 2 columns\n")
+    assert (found.left.rows, found.right.rows) == (None, None)
+    assert 'message="schemas alone were compared"' in found.to_junit()
+    assert "<dt>rows" not in found.to_html()
+    other = compare(left, pa.table({"a": ["1"], "c": [1]}), schema_only=True)
+    assert [each.column for each in other.schema if each.counts] == ["a", "b", "c"]
+    assert not other.equal
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "rule"),
+    [
+        (pa.decimal128(12, 2), pa.decimal128(13, 2), "decimal precision"),
+        (pa.decimal128(12, 2), pa.decimal128(12, 3), "decimal scale"),
+        (pa.int32(), pa.decimal128(12, 0), "decimal precision"),
+    ],
+)
+def test_the_rule_of_decimals_says_in_what_they_differ(left, right, rule: str) -> None:
+    sides = (pa.table({"v": pa.array([1], type_)}) for type_ in (left, right))
+    (found,) = compare(*sides, relaxations=Relaxations(types=ALL_TYPE_RULES)).schema
+    assert found.rule == rule

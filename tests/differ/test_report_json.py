@@ -58,6 +58,7 @@ def test_all_that_the_comparison_holds():
         "truncated": False,
         "allowed": 0,
         "relaxations": [],
+        "schema_only": False,
         "sampled": None,
         "by_column": [],
         "grouped_by": [],

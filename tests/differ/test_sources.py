@@ -17,7 +17,7 @@ from harness.differ import source_reading
 from harness.differ.compare import compare
 from harness.differ.relaxations import Relaxations, Tolerance
 from harness.differ.sources import RowSource, SourceKind
-from harness.errors import EngineError, MissingFileError, RequestError
+from harness.errors import EngineError, MissingFileError, RequestError, TableNotFoundError
 
 ROWS = pa.table(
     {
@@ -81,7 +81,7 @@ NAMES = ["o.csv", "o.tsv", "o.ndjson", "o.parquet", "o.feather", "o.arrows", "du
 @pytest.mark.parametrize(("name", "few"), [*((name, 50_000) for name in NAMES), ("o.csv", 0)])
 def test_a_source_is_compared_by_value(name: str, few: int) -> None:
     made(name)
-    relaxed = Relaxations(tolerances={"share": Tolerance.parse("1e-7 relative")})
+    relaxed = Relaxations(tolerance={"share": Tolerance.parse("1e-7 relative")})
     found = compare(ROWS, name, keys=["id"], few=few, relaxations=relaxed)
     assert found.equal, found.to_text()
 
@@ -122,7 +122,7 @@ def test_digits_beyond_the_other_sides_scale_are_a_difference() -> None:
     Path("o.csv").write_text("id,total\n1,1.504\n2,2\n")
     found = compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"])
     assert (found.changed, found.by_column[0].largest) == (1, "0.004000000000")
-    relaxed = Relaxations(tolerances={"total": Tolerance.parse("0.004")})  # exactly, not as doubles
+    relaxed = Relaxations(tolerance={"total": Tolerance.parse("0.004")})  # exactly, not as doubles
     assert compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"], relaxations=relaxed).equal
 
 
@@ -179,7 +179,7 @@ def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         ("duckdb:old.duckdb", RequestError, "expected duckdb:DATABASE#TABLE"),
         ("duckdb:#SELECT nothing", RequestError, "Cannot read query"),
         ("sqlite:old.duckdb#t", RequestError, "SQLite database old.duckdb"),
-        ("warehouse", RequestError, "Cannot compare the left side, of type str"),
+        ("warehouse", TableNotFoundError, "warehouse"),
     ],
 )
 def test_what_is_no_source_is_one_line(text: str, error: type[Exception], sentence: str) -> None:

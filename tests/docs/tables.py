@@ -45,7 +45,6 @@ def options_table(command: Any) -> str:
 def with_tables(page: str) -> str:
     """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
     opening = [each for each in commands()["plan"].params if getattr(each, "rich_help_panel", None) == OPENING]
-    page = re.sub(r"`harness` has \S+ commands", f"`harness` has {len(commands())} commands", page)
     page = _written(page, "options for opening tables", "Option", map(_row, opening))
     settings = (f"| `{name}` | {_plain(meaning)} |" for name, meaning in MEANINGS.items())
     page = _written(page, "names for --set", "Name", settings)

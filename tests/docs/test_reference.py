@@ -109,6 +109,9 @@ def documents(demo) -> list[dict[str, object]]:
         printed = [
             "info demo-tables/orders",
             "info demo-tables/clicks",
+            "count demo-tables/clicks",
+            "schema demo-tables/clicks",
+            "history demo-tables/clicks",
             "list",
             "list demo-tables",
             "plan demo-tables/orders --where \"region = 'eu'\"",

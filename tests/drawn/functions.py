@@ -1,6 +1,6 @@
 """The whole table of functions: scalars, and entries for what is no call or is lowered by a module of its own.
 
-Such entries (operators, casts, LIKE, aggregates, window functions) say what `takes` and `written` say in the docs, and
+Such entries (operators, casts, LIKE, window functions) say what `takes` and `written` say in the docs, and
 hold calls to draw; nothing is lowered by them.
 """
 
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from harness.queries.transpile.aggregates import AGGREGATES
 from harness.queries.transpile.functions.registry import Domain, Function, FunctionKind
 from harness.queries.transpile.functions.table import SCALARS
 
 _COMMON = "values that have a type in common without a cast of text"
 _CAST = "refused: cast to one type"
-_LAST_BITS = "the [last bits](allowances.md) may differ"
-_TIES = "rows that tie may come in another order on either engine"
-_NUMBERS = "INTEGER, BIGINT, HUGEINT, DECIMAL, FLOAT, DOUBLE"
-_ORDERED = "any but lists, structs, maps, UUID"
 _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
 
 
@@ -148,10 +145,6 @@ LIKES = (
 )
 
 
-def _aggregate(*names: str, takes: str, written: str, draws: tuple[str, ...], **domain: Unpack[Domain]) -> Function:
-    return Function(names=names, kind=FunctionKind.AGGREGATES, takes=takes, written=written, draws=draws, **domain)
-
-
 def _window(*names: str, written: str, draws: tuple[str, ...], takes: str = "", **domain: Unpack[Domain]) -> Function:
     return Function(names=names, kind=FunctionKind.WINDOWS, takes=takes, written=written, draws=draws, **domain)
 
@@ -182,185 +175,7 @@ def _edge(*names: str, written: str) -> Function:
     )
 
 
-def _bits(name: str) -> Function:
-    return _aggregate(
-        name, takes="INTEGER, BIGINT", written=name.upper(), draws=(f"{name}({{int}})", f"{name}({{long}})")
-    )
-
-
-def _statistic(*names: str, written: str) -> Function:
-    draws = (f"{names[0]}({{count}})", f"{names[0]}({{decimal}})", f"{names[0]}({{seconds}})")
-    return _aggregate(*names, takes=_NUMBERS, written=written, allowance=_LAST_BITS, draws=draws)
-
-
-AGGREGATES = (
-    _aggregate(
-        "count",
-        "count_star",
-        takes="*; any; DISTINCT any; a tuple",
-        written="COUNT",
-        draws=(
-            "count(*)",
-            "count({text})",
-            "count(DISTINCT {int})",
-            "count(DISTINCT ({int}, {text}))",
-            "count(*) FILTER (WHERE {boolean})",
-        ),
-    ),
-    _aggregate("count_if", "countif", takes="BOOLEAN", written="SUM(CAST(a AS INT))", draws=("count_if({boolean})",)),
-    _aggregate(
-        "sum",
-        takes=_NUMBERS,
-        written="SUM, of decimals as DECIMAL(38, s)",
-        agree="sums of BIGINT within 64 bits, and of decimals within ten digits more than they have",
-        outside="an error on Spark; of decimals of up to eight digits NULL, in a session without ANSI mode",
-        allowance=f"of FLOAT and DOUBLE {_LAST_BITS}",
-        draws=("sum({int})", "sum({decimal})", "sum({seconds})", "sum(DISTINCT {int})", "sum({int}) * 1.5"),
-    ),
-    _aggregate(
-        "avg",
-        "mean",
-        takes=_NUMBERS,
-        written="an exact sum through a count, as DOUBLE",
-        allowance=_LAST_BITS,
-        draws=("avg({int})", "avg({decimal})", "avg({seconds})", "avg({int}::HUGEINT)", "mean({int})"),
-    ),
-    _aggregate(
-        "min",
-        takes=f"{_ORDERED}[, a literal]",
-        written="MIN; of several ARRAY_SORT(COLLECT_LIST(a))",
-        draws=("min({int}, 3)", "min({text})", "min({seconds})", "min({date})", "min({decimal})", "min({blob})"),
-    ),
-    _aggregate(
-        "max",
-        takes=f"{_ORDERED}[, a literal]",
-        written="MAX; of several ARRAY_SORT(COLLECT_LIST(a))",
-        draws=("max({text}, 2)", "max({text})", "max({double})", "max({timestamp})", "max({boolean})"),
-    ),
-    _aggregate(
-        "mode",
-        takes="any but floats, lists, structs, maps, UUID",
-        written="MODE() WITHIN GROUP (ORDER BY a)",
-        agree="where one value is the most frequent",
-        outside="an error on Spark where several are; refused in windows",
-        draws=("mode(row // 1000)", "mode({boolean} IS NULL OR true) FILTER (row > 1)"),
-    ),
-    _aggregate("bool_and", takes="BOOLEAN", written="BOOL_AND", draws=("bool_and({boolean})",)),
-    _aggregate("bool_or", takes="BOOLEAN", written="BOOL_OR", draws=("bool_or({int} > 50)",)),
-    _bits("bit_and"),
-    _bits("bit_or"),
-    _bits("bit_xor"),
-    _statistic("stddev_samp", "stddev", written="STDDEV_SAMP"),
-    _statistic("stddev_pop", written="STDDEV_POP"),
-    _statistic("var_samp", "variance", written="VAR_SAMP"),
-    _statistic("var_pop", written="VAR_POP"),
-    _aggregate(
-        "covar_samp",
-        takes="two numbers",
-        written="COVAR_SAMP",
-        allowance=_LAST_BITS,
-        draws=("covar_samp({count}, {count})",),
-    ),
-    _aggregate(
-        "covar_pop",
-        takes="two numbers",
-        written="COVAR_POP",
-        allowance=_LAST_BITS,
-        draws=("covar_pop({count}, {count})",),
-    ),
-    _aggregate(
-        "corr",
-        takes="two numbers",
-        written="CORR, NaN for one pair",
-        allowance=_LAST_BITS,
-        draws=("corr({count}, {count})",),
-    ),
-    _aggregate(
-        "median",
-        takes="INTEGER, BIGINT, DOUBLE, DECIMAL",
-        written="PERCENTILE(a, 0.5); of decimals the half of two, cut off",
-        agree="decimals of up to 15 digits",
-        outside="refused: cast it to DOUBLE",
-        allowance=f"of what is no DECIMAL {_LAST_BITS}",
-        draws=("median({int})", "median({seconds})", "median({decimal})"),
-    ),
-    _aggregate(
-        "quantile_cont",
-        takes="INTEGER, BIGINT, DOUBLE; a literal or a list of them",
-        written="PERCENTILE(a, b)",
-        outside="refused: cast it to DOUBLE",
-        allowance=_LAST_BITS,
-        draws=("quantile_cont({int}, 0.3)", "quantile_cont({seconds}, 0.9)"),
-    ),
-    _aggregate(
-        "quantile_disc",
-        "quantile",
-        takes=f"{_ORDERED}; a literal or a list of them",
-        written="an element of ARRAY_SORT(COLLECT_LIST(a))",
-        draws=("quantile_disc({int}, 0.35)", "quantile_disc({text}, [0, 0.5, 1])", "quantile({date}, 0.125)"),
-    ),
-    _aggregate(
-        "list",
-        "array_agg",
-        takes="[DISTINCT] any ORDER BY …",
-        written="ARRAY_SORT(COLLECT_LIST(…)), nulls too",
-        agree="FILTER; without ORDER BY inside of what takes lists in any order, such as list_sort and len",
-        outside="refused without ORDER BY; DISTINCT of floats, or in another order than its own",
-        allowance=_TIES,
-        draws=(
-            "list({text} ORDER BY row)",
-            "list({double} ORDER BY {int} DESC NULLS FIRST, row) FILTER (row > 3)",
-            "list(DISTINCT t1 ORDER BY t1 DESC)",
-            "list({ints} ORDER BY {boolean}, {date} DESC, row)",
-            "len(list({int}))",
-            "list_sort(list(DISTINCT {text}))",
-        ),
-    ),
-    *(
-        _aggregate(
-            name,
-            takes="any ORDER BY …",
-            written="an element of ARRAY_SORT(COLLECT_LIST(…))",
-            agree=agree,
-            outside="refused without ORDER BY",
-            allowance=_TIES,
-            draws=(f"{name}({{int}} ORDER BY row)", f"{name}({{text}} ORDER BY {{double}} DESC, row)"),
-        )
-        for name, agree in (("first", "nulls too"), ("last", "nulls too"), ("any_value", "what is not null"))
-    ),
-    _aggregate(
-        "arg_max",
-        "max_by",
-        takes=f"any, {_ORDERED}[, a literal]",
-        written="MAX_BY; of several ARRAY_SORT(COLLECT_LIST(…))",
-        allowance=_TIES,
-        draws=("arg_max({text}, row, 3)", "arg_max({text}, row)", "max_by(row, {text} || row)"),
-    ),
-    _aggregate(
-        "arg_min",
-        "min_by",
-        takes=f"any, {_ORDERED}[, a literal]",
-        written="MIN_BY; of several ARRAY_SORT(COLLECT_LIST(…))",
-        allowance=_TIES,
-        draws=("arg_min({int}, row, 2)", "arg_min({decimal}, row)", "min_by({text}, row)"),
-    ),
-    _aggregate(
-        "string_agg",
-        "group_concat",
-        "listagg",
-        takes="[DISTINCT] VARCHAR[, a literal] ORDER BY …",
-        written="ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(…)), b)",
-        outside="refused without ORDER BY",
-        allowance=_TIES,
-        draws=(
-            "string_agg({text}, '-' ORDER BY row DESC)",
-            "string_agg({text} ORDER BY {text} NULLS FIRST, row)",
-            "string_agg(DISTINCT t1, '+' ORDER BY t1)",
-        ),
-    ),
-    _aggregate(
-        "grouping", "grouping_id", takes="keys", written="GROUPING, a bit for each key", draws=("grouping(b1)",)
-    ),
+WINDOWS = (
     _window("row_number", written="ROW_NUMBER", draws=(f"row_number() {_WINDOW}",)),
     _window("rank", written="RANK", draws=("rank() OVER (ORDER BY {text})",)),
     _window("dense_rank", written="DENSE_RANK", draws=("dense_rank() OVER (ORDER BY {int} DESC)",)),
@@ -382,16 +197,11 @@ AGGREGATES = (
         "OVER",
         written="OVER (…)",
         agree="any aggregate without DISTINCT; names of WINDOW; ROWS; RANGE over integers, and by INTERVAL over dates "
-        "and timestamps; GROUPS; EXCLUDE for counts, sums, averages, least and greatest values, lists "
-        "and first_value and its like",
-        outside="refused: EXCLUDE for other functions",
+        "and timestamps; GROUPS without numbers",
+        outside="refused: EXCLUDE, and GROUPS by numbers",
         draws=(
-            "sum({int}) OVER (PARTITION BY b1 ORDER BY {count} RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)",
-            "max({text}) OVER (ORDER BY {count} RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE TIES)",
-            "count({text}) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP)",
             "count(*) OVER (ORDER BY {near} RANGE BETWEEN INTERVAL 2 DAYS PRECEDING AND INTERVAL 90 MINUTES FOLLOWING)",
             "sum({int}) OVER (ORDER BY {count} GROUPS UNBOUNDED PRECEDING)",
-            "count({text}) OVER (PARTITION BY b1 ORDER BY {count} GROUPS BETWEEN 1 PRECEDING AND 2 FOLLOWING)",
             "list({text} ORDER BY row) OVER (PARTITION BY b1)",
             "sum({int}) OVER (ORDER BY row ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
             "count({text}) OVER (ORDER BY {count} RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING)",
@@ -400,4 +210,4 @@ AGGREGATES = (
     ),
 )
 
-SUPPORTED: tuple[Function, ...] = (*SCALARS, *OPERATORS, *LIKES, *AGGREGATES)
+SUPPORTED: tuple[Function, ...] = (*SCALARS, *OPERATORS, *LIKES, *WINDOWS, *(entry.function for entry in AGGREGATES))

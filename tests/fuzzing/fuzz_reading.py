@@ -14,6 +14,7 @@ from fuzz_subjects import Read
 
 import harness
 from harness.engines.registry import find_engine
+from harness.metadata.tables.history import history
 from harness.table import open_table
 from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.answers import json_value
@@ -82,7 +83,7 @@ def description(address: str) -> Refused | Leaked | None:
 
     def look() -> None:
         table = open_table(address)
-        table.describe(), table.snapshots(), table.refs(), table.warnings
+        table.describe(), table.snapshots(), table.refs(), table.warnings, history(table.source)
 
     found = outcome_of(look)
     return None if isinstance(found, Rows) else found

@@ -113,6 +113,18 @@ def write(spark: Any, lake: SimpleNamespace) -> None:
     orders.write.format("delta").mode("append").save(f"{lake.warehouse}/new")
 
 
+def changed(spark: Any) -> object:
+    """The rows of `db.items` after a DELETE: the source has (2, 3)."""
+    import pyspark
+
+    try:
+        spark.sql("DELETE FROM db.items WHERE id = 2").collect()
+    except Exception as error:
+        is_refused = pyspark.__version__.startswith("4.0") and "on Spark 4.0: use a newer pyspark" in str(error)
+        return [3] if is_refused else str(error)
+    return ids(spark.table("db.items"))
+
+
 WRITTEN = ("prod.db.made", "db.out", "db.daily", "{warehouse}/new")
 
 
@@ -138,6 +150,7 @@ def main(kind: str) -> int:
         place = name.format(warehouse=lake.warehouse)
         wanted = [2] if name == "db.daily" else NOW
         wrong += tell(f"written {name}", lambda place=place: sorted(job.written(place)["id"].to_pylist()), wanted)
+    wrong += tell("DELETE, or its refusal by Spark 4.0", lambda: changed(spark), [3])
     return wrong
 
 

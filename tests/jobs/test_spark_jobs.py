@@ -12,6 +12,7 @@ import harness
 from harness.errors import RequestError
 from harness.testing.literals import literal
 from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.harness_spark
 
@@ -118,12 +119,26 @@ def test_parts_that_are_overwritten_are_not_taken_for_the_whole(job, lake):
 def test_sources_are_never_changed_and_never_read_stale(job, lake):
     job.spark.sql("INSERT INTO db.orders VALUES (9, 'z')")
     assert job.written("db.orders").to_pylist() == [{"id": 9, "name": "z"}]
+    job.spark.sql(f"INSERT INTO iceberg.`{lake.orders}` VALUES (9, NULL)")
     assert sorted(harness.open_table(lake.orders).snapshot().to_arrow()["id"].to_pylist()) == NOW
-    for read in ("db.orders", "prod.db.orders", f"iceberg.`{lake.orders}`", "db.orders.snapshots"):
+    for read in ("db.orders", "prod.db.orders", f"iceberg.`{lake.orders}`"):
+        assert ids(job.spark.table(read)) == [*NOW, 9, 9]
+    with pytest.raises(Exception, match="the job wrote to it"):
+        job.spark.table("db.orders.snapshots").collect()
+    with pytest.raises(Exception, match="what the job wrote has no history"):
+        job.spark.sql("FROM db.orders VERSION AS OF 'audit'").collect()
+    job.spark.table("db.orders").where("id = 2").writeTo("db.orders").overwritePartitions()
+    for statement in ("FROM prod.db.orders", "DELETE FROM db.orders WHERE id = 2"):
         with pytest.raises(Exception, match="the job wrote to it"):
-            job.spark.table(read).collect()
+            job.spark.sql(statement).collect()
     job.spark.range(1).toDF("id").writeTo("db.orders").createOrReplace()
     assert ids(job.spark.table("prod.db.orders")) == [0]
+
+
+def test_appended_rows_of_other_columns_are_not_taken_for_the_table(job, lake):
+    job.spark.range(3).write.format("iceberg").mode("append").save(lake.orders)
+    with pytest.raises(Exception, match="the job wrote to it"):
+        job.spark.table("db.orders").collect()
 
 
 @pytest.mark.harness_tables("db.orders", rows=[{"id": 1, "at": None}, {"id": 2, "at": 5}], formats="all", deletes="all")
@@ -149,17 +164,114 @@ def test_tables_are_scenarios_builders_and_literals_too(harness_job, lake, tmp_p
     assert found == {"s": [1, 2], "db.b": [7], "x.db.pinned": FIRST, "db.keys": [1]}
 
 
+def _merged_by_frame(spark) -> None:
+    from pyspark.sql.functions import expr
+
+    rows = spark.sql("SELECT * FROM VALUES (2, 'x'), (9, 'n') s(id, name)").alias("s")
+    merge = rows.mergeInto("db.orders", expr("orders.id = s.id")).whenMatched().updateAll().whenNotMatched().insertAll()
+    merge.whenNotMatchedBySource(expr("orders.id = 5")).delete().merge()
+
+
+_CHANGES = (
+    "MERGE INTO db.orders t USING (SELECT * FROM VALUES (2, 'x'), (9, 'n'), (NULL, 'q') s(id, name)) s ON t.id = s.id "
+)
+CHANGES = {
+    "delete": (["DELETE FROM db.orders WHERE id = 2"], "3c 5-"),
+    "a condition of NULL keeps": (["DELETE FROM db.orders WHERE name <> 'b'"], "2b 5-"),
+    "delete all": (["DELETE FROM prod.db.orders"], ""),
+    "delete by path": (["DELETE FROM iceberg.`{orders}` WHERE id = 5"], "2b 3c"),
+    "delete by a query": (["DELETE FROM db.orders WHERE id IN (SELECT id FROM db.items)"], "5-"),
+    "update casts": (["UPDATE db.orders SET name = id WHERE id > 2"], "2b 33 55"),
+    "update by a query": (["UPDATE db.orders SET name = 'z' WHERE id IN (SELECT id FROM db.items)"], "2z 3z 5-"),
+    "merge": (
+        [
+            f"{_CHANGES} WHEN MATCHED AND s.name = 'x' THEN UPDATE SET name = upper(s.name)"
+            " WHEN NOT MATCHED THEN INSERT *"
+            " WHEN NOT MATCHED BY SOURCE AND t.id = 3 THEN DELETE"
+        ],
+        "2X 5- 9n -q",
+    ),
+    "merge that inserts only": (
+        [f"{_CHANGES} WHEN NOT MATCHED AND s.id > 0 THEN INSERT (id) VALUES (s.id)"],
+        "2b 3c 5- 9-",
+    ),
+    "two deletes of a row": (
+        ["MERGE INTO db.orders t USING db.items s ON t.id > s.id WHEN MATCHED THEN DELETE"],
+        "2b",
+    ),
+    "a frame": ([_merged_by_frame], "2x 3c 9n"),
+    "after one another": (
+        [
+            "INSERT INTO db.orders VALUES (9, 'i')",
+            f"{_CHANGES} WHEN MATCHED THEN DELETE",
+            "INSERT INTO db.orders VALUES (4, 'e')",
+            "UPDATE prod.db.orders SET id = id + 1 WHERE id >= 4",
+        ],
+        "3c 5e 6-",
+    ),
+    "over a table that was overwritten": (
+        [
+            "INSERT OVERWRITE db.orders VALUES (1, 'a'), (2, 'b')",
+            "DELETE FROM db.orders WHERE id = 1",
+            "INSERT INTO db.orders VALUES (4, NULL)",
+        ],
+        "2b 4-",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statements", "expected"), CHANGES.values(), ids=CHANGES)
+def test_rows_are_changed_in_the_layer_of_the_job(job, lake, statements, expected):
+    for statement in statements:
+        job.spark.sql(statement.format(orders=lake.orders)) if isinstance(statement, str) else statement(job.spark)
+    rows = job.spark.table("db.orders").collect()
+    assert sorted(f"{'-' if id is None else id}{name or '-'}" for id, name in rows) == sorted(expected.split())
+    assert sorted(harness.open_table(lake.orders).snapshot().to_arrow()["id"].to_pylist()) == NOW
+
+
+def test_changed_rows_are_written_as_the_table_after_the_statement(job):
+    job.spark.sql("DELETE FROM db.items WHERE price > 2.5")
+    job.spark.sql("UPDATE db.items SET price = 7")
+    assert [(write.mode, write.rows.num_rows) for write in job.writes("db.items")] == [("delete", 1), ("update", 1)]
+    assert [(row["id"], str(row["price"])) for row in job.written("db.items").to_pylist()] == [(2, "7.00")]
+
+
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "error"),
     [
-        "DELETE FROM db.orders WHERE id = 2",
-        "UPDATE db.orders SET name = 'z' WHERE id = 2",
-        "MERGE INTO db.orders t USING db.items s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        (
+            "MERGE INTO db.orders t USING db.items s ON t.id >= s.id WHEN MATCHED THEN UPDATE SET name = 'm'",
+            "MERGE_CARDINALITY",
+        ),
+        ("UPDATE db.orders SET id = 'abc'", "CANNOT_SAFELY_CAST"),
+        ("DELETE FROM db.nothing", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("ALTER TABLE db.orders ADD COLUMN more INT", r"Cannot ALTER TABLE db\.orders: .*reference='iceberg'"),
     ],
 )
-def test_row_level_changes_name_the_way(job, statement):
-    with pytest.raises(Exception, match=r"harness\.spark_session\(reference='iceberg'\)"):
+def test_changes_that_are_refused(job, statement, error):
+    with pytest.raises(Exception, match=error):
         job.spark.sql(statement).collect()
+    with pytest.raises(RequestError, match="The job wrote nothing"):
+        job.written("db.orders")
+
+
+@pytest.mark.parametrize("statement", ["UPDATE n SET id = NULL", "INSERT INTO n VALUES (NULL)"])
+def test_nulls_do_not_enter_required_columns(harness_job, tmp_path, statement):
+    builder = IcebergTable.create(tmp_path / "n", {"id": "long not null"})
+    builder.append(builder.write_data([{"id": 1}]))
+    harness_job.add({"n": builder})
+    with pytest.raises(Exception, match="NULL value appeared"):
+        harness_job.spark.sql(statement).collect()
+    harness_job.spark.sql("UPDATE n SET id = id + 1")
+    assert ids(harness_job.spark.table("n")) == [2]
+
+
+def test_columns_are_not_dropped_from_a_merge_that_would_add_them(job):
+    with pytest.raises(Exception, match=r"Cannot ALTER TABLE|SCHEMA EVOLUTION|SCHEMA_EVOLUTION"):
+        job.spark.sql(
+            "MERGE WITH SCHEMA EVOLUTION INTO db.orders t USING (SELECT 2L id, 'x' name, 3 more) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET *"
+        )
 
 
 def test_a_job_that_makes_its_own_session_gets_this_one(job):
@@ -171,7 +283,7 @@ def test_a_job_that_makes_its_own_session_gets_this_one(job):
 def test_errors_say_what_is_not_there(job, lake):
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         job.spark.table("db.nothing")
-    with pytest.raises(Exception, match="Cannot find an Iceberg table"):
+    with pytest.raises(Exception, match="Cannot find a table: there is no such directory"):
         job.spark.read.format("iceberg").load(f"{lake.warehouse}/nothing")
     with pytest.raises(Exception, match="start-snapshot-id"):
         job.spark.read.format("iceberg").option("start-snapshot-id", lake.first).load(lake.orders)

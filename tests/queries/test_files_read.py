@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.queries.inputs import planned
 from harness.queries.rewrite import rewrite
-from harness.queries.sql import planned
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/files-read.md").read_text("utf-8")

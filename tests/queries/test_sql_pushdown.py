@@ -308,7 +308,7 @@ def test_other_dialects_are_translated() -> None:
         ("WITH a AS (DELETE FROM t RETURNING *) FROM a", "A query only reads, got DELETE."),
         ("SELECT 1; SELECT 2", "Expected one query, got 2 statements."),
         ("", "Expected one query, got 0 statements."),
-        ("SELEC 1", "Cannot parse the query as duckdb SQL|only reads"),
+        ("SELEC 1", 'Cannot parse the query: .*near "SELEC"'),
         ("FROM t AT (VERSION => 1)", "Table t is bound to one snapshot"),
     ],
 )

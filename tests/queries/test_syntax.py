@@ -8,8 +8,8 @@ import pytest
 import harness
 from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
+from harness.queries.inputs import planned
 from harness.queries.rewrite import rewrite
-from harness.queries.sql import planned
 from harness.queries.transpile import agreement, queries
 from harness.queries.transpile.parser import parse
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -66,8 +66,8 @@ def test_names_that_are_one_are_so_in_duckdbs_catalog():
     catalog = duckdb.connect()
     functions = dict(catalog.execute("SELECT DISTINCT function_name, alias_of FROM duckdb_functions()").fetchall())
     types = dict(catalog.execute("SELECT lower(type_name), lower(logical_type) FROM duckdb_types()").fetchall())
-    # DuckDB 1.5 says of fewer functions which one they are.
-    assert [name for name, first in agreement._FUNCTIONS.items() if functions[name] not in (first, None)] == []
+    # DuckDB 1.5 says of fewer functions which one they are; GROUPING_ID is a word of the parser.
+    assert [name for name, first in agreement._FUNCTIONS.items() if functions.get(name) not in (first, None)] == []
     assert {name: types[name] for name in agreement._TYPES} == agreement._TYPES
 
 

@@ -56,7 +56,7 @@ def test_the_slices_join_as_their_sources_do(warehouse, tmp_path, capsys):
         (["regions.code=customers.region"], "nothing leads to regions"),
         (["orders.customer=customers.id", "customers.id=orders.id"], "the steps lead in a circle"),
         (["orders.customer=customers.nothing"], "nothing"),
-        (["orders.customer=nowhere.id"], "does not exist"),
+        (["orders.customer=nowhere.id"], "there is no such directory"),
     ],
 )
 def test_steps_that_lead_nowhere_are_one_line(steps, message, warehouse, tmp_path, capsys):

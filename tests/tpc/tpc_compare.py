@@ -11,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from harness.differ.canonical import order_key
-from harness.differ.exact import multiset_difference
+from harness.differ.exact import Rules
 from harness.queries.allowances import Allowance
+
+_ROWS = Rules(keys=(), max_rows=1, signed_zeros="distinct", few=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ def judge(rows: pa.Table, right: pa.Table, allowed: Mapping[int, Allowance]) -> 
     """Columns of both have the same names; `allowed`: by place of the column."""
     if rows.schema.types != right.schema.types:
         return Verdict("different", f"types {rows.schema.types}, expected {right.schema.types}")
-    found = multiset_difference(rows, right, rows.column_names, max_rows=1)
+    found = _ROWS.difference(rows, right, rows.column_names)
     if not found.only_left + found.only_right + found.changed:
         return Verdict("equal")
     floats = {i: a for i, a in allowed.items() if pa.types.is_floating(rows.schema.types[i])}

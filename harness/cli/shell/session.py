@@ -194,7 +194,7 @@ def guarded(action: Callable[[], None]) -> bool:
         interruption.check()
         match error:
             case HarnessError():
-                terminal.error(str(error.respelled(options.spelled)))
+                terminal.error(str(error.respelled(options.spelled)), error.excerpt)
             case duckdb.Error():
                 terminal.error(str(engine_error(error)))
             case _:

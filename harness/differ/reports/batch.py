@@ -10,13 +10,13 @@ entries        name, outcome, message, left_seconds, right_seconds, comparison: 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from xml.etree import ElementTree
 
 from harness.differ.reports.documents import document, suite
-from harness.differ.reports.html import asset, escaped
+from harness.differ.reports.html import asset
 from harness.differ.reports.html import document as page
 from harness.differ.result import Batch, BatchEntry, BatchOutcome
+from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
 
 FORMAT = 1
@@ -41,7 +41,8 @@ def to_text(batch: Batch) -> str:
     lines = [f"{summary(batch)}", ""]
     width = max((len(visible(entry.name)) for entry in batch.entries), default=0)
     for entry in batch.entries:
-        times = _times(entry)
+        parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
+        times = ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)
         said = f"{visible(entry.message)}{f'  ({times})' if times else ''}"
         lines.append(f"{_SIGNS[entry.outcome]} {visible(entry.name).ljust(width)}  {entry.outcome.value}: {said}")
     for entry in batch.entries:
@@ -64,20 +65,19 @@ def to_json(batch: Batch) -> str:
         "title": batch.title,
         "sides": batch.sides,
         "counts": {outcome.value: batch.count(outcome) for outcome in BatchOutcome},
-        "entries": [_entry(entry) for entry in batch.entries],
+        "entries": [
+            {
+                "name": entry.name,
+                "outcome": entry.outcome.value,
+                "message": entry.message,
+                "left_seconds": entry.left_seconds,
+                "right_seconds": entry.right_seconds,
+                "comparison": entry.document,
+            }
+            for entry in batch.entries
+        ],
     }
     return json_text(content, indent=2) + "\n"
-
-
-def _entry(entry: BatchEntry) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "outcome": entry.outcome.value,
-        "message": entry.message,
-        "left_seconds": entry.left_seconds,
-        "right_seconds": entry.right_seconds,
-        "comparison": entry.document,
-    }
 
 
 def to_junit(batch: Batch) -> str:
@@ -141,21 +141,12 @@ def _table(batch: Batch) -> Iterator[str]:
 
 
 def _details(batch: Batch) -> Iterator[str]:
-    for number, entry in enumerate(batch.entries):
-        if _has_details(entry):
-            yield f'<details id="entry-{number}"{" open" if number == _first(batch) else ""}>'
-            yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
-            yield f"<pre>{escaped(entry.report or '')}</pre></details>"
+    shown = [(number, entry) for number, entry in enumerate(batch.entries) if _has_details(entry)]
+    for place, (number, entry) in enumerate(shown):
+        yield f'<details id="entry-{number}"{" open" if place == 0 else ""}>'
+        yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
+        yield f"<pre>{escaped(entry.report or '')}</pre></details>"
 
 
 def _has_details(entry: BatchEntry) -> bool:
     return entry.report is not None and entry.outcome is not BatchOutcome.EQUAL
-
-
-def _first(batch: Batch) -> int:
-    return next((i for i, entry in enumerate(batch.entries) if _has_details(entry)), -1)
-
-
-def _times(entry: BatchEntry) -> str:
-    parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
-    return ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)

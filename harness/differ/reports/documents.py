@@ -14,6 +14,7 @@
     allowed            how many pairs of rows differ within tolerances alone, which is no difference
     relaxations        what was let pass, a line each
     sampled            how many keys were compared at most; null: all
+    schema_only        whether schemas alone were compared, and no rows read
     by_column          column, rows (how many pairs of rows differ in it), allowed, left_nulls, right_nulls, largest
                        (how far values lie apart at most, printed, or null), examples: pairs of printed values. With
                        keys of all rows, without of the alike ones in `rows`
@@ -38,8 +39,6 @@ from xml.etree import ElementTree
 from harness.differ.reports.text import to_text
 from harness.differ.result import (
     ComparisonResult,
-    ComparisonVerdict,
-    SchemaDifference,
     SideInfo,
     counted,
     differing_rows,
@@ -63,7 +62,9 @@ def to_json(comparison: ComparisonResult) -> str:
         "right": _side(comparison.right),
         "columns": comparison.columns,
         "keys": comparison.keys,
-        "schema": [_schema(difference) for difference in comparison.schema],
+        "schema": [
+            {**asdict(each), "kind": each.kind.name.lower(), "counts": each.counts} for each in comparison.schema
+        ],
         "only_left": comparison.only_left,
         "only_right": comparison.only_right,
         "changed": comparison.changed,
@@ -71,6 +72,7 @@ def to_json(comparison: ComparisonResult) -> str:
         "allowed": comparison.allowed,
         "relaxations": comparison.relaxations,
         "sampled": comparison.sampled,
+        "schema_only": comparison.schema_only,
         "by_column": [asdict(column) for column in comparison.by_column],
         "grouped_by": comparison.grouped_by,
         "groups": comparison.groups,
@@ -92,10 +94,6 @@ def _side(side: SideInfo) -> dict[str, Any]:
         if side.error is None
         else {"class": type(side.error).__name__, "cause": side.error.cause, "message": str(side.error)},
     }
-
-
-def _schema(difference: SchemaDifference) -> dict[str, Any]:
-    return {**asdict(difference), "kind": difference.kind.name.lower(), "counts": difference.counts}
 
 
 # The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`. A difference is a
@@ -138,60 +136,37 @@ def _numbers(element: ElementTree.Element) -> dict[str, str]:
     return {**numbers, "time": f"{seconds:.3f}".rstrip("0").rstrip(".") or "0"}
 
 
-_SUITE = "harness diff"
-
-
 def to_junit(comparison: ComparisonResult) -> str:
     """The comparison as a JUnit XML document, for CI servers."""
-    cases = [_outcome_case(comparison), _schema_case(comparison), _rows_case(comparison)]
+    outcome = None
+    if comparison.failed:
+        outcome = "could not compare: both sides failed"
+    elif comparison.outcomes_differ:
+        outcome = sentence(comparison)
+    counting, differing = sum(each.counts for each in comparison.schema), differing_rows(comparison)
+    schema = f"{counted(counting, 'column')} of different schema" if counting else None
+    rows = f"{counted(differing, 'row')} of different content" if differing else None
+    cases = [
+        _case(name, message, comparison) for name, message in (("outcome", outcome), ("schema", schema), ("rows", rows))
+    ]
     properties = [*_properties("left", comparison.left), *_properties("right", comparison.right)]
-    return document([suite(_SUITE, properties, cases)])
+    return document([suite("harness diff", properties, cases)])
 
 
-def _outcome_case(comparison: ComparisonResult) -> ElementTree.Element:
-    case = _case("outcome")
-    match verdict(comparison):
-        case ComparisonVerdict.FAILED:
-            _add(case, "error", "could not compare: both sides failed", comparison)
-        case ComparisonVerdict.OUTCOME:
-            _add(case, "failure", sentence(comparison), comparison)
-        case ComparisonVerdict.EQUAL | ComparisonVerdict.DIFFERENT:
-            pass
-    return case
-
-
-def _schema_case(comparison: ComparisonResult) -> ElementTree.Element:
-    case = _case("schema")
-    counting = sum(difference.counts for difference in comparison.schema)
-    if counting:
-        _add(case, "failure", f"{counted(counting, 'column')} of different schema", comparison)
-    elif _one_failed(comparison):
+def _case(name: str, message: str | None, comparison: ComparisonResult) -> ElementTree.Element:
+    """A case that fails with a message; None: it passes, or is skipped."""
+    case = ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
+    if message is not None:
+        said = {"type": verdict(comparison).value, "message": visible(message)}
+        # The text report holds printable characters and line feeds only, all of which XML allows.
+        ElementTree.SubElement(case, "error" if comparison.failed else "failure", said).text = "\n" + to_text(
+            comparison
+        )
+    elif name != "outcome" and (comparison.failed or comparison.outcomes_differ):
         ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
+    elif name == "rows" and comparison.schema_only:
+        ElementTree.SubElement(case, "skipped", {"message": "schemas alone were compared"})
     return case
-
-
-def _rows_case(comparison: ComparisonResult) -> ElementTree.Element:
-    case = _case("rows")
-    if differing := differing_rows(comparison):
-        _add(case, "failure", f"{counted(differing, 'row')} of different content", comparison)
-    elif _one_failed(comparison):
-        ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
-    return case
-
-
-def _one_failed(comparison: ComparisonResult) -> bool:
-    return verdict(comparison) in (ComparisonVerdict.FAILED, ComparisonVerdict.OUTCOME)
-
-
-def _case(name: str) -> ElementTree.Element:
-    return ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
-
-
-def _add(case: ElementTree.Element, kind: str, message: str, comparison: ComparisonResult) -> None:
-    # The text report holds printable characters and line feeds only, all of which XML allows.
-    ElementTree.SubElement(case, kind, {"type": verdict(comparison).value, "message": visible(message)}).text = (
-        "\n" + to_text(comparison)
-    )
 
 
 def _properties(prefix: str, side: SideInfo) -> list[tuple[str, str]]:

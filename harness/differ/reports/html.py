@@ -28,14 +28,13 @@ from harness.differ.result import (
     ComparisonVerdict,
     Origin,
     RowKind,
-    SchemaDifference,
     counted,
     differing_rows,
     sentence,
     shown_rows,
     verdict,
 )
-from harness.errors import html_text
+from harness.errors import html_text as escaped
 from harness.metadata.model.frames import preformatted
 
 
@@ -70,11 +69,6 @@ def document(title: str, body: Iterable[str], *, style: str, script: str | None 
 def asset(package: str, name: str) -> str:
     """A style or script that lies in a package."""
     return resources.files(package).joinpath(name).read_text("utf-8")
-
-
-def escaped(value: object) -> str:
-    """Any text as HTML text or attribute value."""
-    return html_text(value)
 
 
 def _hash(text: str) -> str:
@@ -183,7 +177,8 @@ def _counts(comparison: ComparisonResult) -> Iterator[str]:
         return
     yield '<dl class="counts">'
     for name, number in counts.items():
-        if name != "rows changed" or comparison.keys:
+        is_asked = not comparison.schema_only or name == "schema differences"
+        if is_asked and (name != "rows changed" or comparison.keys):
             some = ' class="some"' if number else ""
             yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
     yield "</dl>"
@@ -215,18 +210,14 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
     yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2><div class="scroll"><table class="schema">'
     yield '<thead><tr><td></td><th scope="col">column</th><th scope="col">left</th><th scope="col">right</th>'
     yield '<th scope="col">what</th></tr></thead><tbody>'
-    yield from map(_schema_row, comparison.schema)
+    for difference in comparison.schema:
+        kind, mark, remark = ("counting", "≠", "") if difference.counts else ("remark", "", ", does not count")
+        sides = zip(("left", "right"), (difference.left, difference.right), strict=True)
+        cells = "".join(f'<td class="{side}">{"–" if value is None else escaped(value)}</td>' for side, value in sides)
+        yield f'<tr class="{kind}"><td class="mark">{mark}</td>'
+        yield f'<th scope="row"><code>{escaped(difference.column)}</code></th>{cells}'
+        yield f"<td>{escaped(difference.words)}{remark}</td></tr>"
     yield "</tbody></table></div></section>"
-
-
-def _schema_row(difference: SchemaDifference) -> str:
-    kind, mark, remark = ("counting", "≠", "") if difference.counts else ("remark", "", ", does not count")
-    sides = zip(("left", "right"), (difference.left, difference.right), strict=True)
-    cells = "".join(f'<td class="{side}">{"–" if value is None else escaped(value)}</td>' for side, value in sides)
-    return (
-        f'<tr class="{kind}"><td class="mark">{mark}</td><th scope="row"><code>{escaped(difference.column)}</code></th>'
-        f"{cells}<td>{escaped(difference.words)}{remark}</td></tr>"
-    )
 
 
 def _rows(comparison: ComparisonResult) -> Iterator[str]:

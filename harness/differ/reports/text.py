@@ -35,10 +35,8 @@ from harness.differ.result import (
     Origin,
     RowDifference,
     RowKind,
-    SideInfo,
     counted,
     differing_rows,
-    engine_and_place,
     sentence,
     shown_rows,
     verdict,
@@ -50,11 +48,9 @@ from harness.errors import visible
 class RowPairing:
     """A differing row, or two that are shown beside each other.
 
-    kind: how the row differs; None: two rows, related by no key but by likeness.
-    left, right: printed values by column; None: no such row.
-    left_count, right_count: how many more of it that side has; 0 where it has none.
-    marked: by column, whether the two rows differ there; all False for one row.
-    left_origins, right_origins: as for `RowDifference`.
+    kind: how the row differs; None: two rows, related by no key but by likeness. left, right: printed values by column;
+    None: no such row. left_count, right_count: how many more of it that side has. marked: by column, whether the two
+    rows differ there; all False for one row.
     """
 
     kind: RowKind | None
@@ -120,6 +116,8 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
     lines = list(comparison.relaxations)
     if comparison.allowed:
         lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
+    if comparison.schema_only:
+        lines.append("rows, which were not compared")
     if comparison.sampled is not None:
         lines.append(f"compared the rows of {counted(comparison.sampled, 'key')} at most, chosen by their hashes")
     return tuple(lines)
@@ -182,11 +180,16 @@ _MOST_COLUMNS = 40
 
 def to_text(comparison: ComparisonResult) -> str:
     """The comparison as lines of text; each ends with a line feed, and holds no other control character."""
+    relaxed = relaxation_lines(comparison)
     parts = [
         [f"{verdict(comparison).value}: {sentence(comparison)}"],
         [*_sides(comparison)],
-        [*_errors(comparison)],
-        [*_relaxations(comparison)],
+        [
+            f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
+            for word, side in (("left", comparison.left), ("right", comparison.right))
+            if side.error is not None
+        ],
+        ["let pass", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
         [*_schema(comparison)],
         [*_totals(column_table(comparison, most=_MOST_COLUMNS))],
         [*_totals(group_table(comparison))],
@@ -197,8 +200,13 @@ def to_text(comparison: ComparisonResult) -> str:
 
 
 def _sides(comparison: ComparisonResult) -> Iterator[str]:
-    sides = {"left": comparison.left, "right": comparison.right}
-    cells = [(word, side.name, engine_and_place(side), _size(side)) for word, side in sides.items()]
+    cells = []
+    for word, side in (("left", comparison.left), ("right", comparison.right)):
+        rows = "" if side.rows is None else counted(side.rows, "row")
+        place = [] if side.table is None else [side.table]
+        place += [] if side.snapshot is None else [f"snapshot {side.snapshot}"]
+        size = rows if side.error is None else "failed"
+        cells.append((word, side.name, ", ".join([side.engine, *place]), size))
     yield from _table(cells, right=(False, False, False, True))
     if comparison.columns:
         names = ", ".join(map(visible, comparison.columns[:_MOST_COLUMNS]))
@@ -206,18 +214,6 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
         names += f" and {more:,} more" if more > 0 else ""
         paired = f"; rows paired by {', '.join(map(visible, comparison.keys))}" if comparison.keys else ""
         yield f"compared {counted(len(comparison.columns), 'column')}: {names}{paired}"
-
-
-def _size(side: SideInfo) -> str:
-    if side.error is not None:
-        return "failed"
-    return "" if side.rows is None else counted(side.rows, "row")
-
-
-def _errors(comparison: ComparisonResult) -> Iterator[str]:
-    for word, side in (("left", comparison.left), ("right", comparison.right)):
-        if side.error is not None:
-            yield f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
 
 
 def _schema(comparison: ComparisonResult) -> Iterator[str]:
@@ -232,23 +228,13 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
     yield from ("  " + line for line in _table(lines))
 
 
-def _relaxations(comparison: ComparisonResult) -> Iterator[str]:
-    lines = relaxation_lines(comparison)
-    if lines:
-        yield "let pass"
-        yield from (f"  {visible(line)}" for line in lines)
-
-
 def _totals(table: ReportTable | None) -> Iterator[str]:
     if table is not None:
         yield visible(table.title)
         right = [False, *(i in table.numbers for i in range(len(table.names)))]
-        lines = [("", *table.names), *(("", *(_short(cell) for cell in line)) for line in table.lines)]
+        short = [[c if len(c) <= _WIDEST_CELL else c[: _WIDEST_CELL - 1] + "…" for c in line] for line in table.lines]
+        lines = [("", *table.names), *(("", *line) for line in short)]
         yield from (" " + line for line in _table(lines, right))
-
-
-def _short(cell: str) -> str:
-    return cell if len(cell) <= _WIDEST_CELL else cell[: _WIDEST_CELL - 1] + "…"
 
 
 def _rows(comparison: ComparisonResult) -> Iterator[str]:
@@ -272,7 +258,7 @@ def _shown(comparison: ComparisonResult) -> Iterator[str]:
     else:
         for number, row in enumerate(rows, 1):
             yield from _record(number, row, comparison)
-    if any(_is_cut(row) for row in rows):
+    if any(len(visible(value)) > _WIDEST_VALUE for row in rows for value in (*(row.left or ()), *(row.right or ()))):
         yield f"values longer than {_WIDEST_VALUE} characters are cut (…); the JSON report shows more of them"
 
 
@@ -334,19 +320,11 @@ def _cells(row: RowPairing) -> tuple[list[str], list[str]]:
     rights = row.right if row.right is not None else nothing
     left, right = [], []
     for a, b, marked in zip(map(visible, lefts), map(visible, rights), row.marked, strict=True):
-        start = _agreeing(a, b) if marked else 0
+        pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
+        start = len(list(pairs)) if marked else 0
         left.append(_excerpt(a, start))
         right.append(_excerpt(b, start))
     return left, right
-
-
-def _is_cut(row: RowPairing) -> bool:
-    return any(len(visible(value)) > _WIDEST_VALUE for value in (*(row.left or ()), *(row.right or ())))
-
-
-def _agreeing(left: str, right: str) -> int:
-    """The number of characters that two texts begin with in common."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
 def _excerpt(text: str, difference: int) -> str:

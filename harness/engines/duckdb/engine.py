@@ -22,8 +22,11 @@ from harness.engines.duckdb.relations import (
     about,
     columns_of,
     filled,
+    limited,
     lowered,
+    misparsed,
     moment,
+    own_tables,
     query,
     query_text,
     registrar,
@@ -46,8 +49,10 @@ __all__ = [
     "columns_of",
     "engine_error",
     "filled",
+    "misparsed",
     "moment",
     "name",
+    "own_tables",
     "query",
     "query_text",
     "relation",
@@ -229,7 +234,7 @@ def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
     try:
         with about(plan):
             query = numbered(lower(plan, connection, registrar(connection), Use.STREAM), plan)
-            stream = Streamed(connection.sql(query), rows)
+            stream = Streamed(connection.sql(limited(query, plan)), rows)
             schema = conformed(pa.schema([arrow_field(f) for f in plan.columns]))
     except BaseException:
         connection.close()

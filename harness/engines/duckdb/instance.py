@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import field
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -27,7 +28,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import Lock, tracked
+from harness.storage.threads import WATCHED, Lock, tracked
 
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
 """DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""
@@ -59,11 +60,16 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
     confined = _confining()
     for setting in confined:
         connection.execute(f"SET GLOBAL {setting}")
+    if locked and WATCHED.is_set():
+        with suppress(duckdb.Error):  # a version without this setting shows no percentages
+            connection.execute(f"SET GLOBAL allowed_configs = {list(_MEASURED)}")
     if locked or confined:
         connection.execute("SET GLOBAL lock_configuration = true")
     return connection
 
 
+_MEASURED = {"enable_progress_bar_print": "false", "enable_progress_bar": "true"}
+"""Settings of a connection whose queries say how far they are, and print nothing."""
 _MOST_THREADS = 4
 """The most threads of a confined process: each takes address space of its own."""
 
@@ -97,6 +103,10 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
         if made is None or not _is_alive(made):
             _instances[key] = connect(lossless=lossless, locked=True)
             made = _instances[key].cursor()
+        if WATCHED.is_set():
+            with suppress(duckdb.Error):
+                for setting, value in _MEASURED.items():
+                    made.execute(f"SET {setting} = {value}")
     _own.add(made)
     return tracked(made)
 

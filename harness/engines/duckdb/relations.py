@@ -160,10 +160,15 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
     connection = cursor()
     with about(plan):
-        query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+        query = limited(numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan), plan)
         # `pa.table` asks whether it is a frame of pandas, which imports pandas: 0.2 s of the first read
         rows = pa.RecordBatchReader.from_stream(connection.sql(query)).read_all()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
+
+
+def limited(query: str, plan: ScanPlan) -> str:
+    """The query of a plan that ends once there are enough rows."""
+    return query if plan.enough is None else f"{query} LIMIT {plan.enough}"
 
 
 def lowered(
@@ -226,7 +231,11 @@ def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConn
 
 
 def better_told(
-    error: duckdb.BinderException, text: str, plans: Mapping[str, ScanPlan], connection: duckdb.DuckDBPyConnection
+    error: duckdb.BinderException,
+    text: str,
+    plans: Mapping[str, ScanPlan],
+    connection: duckdb.DuckDBPyConnection,
+    parameters: object,
 ) -> duckdb.Error:
     """The error that the query gives where its tables have all their columns, which replace the plans' views."""
     made = []
@@ -239,7 +248,7 @@ def better_told(
             columns = ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields)
             connection.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
             made.append(table)
-        connection.sql(text)
+        _described(text, connection, parameters)
     except duckdb.BinderException as better:
         return better
     except (duckdb.Error, HarnessError):  # a name or type that DuckDB's tables cannot have
@@ -256,7 +265,8 @@ def better_told(
 # DuckDB has types for which neither Arrow nor Parquet has an equal: its Arrow output carries them as bytes that only
 # DuckDB reads, rounds them or drops a part. They are cast in the SQL, at every level of a nested type:
 #
-#     HUGEINT, UHUGEINT                    DECIMAL(38,0), as sums of integers are on Spark; a longer value is an error
+#     HUGEINT                              itself, which Arrow has as DECIMAL(38,0); a longer value is an error
+#     UHUGEINT                             DECIMAL(38,0), for pandas has no type for it; a longer value is an error
 #     BIT, BIGNUM, TIME WITH TIME ZONE     their text
 #     TYPE                                 its name
 #     VARIANT                              JSON text, as variant columns of tables have it
@@ -269,7 +279,6 @@ def better_told(
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 _WHOLE = "DECIMAL(38,0)"
 _LEAVES = {
-    "hugeint": _WHOLE,
     "uhugeint": _WHOLE,
     "bit": "VARCHAR",
     "bignum": "VARCHAR",
@@ -280,28 +289,31 @@ _LEAVES = {
 }
 
 
-def given_out(names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None) -> str | None:
+def given_out(
+    names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None, *, as_arrow: bool = False
+) -> str | None:
     """The list of a SELECT that gives a result out; None where all columns stay as they are.
 
     types: of the columns, as a relation has them. shown: what they are called from here on; None: as they are.
+    as_arrow: HUGEINT becomes DECIMAL(38,0), for files have no type of that size.
 
     Raises:
         UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))
-    casts = [_target(stored, name) for name, stored in columns]
-    if all(cast is None for cast in casts) and list(shown) == list(names):
+    found = [_cast(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
+    if all(text == f"#{place}" for place, text in enumerate(found, 1)) and list(shown) == list(names):
         return None
-    return ", ".join(
-        f"{f'#{place}' if cast is None else _cast(f'#{place}', name, stored, cast)} AS {sqltext.name(name)}"
-        for place, ((name, stored), cast) in enumerate(zip(columns, casts, strict=True), 1)
-    )
+    return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(found, shown, strict=True))
 
 
-def _cast(text: str, name: str, stored: Any, to: str) -> str:
-    """A column in another type. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
-    value = f"CAST({text} AS {to})"
+def _cast(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:
+    """A column as it is given out. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
+    whole, to = _target(stored, name, _WHOLE), _target(stored, name, _WHOLE if as_arrow else None)
+    if whole is None:
+        return text
+    value = f"CAST({text} AS {whole})"
     if _is_long(stored):
         problem = (
             f"Cannot give out column {name!r}: an integer in it has more than 38 digits, which DECIMAL(38,0) does not "
@@ -312,20 +324,23 @@ def _cast(text: str, name: str, stored: Any, to: str) -> str:
         nested = bool(_parts(stored))
         kept = f"coalesce(TRY({f'[{value}]' if nested else value}), error({sqltext.text(problem)}))"
         value = f"list_extract({kept}, 1)" if nested else kept
+        value = value if whole == to else f"CAST({value} AS {to or stored})"
     return f"CASE WHEN {text} IS NOT NULL THEN {value} END"
 
 
-def _target(stored: Any, column: str, *, nested: bool = False) -> str | None:
-    """The type to cast to, as SQL; None: as it is."""
+def _target(stored: Any, column: str, huge: str | None, *, nested: bool = False) -> str | None:
+    """The type to cast to, as SQL, with `huge` in place of HUGEINT; None: as it is."""
     if str(stored).startswith("AGGREGATE_STATE"):
         # DuckDB 2.0 says that it is what the state is stored in, and ends the process where Arrow asks for it.
         raise _refused(column, "the state of an aggregate", "with finalize(...)")
     if nested and _OLD_DUCKDB and stored.id == "variant":
         raise _refused(column, "a VARIANT in a nested type, whose NULL DuckDB 1 casts to a JSON null", "to VARCHAR")
+    if stored.id == "hugeint":
+        return huge
     if stored.id in _LEAVES:
         return _LEAVES[stored.id]
     parts = _parts(stored)
-    casts = [_target(part, column, nested=True) for _, part in parts]
+    casts = [_target(part, column, huge, nested=True) for _, part in parts]
     is_bare = stored.id == "struct" and any(name == "" for name, _ in parts)
     if not is_bare and all(cast is None for cast in casts):
         return None
@@ -362,7 +377,7 @@ def _parts(stored: Any) -> list[tuple[str, Any]]:
 
 def _is_long(stored: Any) -> bool:
     """Tells whether there are integers in it that DECIMAL(38,0) may not hold."""
-    return _LEAVES.get(stored.id) == _WHOLE or any(_is_long(part) for _, part in _parts(stored))
+    return stored.id in ("hugeint", "uhugeint") or any(_is_long(part) for _, part in _parts(stored))
 
 
 def _refused(column: str, what: str, instead: str) -> UnsupportedError:
@@ -381,6 +396,7 @@ def query(
     *,
     aliased: Collection[str] = (),
     originals: Mapping[str, str] = _NONE,
+    parameters: object = None,
 ) -> duckdb.DuckDBPyRelation:
     """The result of a query in DuckDB's dialect that reads plans by name, as a lazy relation, in the query's order.
 
@@ -392,6 +408,7 @@ def query(
             other text may contain them.
         originals: of texts in the query, each around a name of a plan, what the user has written in their place:
             DuckDB names columns for what they are made of.
+        parameters: values, as DuckDB's `execute` takes them.
 
     Raises:
         HarnessError: as for `register`.
@@ -401,9 +418,9 @@ def query(
     own = cursor(lossless=False) if connection is None else connection
     places = _places(plans, own, registrar(own) if connection is None else None, aliased)
     try:
-        result = own.sql(_put(text, places))
+        result = own.sql(_put(text, places), params=parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, own) from None
+        raise _told(error, text, plans, own, parameters) from None
     columns = given_out(result.columns, result.types, _named(result.columns, originals, places))
     return result if columns is None else result.project(columns)
 
@@ -431,22 +448,26 @@ def query_text(
     """A query as text for the connection to run, in whose result columns are cast and named as in that of `query`.
 
     Args:
-        text, plans, connection, aliased, originals: as for `query`, and so is what is raised.
-        parameters: values, as DuckDB's `execute` takes them.
+        text, plans, connection, aliased, originals, parameters: as for `query`. Raises as `query`.
     """
     places = _places(plans, connection, None, aliased)
     put = _put(text, places)
     try:
-        if parameters is None:
-            bound = connection.sql(put)
-            names, types = bound.columns, bound.types
-        else:  # a relation with parameters would run
-            rows = connection.execute(f"DESCRIBE (FROM ({put}\n))", parameters).fetchall()
-            names, types = [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
+        names, types = _described(put, connection, parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, connection) from None
+        raise _told(error, text, plans, connection, parameters) from None
     columns = given_out(names, types, _named(names, originals, places))
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
+
+
+def _described(text: str, connection: duckdb.DuckDBPyConnection, parameters: object) -> tuple[list[str], list[Any]]:
+    """Names and types of a query's columns."""
+    if parameters is None:
+        bound = connection.sql(text)
+        return bound.columns, bound.types
+    # DuckDB 1 runs a relation with parameters at once.
+    rows = connection.execute(f"DESCRIBE (FROM ({text}\n))", parameters).fetchall()
+    return [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
 
 
 def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
@@ -460,7 +481,7 @@ def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
 
 
 def columns_of(
-    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE
+    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE, *, parameters: object = None
 ) -> tuple[tuple[str, str], ...]:
     """Name and DuckDB type of the query's columns, before `query` casts any; reads no file. Else as for `query`."""
     connection = cursor()
@@ -469,10 +490,29 @@ def columns_of(
         columns = [f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in plan.columns] or ['"NULL" INTEGER']
         connection.execute(f"CREATE TEMPORARY TABLE {sqltext.name(name)} ({', '.join(columns)})")
     try:
-        result = connection.sql(text)
+        names, types = _described(text, connection, parameters)
     except duckdb.BinderException as error:
-        raise better_told(error, text, plans, cursor()) from None
-    return tuple(zip(_named(result.columns, originals, {}), map(str, result.types), strict=True))
+        raise better_told(error, text, plans, cursor(), parameters) from None
+    return tuple(zip(_named(names, originals, {}), map(str, types), strict=True))
+
+
+def own_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The names of the user's tables and views on a connection."""
+    rows = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE NOT internal "
+        "UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    )
+    return [name for (name,) in rows.fetchall() if not name.startswith(_PREFIX)]
+
+
+def misparsed(text: str) -> RequestError | None:
+    """The error about a text that DuckDB cannot parse, in DuckDB's words; None: it can."""
+    try:
+        cursor().extract_statements(text)
+    except duckdb.ParserException as error:
+        said, line, excerpt = str(error).partition("LINE ")
+        return RequestError(f"Cannot parse the query: {said}", excerpt=(line + excerpt).rstrip())
+    return None
 
 
 def syntax_trees(*texts: str) -> tuple[str, ...]:
@@ -484,12 +524,16 @@ def syntax_trees(*texts: str) -> tuple[str, ...]:
 
 
 def _told(
-    error: duckdb.Error, text: str, plans: Mapping[str, ScanPlan | pa.Table], connection: duckdb.DuckDBPyConnection
+    error: duckdb.Error,
+    text: str,
+    plans: Mapping[str, ScanPlan | pa.Table],
+    connection: duckdb.DuckDBPyConnection,
+    parameters: object,
 ) -> Exception:
     """The error to raise for one of the binder, which opens a file of each arm."""
     scans = {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
     if isinstance(error, duckdb.BinderException):
-        return better_told(error, text, scans, connection)
+        return better_told(error, text, scans, connection, parameters)
     if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return file_failure(error, scans.values()) or error
     return error

@@ -173,7 +173,7 @@ def natural(stored: PhysicalField, place: Place, encoded: frozenset[Place]) -> s
     return spark.StructType([spark.StructField(child.name, type_) for child, type_ in named])
 
 
-_SINGLE: dict[type[spark.DataType], pa.DataType] = {
+SINGLE: dict[type[spark.DataType], pa.DataType] = {
     spark.BooleanType: pa.bool_(),
     spark.ByteType: pa.int8(),
     spark.ShortType: pa.int16(),
@@ -188,6 +188,7 @@ _SINGLE: dict[type[spark.DataType], pa.DataType] = {
     spark.BinaryType: pa.binary(),
     spark.NullType: pa.null(),
 }
+"""Types without parts."""
 
 
 def arrow_type(type_: spark.DataType) -> pa.DataType:
@@ -202,7 +203,7 @@ def arrow_type(type_: spark.DataType) -> pa.DataType:
         case spark.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
         case _:
-            return _SINGLE[type(type_)]
+            return SINGLE[type(type_)]
 
 
 _MAX_TASKS = 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -80,6 +81,7 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
     own = spark_session() if spark is None else spark
     with _about(plan):
         frame = lower(replace(plan, bounds=None), reader_of(own))  # no filter comes later
+        frame = frame if plan.enough is None else frame.limit(plan.enough)
     try:
         if not plan.columns:  # Arrow results without columns lose their rows on the way
             return pa.table({"": pa.nulls(frame.count())}).select([])
@@ -121,6 +123,7 @@ def query(
     spark: SparkSession | None = None,
     *,
     columns: Sequence[Field] | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """The result of a query in Spark's dialect that reads plans by name, as a lazy frame of the user's session.
 
@@ -132,6 +135,7 @@ def query(
         spark: the user's session, or None for `harness.spark_session()`.
         columns: what the result must look like, by place: names, and types that the columns can be cast to without
             loss; None: as Spark has it.
+        parameters: values by name, or by number for `?`.
 
     Raises:
         HarnessError: as for `dataframe`; UnsupportedError also for Spark Connect, where there is no such session.
@@ -146,7 +150,7 @@ def query(
     try:
         for name, plan in plans.items():  # which the query's own filters have narrowed already: no bounds are read
             gateway.moved(dataframe(replace(plan, bounds=None), own), session).createOrReplaceTempView(quoted(name))
-        result = session.sql(text)
+        result = session.sql(text, args=_arguments(parameters))
         return gateway.expose(result if columns is None else _as_columns(result, columns))
     except ParseException as error:
         raise engine_error(error) from error
@@ -158,6 +162,13 @@ def query(
                 options=("engine",),
             ) from error
         raise engine_error(_better_told(error, text, plans, session)) from error
+
+
+def _arguments(parameters: Mapping[str, Any] | None) -> dict[str, Any] | list[Any] | None:
+    """Values by name, or those of `?` by place."""
+    if not parameters:
+        return None
+    return dict(parameters) if not all(name.isdecimal() for name in parameters) else list(parameters.values())
 
 
 def _better_told(

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.arguments import check, checked
-from harness.errors import AmbiguousTableError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Located, Name, absent, written
+from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
+from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
 from harness.storage.gate import Roots
 from harness.storage.paths import is_local, join, local_path, place, shown
 from harness.storage.stores import Storage
@@ -28,6 +28,10 @@ _METADATA_FILE = ".metadata.json"
 _HINT = "version-hint.text"
 _DEEPEST = 8
 """Levels of namespaces that are looked through."""
+_MOST_AROUND = 500
+"""Directories that are looked into for a hint."""
+_SHOWN = 3
+"""Names in a hint."""
 
 
 @checked
@@ -55,6 +59,46 @@ def open_warehouse(
         )
     own = local_path(location).rstrip("/").rpartition("/")[2]
     return Warehouse(location=location, name=name or own or "warehouse", storage=storage)
+
+
+def no_table(location: str, storage: Storage) -> TableNotFoundError:
+    """The error about a path that holds no table of either format: what was looked for, and tables nearby."""
+    if storage.is_directory(location):
+        reason = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
+    else:
+        reason = "there is no such directory or metadata file"
+    hint = None if storage.untrusted else _nearby(local_path(location).rstrip("/"))
+    message = f"Cannot find a table: {reason}; {hint or 'check the path'}"
+    return TableNotFoundError(message, cause="MetadataNotFound", table=location)
+
+
+def _nearby(path: str) -> str | None:
+    """A hint at tables in a local directory, else around it; None: there are none, or very many directories."""
+    if not path or not is_local(path):
+        return None
+    parent, slash, name = path.rpartition("/")
+    try:
+        if inside := _tables_in(path):
+            return f"there are tables in it, such as {inside}; harness list {path} lists them"
+        around = open_warehouse(parent or slash or ".")
+        if parent and around._format(parent) is not None:
+            return f"{parent} is a table"
+        names = around.storage.directories(around.location)
+        folders = [(folder,) for folder in names if folder != name and _is_visible(folder)]
+        if near := [f"{parent}{slash}{folder}" for (folder,) in nearest((name,), folders)]:
+            return f"did you mean {' or '.join(near)}"
+        tables = _tables_in(around.location)
+    except (HarnessError, OSError):  # there is no such directory, or nobody may look there
+        return None
+    return f"{parent or slash or 'this directory'} has {tables}" if tables else None
+
+
+def _tables_in(path: str) -> str:
+    """The first tables in a local directory; none in one of very many directories."""
+    warehouse = open_warehouse(path) if os.path.isdir(path) else None
+    if warehouse is None or len(warehouse.storage.directories(path)) > _MOST_AROUND:
+        return ""
+    return ", ".join(name for (name,) in warehouse.tables()[:_SHOWN])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +149,9 @@ class Warehouse:
         )
 
     def _inside(self, namespace: Name, *, are_tables: bool) -> list[str]:
-        """The directories in a namespace, neither hidden nor a partition's, that are tables, or are not."""
+        """The directories in a namespace that are tables, or are not."""
         paths = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
-        visible = [(path, each) for path, each in paths if not each.startswith((".", "_")) and "=" not in each]
+        visible = [(path, each) for path, each in paths if _is_visible(each)]
         return [each for path, each in visible if (self._format(join(path, each)) is not None) is are_tables]
 
     def _directories(self, namespace: Name) -> list[str]:
@@ -134,3 +178,8 @@ class Warehouse:
 def _is_part(part: str) -> bool:
     """True for the name of a directory, false for a way out of a directory."""
     return part not in ("", ".", "..") and not {"/", "\\", "\0"} & set(part)
+
+
+def _is_visible(folder: str) -> bool:
+    """True if a directory may be a table or a namespace: neither hidden nor a partition's."""
+    return not folder.startswith((".", "_")) and "=" not in folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from types import NoneType
 from typing import Any
@@ -105,9 +105,13 @@ class CommitReader:
         Raises:
             CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
         """
+        return self.read_actions(file, drain=_forget).info
+
+    def read_actions(self, file: LogFile, *, drain: Callable[[ParsedActions], None] | None = None) -> ParsedActions:
+        """The actions of `file` as they are recorded. Arguments and errors as for `parse_actions`."""
         data, limits = read_log_file(file, self.storage), self.storage.limits
         with contained(file=file.path):
-            return parse_actions(data, file=file.path, drain=_forget, limits=limits).info
+            return parse_actions(data, file=file.path, drain=drain, limits=limits)
 
 
 def _forget(parsed: ParsedActions) -> None:

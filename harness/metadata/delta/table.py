@@ -38,7 +38,7 @@ from harness.metadata.delta.segment import (
 )
 from harness.metadata.delta.types import table_schema
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.schema import Field, Schema, check_nesting, children
+from harness.metadata.model.schema import Schema, check_nesting, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -48,6 +48,7 @@ from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 
 if TYPE_CHECKING:
+    from harness.metadata.delta.actions import CommitInfo
     from harness.metadata.delta.change_range import ChangeRequest
 
 
@@ -136,12 +137,17 @@ class DeltaTable:
         Raises:
             CorruptFileError, InvalidTableError: a commit cannot be read.
         """
+        reader, files = self.source.commits, self.log.commits
         versions = [version for part in self.readable() for version in part]
-        return [self._history_entry(version) for version in versions]
+        return [self.entry(v, reader.read_info(files[v]) if v in files else None) for v in versions]
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags: Delta has none."""
         return {}
+
+    def partitioning(self) -> list[str]:
+        """The partition columns."""
+        return [field.name for field in self.latest.columns.partition_columns]
 
     def describe(self) -> dict[str, Any]:
         """The latest version as plain values, for `harness info`."""
@@ -164,8 +170,8 @@ class DeltaTable:
                 "writer_features": None if protocol.writer_features is None else list(protocol.writer_features),
             },
             "column_mapping_mode": columns.mode.value,
-            "schema": [_field(f) for f in columns.schema.fields],
-            "partition_columns": [f.name for f in columns.partition_columns],
+            "schema": [described(f) for f in columns.schema.fields],
+            "partition_columns": self.partitioning(),
             "files": files.num_rows,
             "bytes": pc.sum(files.column("size")).as_py() or 0,
             "files_with_deletion_vectors": files.num_rows - files.column("dv_storage_type").null_count,
@@ -228,12 +234,12 @@ class DeltaTable:
             check_retention(version, committed_ms, self.log, configuration, now_ms=time.time_ns() // 1_000_000)
         return read_snapshot(self.source, segment)
 
-    def _history_entry(self, version: int) -> dict[str, Any]:
+    def entry(self, version: int, info: CommitInfo | None) -> dict[str, Any]:
+        """A version in `snapshots`, by the commitInfo of its commit."""
         file = self.log.commits.get(version)
         entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
         if file is None:
             return entry | {"timestamp_ms": None, "operation": None, "commit_info": {}}
-        info = self.source.commits.read_info(file)
         time_ms = file.modified_ms if info is None or not info.is_first else info.in_commit_timestamp_ms
         return entry | {
             "timestamp_ms": time_ms if time_ms is not None else file.modified_ms,
@@ -316,18 +322,3 @@ def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> i
             raise
         return None
     return None if info is None or not info.is_first else info.in_commit_timestamp_ms
-
-
-def _field(field_: Field) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "id": field_.id,
-        "name": field_.name,
-        "type": str(field_.type),
-        "required": field_.required,
-    }
-    if field_.physical_name is not None:
-        described["physical_name"] = field_.physical_name
-    if field_.doc is not None:
-        described["doc"] = field_.doc
-    parts = children(field_.type)
-    return described | ({"fields": [_field(part) for part in parts]} if parts else {})

@@ -434,7 +434,8 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
 def reason(error: Exception) -> str:
     """The text of an error of the SQL parser, in one line without a full stop."""
     for detail in getattr(error, "errors", ()):
-        return f"{detail['description']} at line {detail['line']}, near '{detail['highlight']}'"
+        description = detail["description"].partition(" for <class")[0]
+        return f"{description} at line {detail['line']}, near '{detail['highlight']}'"
     return str(error).split("\n")[0].rstrip(".")
 
 

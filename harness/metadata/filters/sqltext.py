@@ -216,6 +216,8 @@ class Names:
         folded = {name.casefold(): name for name in known}
         near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}."
+        if wanted in known:
+            hint = f"did you mean the field {wanted}, without quotes around the whole?"
         return UnknownColumnError(f'Unknown column "{wanted}": {hint}', field=wanted)
 
 

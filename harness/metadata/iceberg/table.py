@@ -22,7 +22,7 @@ from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource, default_prefixes, select
-from harness.metadata.model.schema import Field, Schema, children
+from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -321,6 +321,17 @@ class IcebergTable:
             for name, ref in self.metadata.refs.items()
         }
 
+    def partitioning(self) -> list[str]:
+        """The partition fields of new files, such as `region` and `month(ordered_at)`."""
+        columns, spec = self.schema.by_id(), self.metadata.specs.get(self.metadata.default_spec_id)
+        sources = [(f, [columns.get(i) for i in f.source_ids]) for f in (spec.fields if spec else ())]
+        return [
+            f.name
+            if None in found or str(f.transform) == "identity"
+            else f"{f.transform}({', '.join('.'.join(each[0]) for each in found if each)})"
+            for f, found in sources
+        ]
+
     def describe(self) -> dict[str, Any]:
         """The metadata as plain values: for `harness info`."""
         metadata = self.metadata
@@ -333,7 +344,8 @@ class IcebergTable:
             **_plain(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
             **_plain(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
-                {"id": schema.id, "fields": [_field(f) for f in schema.fields]} for schema in metadata.schemas.values()
+                {"id": schema.id, "fields": [described(f) for f in schema.fields]}
+                for schema in metadata.schemas.values()
             ],
             "default_spec_id": metadata.default_spec_id,
             "partition_specs": [
@@ -386,13 +398,3 @@ def _sort_key(key: SortField) -> dict[str, Any]:
 def _blob(blob: BlobMetadata) -> dict[str, Any]:
     known = _plain(blob, "type", "snapshot_id", "sequence_number")
     return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}
-
-
-def _field(field_: Field) -> dict[str, Any]:
-    described = _plain(field_, "id", "name") | {"type": str(field_.type), "required": field_.required}
-    if field_.initial_default is not None:
-        described["initial_default"] = field_.initial_default
-    if field_.doc is not None:
-        described["doc"] = field_.doc
-    parts = children(field_.type)
-    return described | ({"fields": [_field(part) for part in parts]} if parts else {})

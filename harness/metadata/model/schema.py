@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
+from harness.errors import visible
 from harness.storage.limits import Limits
 from harness.storage.records import dataclass
 
@@ -268,7 +269,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A table's columns at one point of its history.
+    """A table's columns at one point of its history. As text it has a line a field, those of nested types indented.
 
     id: the schema's id (Iceberg `schema-id`); Delta: 0.
     fields: top-level columns in order.
@@ -278,6 +279,16 @@ class Schema:
     fields: tuple[Field, ...]
     id: int = 0
     identifier_field_ids: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            ("  " * (len(path) - 1) + visible(f.name), visible(_word(f.type)), "required" if f.required else "nullable")
+            for path, f in self.walk()
+        ]
+        names, types = (max((len(line[place]) for line in lines), default=0) for place in (0, 1))
+        return "\n".join(f"{name:{names}}  {type_:{types}}  {need}" for name, type_, need in lines)
+
+    __repr__ = __str__
 
     def names(self) -> tuple[str, ...]:
         """Top-level column names in order."""
@@ -311,6 +322,21 @@ def children(type_: Type) -> tuple[Field, ...]:
             return (key, value)
         case _:
             return ()
+
+
+def _word(type_: Type) -> str:
+    """The type without the types of its parts."""
+    return str(type_).partition("<")[0] if children(type_) else str(type_)
+
+
+def described(field_: Field) -> dict[str, Any]:
+    """The field and its parts as plain values; what is not there has no key."""
+    known = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
+    return {
+        **{"id": field_.id, "name": field_.name, "type": str(field_.type), "required": field_.required},
+        **{key: value for key, value in known.items() if value is not None},
+        **({"fields": [described(part) for part in parts]} if (parts := children(field_.type)) else {}),
+    }
 
 
 def arrow_type(type_: Type) -> pa.DataType:

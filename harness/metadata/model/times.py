@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from harness.errors import RequestError
 
@@ -45,6 +45,39 @@ def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"]
         f"Invalid timestamp: got {value!r}, expected a time such as '2024-12-31 23:59:59' (UTC) "
         "or '2024-12-31T23:59:59+01:00', or milliseconds since 1970"
     )
+
+
+When: TypeAlias = int | str | datetime | None
+
+
+def parse_moment(at: When) -> dict[str, Any]:
+    """The argument of `Table.snapshot` that `at` means; none for None.
+
+    A number is a snapshot id or version. Text in digits is one too, `2024-12…` is a time, other text a branch or tag; a
+    name that looks like something else is written out, `ref=2024-12`, and likewise `snapshot=` and `timestamp=`.
+
+    Raises:
+        RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
+    """
+    if not isinstance(at, str):
+        if isinstance(at, bool) or not isinstance(at, int | datetime | None):
+            raise RequestError(f"Invalid at: got {at!r:.40}, expected a snapshot id, a time, or text", options=("at",))
+        return {} if at is None else {"timestamp" if isinstance(at, datetime) else "snapshot_id": at}
+    kind, separator, value = at.partition("=")
+    if not separator or kind not in ("snapshot", "timestamp", "ref"):
+        is_time = re.match(r"\d{4}-\d{2}", at)
+        kind, value = ("snapshot" if at.isdecimal() else "timestamp" if is_time else "ref"), at
+    match kind:
+        case "snapshot":
+            if not value.isdecimal():
+                raise RequestError(f"Invalid at={at!r}: a snapshot is a number", options=("at",))
+            return {"snapshot_id": int(value)}
+        case "timestamp":
+            time = int(value) if value.removeprefix("-").isdecimal() else value
+            timestamp_ms(time)
+            return {"timestamp": time}
+        case _:
+            return {"ref": value}
 
 
 def show_ms(time_ms: int) -> str:

@@ -181,8 +181,8 @@ class ScanPlan:
         one and it is not null; Delta's row tracking (delta W2, W3). Iceberg finds such columns by their ids.
     row_commit_versions: int64, per file the version that `_row_commit_version` is where no column holds it; None: rows
         have none.
-    enough: so many of the rows will do, whichever they are, so that an engine may leave files unread; None: all are
-        wanted.
+    enough: so many of the rows will do, whichever they are, so that an engine may leave files unread and give no more
+        rows; None: all are wanted.
     kept_whole: per file, whether the metadata says that `filter` keeps all of its rows; None: nobody knows. It may be
         wrong, and leaves nulls out, so it tells an engine what is quicker and never what is right.
     bounds: of columns of `schema`, what the metadata says of each in each file, by field id, as far as it says

@@ -1,11 +1,12 @@
-"""Aggregates. Where they may stand was DuckDB's to say, when it bound the query."""
+"""Aggregates, each with one entry in the table. Where they may stand was DuckDB's to say, when it bound the query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Unpack
 
 from sqlglot import exp
 
@@ -23,13 +24,13 @@ from harness.metadata.model.schema import (
 )
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
+from harness.queries.transpile.functions.registry import Domain, Function, FunctionKind
 from harness.queries.transpile.ordered_aggregates import check_ordered
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, DOUBLE, HUGE, LONG, Typed, coerced, is_number
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
-    from harness.queries.transpile.windows import Exclusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,12 @@ class Aggregate:
     """An aggregate as it stands in a query.
 
     node: the call. conditions: those of rows that count, in Spark's SQL. over: the window that follows, with OVER.
-    left_out: the rows that EXCLUDE leaves out of the window's frame.
     """
 
     expressions: Expressions
     node: exp.Expr
     conditions: tuple[str, ...] = ()
     over: str = ""
-    left_out: Exclusion | None = None
 
     @property
     def after(self) -> str:
@@ -68,15 +67,12 @@ class Aggregate:
         if word and self.over:
             raise refused(self.node, "DISTINCT in a window function")
         if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
-            return word, self._tuple(inner)
+            # Several values counted as one. A tuple of nulls is no null.
+            values = [self.expressions.translate(item) for item in inner.expressions]
+            if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
+                raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
+            return word, Typed(f"STRUCT({', '.join(v.sql for v in values)})", UnknownType())
         return word, self.expressions.translate(inner)
-
-    def _tuple(self, node: exp.Tuple) -> Typed:
-        """Several values counted as one. A tuple of nulls is no null."""
-        values = [self.expressions.translate(item) for item in node.expressions]
-        if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
-            raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
-        return Typed(f"STRUCT({', '.join(v.sql for v in values)})", UnknownType())
 
     def number(self, node: exp.Expr) -> str:
         """An argument as a DOUBLE."""
@@ -96,13 +92,13 @@ def lowered(call: Aggregate) -> Typed | None:
     node = call.node
     if isinstance(node, exp.Filter):
         inner = plainer(replace(call, node=node.this)).node
-        if call.over and type(inner) in _OF_WHAT_IS_NOT_NULL and not inner.args.get("count"):
+        if call.over and _skips_nulls(inner):
             return lowered(replace(call, node=_with_nulls(inner, node.expression.this)))
         condition = call.expressions.boolean(node.expression.this)
         return lowered(replace(call, node=node.this).only(condition))
     call = plainer(call)
-    lower = _LOWERED.get(type(call.node))
-    return None if lower is None else lower(call)
+    entry = _BY_NODE.get(type(call.node))
+    return None if entry is None else entry.lower(call)
 
 
 def plainer(call: Aggregate) -> Aggregate:
@@ -116,13 +112,6 @@ def plainer(call: Aggregate) -> Aggregate:
             return replace(call, node=node)
         case _:
             return call
-
-
-_OF_WHAT_IS_NOT_NULL = (
-    *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr),
-    *(exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.Stddev, exp.StddevSamp, exp.StddevPop),
-    *(exp.Variance, exp.VariancePop, exp.CovarPop, exp.CovarSamp, exp.Corr),
-)
 
 
 def _with_nulls(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
@@ -205,21 +194,14 @@ def _average(call: Aggregate) -> Typed:
 
 
 def _extreme(call: Aggregate) -> Typed:
-    return extreme(call, lambda value: Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type))
-
-
-def extreme(call: Aggregate, of: Callable[[Typed], Typed]) -> Typed:
-    """`min` or `max`: of several values by their order, of one as `of` makes it of the argument.
-
-    Raises UnsupportedError: the engines put the values in different orders.
-    """
+    """`min` or `max`, of several values by their order."""
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
     _, value = call.argument()
     if isinstance(value.type, ListType | StructType | MapType | VariantType | UuidType):
         raise refused(call.node, f"{_name(call.node)} of {value.type}")
-    return of(value)
+    return Typed(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
 
 
 def _mode(call: Aggregate) -> Typed:
@@ -241,35 +223,24 @@ def _logical(call: Aggregate) -> Typed:
     return Typed(f"{name}({value.sql}){call.after}", BOOLEAN)
 
 
-def _bits(call: Aggregate) -> Typed:
-    word, value = call.argument()
-    name = _BITS[type(call.node)]
-    if not isinstance(value.type, IntegerType):
-        raise refused(call.node, f"{name.lower()} of {value.type}")
-    return Typed(f"{name}({word}{value.sql}){call.after}", value.type)
+def _bits(name: str) -> AggregateLowering:
+    def lower(call: Aggregate) -> Typed:
+        word, value = call.argument()
+        if not isinstance(value.type, IntegerType):
+            raise refused(call.node, f"{name.lower()} of {value.type}")
+        return Typed(f"{name}({word}{value.sql}){call.after}", value.type)
+
+    return lower
 
 
-_BITS: Mapping[type[exp.Expr], str] = {
-    exp.BitwiseAndAgg: "BIT_AND",
-    exp.BitwiseOrAgg: "BIT_OR",
-    exp.BitwiseXorAgg: "BIT_XOR",
-}
-_STATISTICS: Mapping[type[exp.Expr], str] = {
-    exp.Stddev: "STDDEV_SAMP",
-    exp.StddevSamp: "STDDEV_SAMP",
-    exp.StddevPop: "STDDEV_POP",
-    exp.Variance: "VAR_SAMP",
-    exp.VariancePop: "VAR_POP",
-    exp.CovarPop: "COVAR_POP",
-    exp.CovarSamp: "COVAR_SAMP",
-}
+def _statistic(name: str) -> AggregateLowering:
+    def lower(call: Aggregate) -> Typed:
+        if isinstance(call.node.this, exp.Distinct | exp.Order):
+            raise refused(call.node)
+        arguments = [call.number(n) for n in (call.node.this, call.node.args.get("expression")) if n is not None]
+        return Typed(f"{name}({', '.join(arguments)}){call.after}", DOUBLE)
 
-
-def _statistic(call: Aggregate) -> Typed:
-    if isinstance(call.node.this, exp.Distinct | exp.Order):
-        raise refused(call.node)
-    arguments = [call.number(n) for n in (call.node.this, call.node.args.get("expression")) if n is not None]
-    return Typed(f"{_STATISTICS[type(call.node)]}({', '.join(arguments)}){call.after}", DOUBLE)
+    return lower
 
 
 def _correlation(call: Aggregate) -> Typed:
@@ -324,26 +295,241 @@ def _grouping(call: Aggregate) -> Typed:
     return Typed(f"({' + '.join(reversed(bits))})", LONG)
 
 
-_LOWERED: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
-    exp.Count: _count,
-    exp.CountIf: _count_if,
-    exp.Sum: _sum,
-    exp.Avg: _average,
-    exp.Min: _extreme,
-    exp.Max: _extreme,
-    exp.LogicalAnd: _logical,
-    exp.LogicalOr: _logical,
-    exp.Mode: _mode,
-    **dict.fromkeys(_BITS, _bits),
-    **dict.fromkeys(_STATISTICS, _statistic),
-    exp.Corr: _correlation,
-    exp.Median: _quantile,
-    exp.PercentileCont: _quantile,
-    exp.PercentileDisc: _discrete_quantile,
-    exp.Quantile: _discrete_quantile,
-    **ordered_aggregates.BY_ORDER,
-    exp.ArgMax: _arg_extreme,
-    exp.ArgMin: _arg_extreme,
-    exp.Grouping: _grouping,
-    exp.GroupingId: _grouping,
-}
+# The table. An entry is all that there is to say of an aggregate: its names, which `agreement` takes for one another,
+# its nodes and how they are lowered, FILTER in a window, and the docs and draws of every function.
+
+
+AggregateLowering = Callable[[Aggregate], Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """An entry of the table of aggregates.
+
+    nodes: sqlglot's classes of its calls. skips_nulls: nulls change nothing, so that CASE may stand for FILTER.
+    """
+
+    function: Function
+    nodes: tuple[type[exp.Expr], ...]
+    lower: AggregateLowering
+    skips_nulls: bool
+
+
+def _entry(
+    names: tuple[str, ...],
+    nodes: tuple[type[exp.Expr], ...],
+    lower: AggregateLowering,
+    takes: str,
+    written: str,
+    *draws: str,
+    skips_nulls: bool = False,
+    **domain: Unpack[Domain],
+) -> AggregateFunction:
+    function = Function(names, kind=FunctionKind.AGGREGATES, takes=takes, written=written, draws=draws, **domain)
+    return AggregateFunction(function, nodes, lower, skips_nulls)
+
+
+_plain = partial(_entry, skips_nulls=True)
+_NUMBERS = "INTEGER, BIGINT, HUGEINT, DECIMAL, FLOAT, DOUBLE"
+_ORDERED = "any but lists, structs, maps, UUID"
+_LAST_BITS = "the [last bits](allowances.md) may differ"
+_TIES = "rows that tie may come in another order on either engine"
+_NO_ORDER = "refused without ORDER BY"
+
+AGGREGATES: tuple[AggregateFunction, ...] = (
+    _plain(
+        ("count", "count_star"),
+        (exp.Count,),
+        _count,
+        "*; any; DISTINCT any; a tuple",
+        "COUNT",
+        "count(*)",
+        "count({text})",
+        "count(DISTINCT {int})",
+        "count(DISTINCT ({int}, {text}))",
+        "count(*) FILTER (WHERE {boolean})",
+    ),
+    _plain(("count_if", "countif"), (exp.CountIf,), _count_if, "BOOLEAN", "SUM(CAST(a AS INT))", "count_if({boolean})"),
+    _plain(
+        ("sum",),
+        (exp.Sum,),
+        _sum,
+        _NUMBERS,
+        "SUM, of decimals as DECIMAL(38, s)",
+        *("sum({int})", "sum({decimal})", "sum({seconds})", "sum(DISTINCT {int})", "sum({int}) * 1.5"),
+        agree="sums of BIGINT within 64 bits, and of decimals within ten digits more than they have",
+        outside="an error on Spark; of decimals of up to eight digits NULL, in a session without ANSI mode",
+        allowance=f"of FLOAT and DOUBLE {_LAST_BITS}",
+    ),
+    _plain(
+        ("avg", "mean"),
+        (exp.Avg,),
+        _average,
+        _NUMBERS,
+        "an exact sum through a count, as DOUBLE",
+        *("avg({int})", "avg({decimal})", "avg({seconds})", "avg({int}::HUGEINT)", "mean({int})"),
+        allowance=_LAST_BITS,
+    ),
+    _plain(
+        ("min",),
+        (exp.Min,),
+        _extreme,
+        f"{_ORDERED}[, a literal]",
+        "MIN; of several ARRAY_SORT(COLLECT_LIST(a))",
+        *("min({int}, 3)", "min({text})", "min({seconds})", "min({date})", "min({decimal})", "min({blob})"),
+    ),
+    _plain(
+        ("max",),
+        (exp.Max,),
+        _extreme,
+        f"{_ORDERED}[, a literal]",
+        "MAX; of several ARRAY_SORT(COLLECT_LIST(a))",
+        *("max({text}, 2)", "max({text})", "max({double})", "max({timestamp})", "max({boolean})"),
+    ),
+    _plain(("bool_and",), (exp.LogicalAnd,), _logical, "BOOLEAN", "BOOL_AND", "bool_and({boolean})"),
+    _plain(("bool_or",), (exp.LogicalOr,), _logical, "BOOLEAN", "BOOL_OR", "bool_or({int} > 50)"),
+    *(
+        _plain(
+            (f"bit_{name}",), (node,), _bits(f"BIT_{name.upper()}"), "INTEGER, BIGINT", f"BIT_{name.upper()}", *draws
+        )
+        for name, node in (("and", exp.BitwiseAndAgg), ("or", exp.BitwiseOrAgg), ("xor", exp.BitwiseXorAgg))
+        for draws in [(f"bit_{name}({{int}})", f"bit_{name}({{long}})")]
+    ),
+    *(
+        _plain(
+            names,
+            nodes,
+            _statistic(names[0].upper()),
+            _NUMBERS,
+            names[0].upper(),
+            *(f"{names[0]}({{{kind}}})" for kind in ("count", "decimal", "seconds")),
+            allowance=_LAST_BITS,
+        )
+        for names, nodes in (
+            (("stddev_samp", "stddev"), (exp.Stddev, exp.StddevSamp)),
+            (("stddev_pop",), (exp.StddevPop,)),
+            (("var_samp", "variance"), (exp.Variance,)),
+            (("var_pop",), (exp.VariancePop,)),
+        )
+    ),
+    *(
+        _plain((name,), (node,), lower, "two numbers", written, f"{name}({{count}}, {{count}})", allowance=_LAST_BITS)
+        for name, node, lower, written in (
+            ("covar_samp", exp.CovarSamp, _statistic("COVAR_SAMP"), "COVAR_SAMP"),
+            ("covar_pop", exp.CovarPop, _statistic("COVAR_POP"), "COVAR_POP"),
+            ("corr", exp.Corr, _correlation, "CORR, NaN for one pair"),
+        )
+    ),
+    _entry(
+        ("mode",),
+        (exp.Mode,),
+        _mode,
+        "any but floats, lists, structs, maps, UUID",
+        "MODE() WITHIN GROUP (ORDER BY a)",
+        *("mode(row // 1000)", "mode({boolean} IS NULL OR true) FILTER (row > 1)"),
+        agree="where one value is the most frequent",
+        outside="an error on Spark where several are; refused in windows",
+    ),
+    _entry(
+        ("median",),
+        (exp.Median,),
+        _quantile,
+        "INTEGER, BIGINT, DOUBLE, DECIMAL",
+        "PERCENTILE(a, 0.5); of decimals the half of two, cut off",
+        *("median({int})", "median({seconds})", "median({decimal})"),
+        agree="decimals of up to 15 digits",
+        outside="refused: cast it to DOUBLE",
+        allowance=f"of what is no DECIMAL {_LAST_BITS}",
+    ),
+    _entry(
+        ("quantile_cont",),
+        (exp.PercentileCont,),
+        _quantile,
+        "INTEGER, BIGINT, DOUBLE; a literal or a list of them",
+        "PERCENTILE(a, b)",
+        *("quantile_cont({int}, 0.3)", "quantile_cont({seconds}, 0.9)"),
+        outside="refused: cast it to DOUBLE",
+        allowance=_LAST_BITS,
+    ),
+    _entry(
+        ("quantile_disc", "quantile"),
+        (exp.PercentileDisc, exp.Quantile),
+        _discrete_quantile,
+        f"{_ORDERED}; a literal or a list of them",
+        "an element of ARRAY_SORT(COLLECT_LIST(a))",
+        *("quantile_disc({int}, 0.35)", "quantile_disc({text}, [0, 0.5, 1])", "quantile({date}, 0.125)"),
+    ),
+    _entry(
+        ("list", "array_agg"),
+        (exp.ArrayAgg,),
+        ordered_aggregates.listed,
+        "[DISTINCT] any ORDER BY …",
+        "ARRAY_SORT(COLLECT_LIST(…)), nulls too",
+        "list({text} ORDER BY row)",
+        "list({double} ORDER BY {int} DESC NULLS FIRST, row) FILTER (row > 3)",
+        "list(DISTINCT t1 ORDER BY t1 DESC)",
+        "list({ints} ORDER BY {boolean}, {date} DESC, row)",
+        *("len(list({int}))", "list_sort(list(DISTINCT {text}))"),
+        agree="FILTER; without ORDER BY inside of what takes lists in any order, such as list_sort and len",
+        outside=f"{_NO_ORDER}; DISTINCT of floats, or in another order than its own",
+        allowance=_TIES,
+    ),
+    *(
+        _entry(
+            (name,),
+            (node,),
+            ordered_aggregates.first,
+            "any ORDER BY …",
+            "an element of ARRAY_SORT(COLLECT_LIST(…))",
+            *(f"{name}({{int}} ORDER BY row)", f"{name}({{text}} ORDER BY {{double}} DESC, row)"),
+            agree="what is not null" if name == "any_value" else "nulls too",
+            outside=_NO_ORDER,
+            allowance=_TIES,
+        )
+        for name, node in (("first", exp.First), ("last", exp.Last), ("any_value", exp.AnyValue))
+    ),
+    *(
+        _entry(names, (node,), _arg_extreme, f"any, {_ORDERED}[, a literal]", written, *draws, allowance=_TIES)
+        for names, node, written, draws in (
+            (
+                ("arg_max", "argmax", "max_by"),
+                exp.ArgMax,
+                "MAX_BY; of several ARRAY_SORT(COLLECT_LIST(…))",
+                ("arg_max({text}, row, 3)", "arg_max({text}, row)", "max_by(row, {text} || row)"),
+            ),
+            (
+                ("arg_min", "argmin", "min_by"),
+                exp.ArgMin,
+                "MIN_BY; of several ARRAY_SORT(COLLECT_LIST(…))",
+                ("arg_min({int}, row, 2)", "arg_min({decimal}, row)", "min_by({text}, row)"),
+            ),
+        )
+    ),
+    _entry(
+        ("string_agg", "group_concat", "listagg"),
+        (exp.GroupConcat,),
+        ordered_aggregates.joined,
+        "[DISTINCT] VARCHAR[, a literal] ORDER BY …",
+        "ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(…)), b)",
+        "string_agg({text}, '-' ORDER BY row DESC)",
+        "string_agg({text} ORDER BY {text} NULLS FIRST, row)",
+        "string_agg(DISTINCT t1, '+' ORDER BY t1)",
+        outside=_NO_ORDER,
+        allowance=_TIES,
+    ),
+    _entry(
+        ("grouping", "grouping_id"),
+        (exp.Grouping, exp.GroupingId),
+        _grouping,
+        "keys",
+        "GROUPING, a bit for each key",
+        "grouping(b1)",
+    ),
+)
+
+_BY_NODE = {node: entry for entry in AGGREGATES for node in entry.nodes}
+
+
+def _skips_nulls(node: exp.Expr) -> bool:
+    entry = _BY_NODE.get(type(node))
+    return entry is not None and entry.skips_nulls and not node.args.get("count")

@@ -34,6 +34,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
 )
+from harness.queries.transpile.aggregates import AGGREGATES
 from harness.queries.transpile.queries import SparkQuery
 from harness.queries.transpile.values import HUGE
 from harness.storage.records import dataclass
@@ -50,15 +51,7 @@ _UNSAID: Mapping[str, str] = {
 """Parts of trees that do not bear on the meaning, by their names."""
 
 _FUNCTIONS: Mapping[str, str] = {
-    "array_agg": "list",
-    "group_concat": "string_agg",
-    "listagg": "string_agg",
-    "argmax": "arg_max",
-    "max_by": "arg_max",
-    "argmin": "arg_min",
-    "min_by": "arg_min",
-    "mean": "avg",
-    "countif": "count_if",
+    **{alias: each.function.names[0] for each in AGGREGATES for alias in each.function.names[1:]},
     "power": "**",
     "pow": "**",
     "^": "**",
@@ -66,9 +59,6 @@ _FUNCTIONS: Mapping[str, str] = {
     "strpos": "instr",
     "starts_with": "^@",
     "abs": "@",
-    "quantile": "quantile_disc",
-    "stddev": "stddev_samp",
-    "variance": "var_samp",
 }
 """Functions that DuckDB's catalog has under several names: for a name, the one that `alias_of` says there."""
 
@@ -308,7 +298,8 @@ def _given_out_field(field: Field) -> Field:
 
 
 def _agreed(name: str, type_: Type, shown: str) -> Type:
-    expected = _type_of(shown)
+    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
+    expected = DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
     match type_, expected:
         case OpaqueType(), None:
             raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
@@ -327,11 +318,6 @@ def _agreed(name: str, type_: Type, shown: str) -> Type:
             return own
         case _:
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
-
-
-def _type_of(shown: str) -> Type | None:
-    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
-    return DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
 
 
 def _scale(type_: Type) -> int | None:

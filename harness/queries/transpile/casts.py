@@ -169,21 +169,6 @@ _TYPES: dict[exp.DType, Type] = {
 }
 
 
-def _rounded(double: str, scale: int, name: str) -> str:
-    """A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text."""
-    shifted = f"({double} * {10.0**scale!r}D)"
-    whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
-    return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {name})"
-
-
-def _moment_text(value: Typed) -> str:
-    zone = " || '+00'" if value.type == TimestampType(utc=True) else ""
-    text = f"CAST({value.sql} AS STRING){zone}"
-    message = spark_text.text("the text of a date outside the years 1 to 9999")
-    known = f"YEAR({value.sql}) BETWEEN 1 AND 9999"
-    return f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {known} THEN {text} ELSE RAISE_ERROR({message}) END"
-
-
 def _converted(value: Typed, to: Type) -> str | None:
     plain = f"CAST({value.sql} AS {type_name(to)})"
     match value.type, to:
@@ -195,11 +180,18 @@ def _converted(value: Typed, to: Type) -> str | None:
         case StringType(), _:
             return read(value.sql, to)
         case FloatType(bits=64), DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
-            return _rounded(value.sql, scale, type_name(to))
+            # A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text.
+            shifted = f"({value.sql} * {10.0**scale!r}D)"
+            whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
+            return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {type_name(to)})"
         case IntegerType(), BooleanType():
             return plain
         case ((DateType() | TimestampType(unit="us")), StringType()):
-            return _moment_text(value)
+            zone = " || '+00'" if value.type == TimestampType(utc=True) else ""
+            text = f"CAST({value.sql} AS STRING){zone}"
+            message = spark_text.text("the text of a date outside the years 1 to 9999")
+            known = f"YEAR({value.sql}) BETWEEN 1 AND 9999"
+            return f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {known} THEN {text} ELSE RAISE_ERROR({message}) END"
         case ((BinaryType() | FixedType()), BinaryType()):
             return value.sql
         case ((IntegerType() | BooleanType()), (IntegerType() | FloatType() | DecimalType())):

@@ -110,7 +110,39 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
                 yield call
 
 
-def works_on_results(select: exp.Select) -> bool:
+def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
+    """A SELECT whose UNNEST works on results, as a query inside and the one around it; None: Spark runs it in one.
+
+    The columns of the query inside are called `h0`, `h1`, … around it. Raises UnsupportedError.
+    """
+    if not _works_on_results(select):
+        return None
+    if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
+        raise refused(select, "DISTINCT ON of this", "choose the rows in a query around it")
+    inside, around = [], []
+    for place, item in enumerate(select.expressions):
+        value, column = item.unalias(), exp.column(f"h{place}")
+        is_call = isinstance(value, exp.Explode)
+        is_several = (
+            _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns) is not None
+        )
+        if is_several or (not is_call and value.find(exp.Explode) is not None):
+            raise refused(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
+        call = value.copy() if is_call else exp.Paren(this=column)
+        call.set("this", column)
+        inside.append((value.this if is_call else item).copy())
+        name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else ""
+        around.append(exp.alias_(call, name, quoted=True) if name else call)
+    names = {item.alias_or_name.casefold() for item in around}
+    for item in [] if select.args.get("order") is None else select.args["order"].expressions:
+        if place_of(item.this) is None and item.this.name.casefold() not in {*names, "all"}:
+            raise refused(item, "this order beside UNNEST of results", "order by a column of the result")
+    parts = {key: select.args.get(key) for key in ("from_", "joins", "where", "group", "having", "qualify")}
+    ends = {key: select.args.get(key) for key in ("distinct", "order", "limit", "offset")}
+    return exp.Select(expressions=inside, **parts), exp.Select(expressions=around, **ends)
+
+
+def _works_on_results(select: exp.Select) -> bool:
     """Tells whether UNNEST works on the results of groups or windows, and not on the rows that the SELECT reads.
 
     Raises UnsupportedError: it works on both.

@@ -96,31 +96,23 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
     while isinstance(quantified, exp.Paren | exp.Subquery):
         quantified = quantified.this
     if not isinstance(quantified, exp.Query):
-        return _of_list(expressions, node, quantified, any_=any_)
+        listed = expressions.translate(quantified)
+        if not isinstance(listed.type, ListType):
+            raise refused(node, f"ANY of {listed.type}")
+        head, inner = expressions.within(["an element"], listed.type.element.type)
+        compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
+        function, nothing = ("EXISTS", "false") if any_ else ("FORALL", "true")
+        return Typed(
+            f"CASE WHEN {listed.sql} IS NULL THEN {nothing} ELSE {function}({listed.sql}, {head} -> {compared}) END",
+            BOOLEAN,
+        )
     operator = _QUANTIFIERS.get(type(node))
     if operator is None or expressions.subquery is None:
         raise refused(node)
-    return _of_query(expressions, node, quantified, operator, any_=any_)
-
-
-def _of_list(expressions: Expressions, node: exp.Binary, list_: exp.Expr, *, any_: bool) -> Typed:
-    listed = expressions.translate(list_)
-    if not isinstance(listed.type, ListType):
-        raise refused(node, f"ANY of {listed.type}")
-    head, inner = expressions.within(["an element"], listed.type.element.type)
-    compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
-    function, nothing = ("EXISTS", "false") if any_ else ("FORALL", "true")
-    return Typed(
-        f"CASE WHEN {listed.sql} IS NULL THEN {nothing} ELSE {function}({listed.sql}, {head} -> {compared}) END",
-        BOOLEAN,
-    )
-
-
-def _of_query(expressions: Expressions, node: exp.Binary, query: exp.Query, operator: str, *, any_: bool) -> Typed:
-    """Compares with the least or the greatest value of the query, which stands for some value, or for all."""
+    # The least or the greatest value of the query stands for some value, or for all.
     assert expressions.subquery is not None
     subject = expressions.translate(node.this)
-    sql, types = expressions.subquery(query)
+    sql, types = expressions.subquery(quantified)
     if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, FloatType):
         raise refused(node, f"{subject.type} {operator} a query of {', '.join(map(str, types))}", "cast to one type")
     extreme = "MIN" if (operator[0] == ">") is any_ else "MAX"

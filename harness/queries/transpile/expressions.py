@@ -27,6 +27,7 @@ from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (
     BOOLEAN,
+    BOUND,
     DATE,
     DOUBLE,
     HUGE,
@@ -144,6 +145,9 @@ class Expressions:
         match node:
             case exp.Paren():
                 return self.translate(node.this)
+            case exp.Placeholder() if BOUND in node.meta:
+                bound: Typed = node.meta[BOUND]
+                return bound
             case exp.Identifier() if node.name.casefold() in self.variables:
                 return self.variables[node.name.casefold()]
             case exp.Column() if node.parts[0].name.casefold() in self.variables:

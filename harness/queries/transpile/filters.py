@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
-from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
@@ -140,17 +139,13 @@ def _from_text(filter: Filter, columns: Mapping[str, str]) -> str:
         return Typed(known[found.leaf.id], found.leaf.type)
 
     try:
-        return Expressions(resolve).boolean(_parsed(filter.sql))
+        try:
+            parsed = parse_condition(filter.sql)
+        except SqlglotError as error:
+            raise RequestError(f"Cannot parse the filter as duckdb SQL: {reason(error)}.") from error
+        check(parsed)
+        return Expressions(resolve).boolean(parsed)
     except RecursionError:
         raise RequestError(
             "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
         ) from None
-
-
-def _parsed(sql: str) -> exp.Expr:
-    try:
-        parsed = parse_condition(sql)
-    except SqlglotError as error:
-        raise RequestError(f"Cannot parse the filter as duckdb SQL: {reason(error)}.") from error
-    check(parsed)
-    return parsed

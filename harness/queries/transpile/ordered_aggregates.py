@@ -6,7 +6,7 @@ keeps them. Rows that tie may come in another order on either engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -208,15 +208,10 @@ def _key(call: Aggregate, node: exp.Expr) -> Key:
 def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") -> str:
     """The rows of a group as structs with the value `v`, sorted; null if there are none."""
     places = "".join(f", 'k{place}', {key.sql}" for place, (key, _, _) in enumerate(keys))
-    if call.left_out is not None and not word:
-        return _in_order(call.left_out.left(f"'v', {value.sql}{places}", call.conditions), keys)
     row = f"NAMED_STRUCT('v', {value.sql}{places})"
     if call.over and call.conditions:  # no FILTER in a window on Spark 4.0 and 4.1
         row = f"CASE WHEN {' AND '.join(call.conditions)} THEN {row} END"
-    return _in_order(f"COLLECT_LIST({word}{row}){call.over or call.after}", keys)
-
-
-def _in_order(rows: str, keys: Sequence[Key]) -> str:
+    rows = f"COLLECT_LIST({word}{row}){call.over or call.after}"
     some = f"TRY_ELEMENT_AT(FILTER(ARRAY({rows}), y -> SIZE(y) > 0), 1)"
     return f"ARRAY_SORT({some}, (a, b) -> {_comparison(keys)})"
 
@@ -256,13 +251,3 @@ def in_any_order(node: exp.Expr) -> exp.Expr | None:
     subject = target.this.expressions[0] if isinstance(target.this, exp.Distinct) else target.this
     target.set("this", exp.Order(this=target.this, expressions=[exp.Ordered(this=subject.copy())]))
     return copy
-
-
-BY_ORDER: Mapping[type[exp.Expr], Callable[[Aggregate], Typed]] = {
-    exp.ArrayAgg: listed,
-    exp.First: first,
-    exp.Last: first,
-    exp.AnyValue: first,
-    exp.GroupConcat: joined,
-}
-"""Aggregates that have an ORDER BY of their own."""

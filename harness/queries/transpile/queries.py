@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -12,11 +14,12 @@ from sqlglot.errors import SqlglotError
 from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
 from harness.metadata.model.schema import IntegerType, Type
-from harness.queries.transpile import spark_text, two_steps
+from harness.queries.transpile import spark_text
 from harness.queries.transpile.clauses import (
     Unnests,
     by_output,
     group_by,
+    in_two_steps,
     items_of,
     limits,
     order_by,
@@ -38,7 +41,7 @@ from harness.queries.transpile.scopes import (
     renamed,
 )
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import HUGE, Typed, common_type, type_name
+from harness.queries.transpile.values import HUGE, Typed, bind, common_type, type_name
 from harness.queries.transpile.windows import with_windows
 
 # WITH RECURSIVE.
@@ -142,6 +145,7 @@ class SparkQuery:
     types: DuckDB's types of the columns, which may travel in other types on Spark.
     written_back: the query as it was read, in DuckDB's SQL; see `harness.queries.transpile.agreement`.
     needs: constructs that only later versions of Spark have, with the first of them.
+    parameters: values of its parameters, as texts that it casts, by name.
     """
 
     sql: str
@@ -149,24 +153,31 @@ class SparkQuery:
     types: tuple[Type, ...]
     written_back: str
     needs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-def query(text: str, tables: Mapping[str, Mapping[str, Type]]) -> SparkQuery:
+def query(
+    text: str, tables: Mapping[str, Mapping[str, Type]], values: Mapping[str, Any] = MappingProxyType({})
+) -> SparkQuery:
     """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
 
-    text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. Raises
+    text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. values: of its
+    parameters by name. Raises
     UnsupportedError: a part that may mean different things on the two engines, or a table that is not among `tables`;
     the message names it; RequestError: the text is no SQL, or nested too deeply.
     """
     statement = _parsed(text)
     read = written_back(statement)
+    marks = [node for node in statement.find_all(exp.Placeholder) if node.name in values]
+    texts = {f"p_{node.name}": bind(node, values[node.name]) for node in marks}
     queries = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()})
     try:
         lowered = queries.query(statement, NameScope())
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
     names, types = tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns)
-    return SparkQuery(lowered.sql, names, types, read, queries.needs)
+    bound = {name: text for name, text in texts.items() if text is not None}
+    return SparkQuery(lowered.sql, names, types, read, queries.needs, bound)
 
 
 def _parsed(text: str) -> exp.Expr:
@@ -259,13 +270,14 @@ class _Queries:
 
     def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
-        steps = two_steps.split(node, scope)
+        steps = in_two_steps(node)
         if steps is not None:
-            scope.aliases = {}
-            first = self._selected(steps.inner, scope, "", source)
+            scope.aliases = _aliases(steps[0])
+            first = self._selected(steps[0], scope, "", source)
             name = f"h{next(self._numbers)}"
-            second = NameScope(sources=[Relation(name, name, two_steps.named(first.columns))], ctes=scope.ctes)
-            return self._selected(steps.outer(first.columns), second, start, f" FROM ({first.sql}) AS {name}")
+            columns = tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(first.columns))
+            second = NameScope(sources=[Relation(name, name, columns)], ctes=scope.ctes)
+            return self._selected(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
         unnests = Unnests.of(node, next(self._numbers))
         expressions = self._expressions(scope, unnests)
         outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
@@ -280,7 +292,7 @@ class _Queries:
         source += f" WHERE {' AND '.join(conditions)}" if conditions else ""
         source += group_by(node, scope, expressions, [v for _, v in outputs])
         source += self._having(node, scope, expressions)
-        distinct = "DISTINCT " if _is_distinct(node) else ""
+        distinct = "DISTINCT " if (node.args.get("distinct") is not None and _distinct_on(node) is None) else ""
         hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
         order = node.args.get("order")
         is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
@@ -393,10 +405,6 @@ def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
     named = [(e.alias.casefold(), e.this) for e in node.expressions if isinstance(e, exp.Alias)]
     names = [name for name, _ in named]
     return {name: expression for name, expression in named if names.count(name) == 1}
-
-
-def _is_distinct(node: exp.Select) -> bool:
-    return node.args.get("distinct") is not None and _distinct_on(node) is None
 
 
 def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:

@@ -104,12 +104,9 @@ class NameScope:
     def shadowed(self, name: str) -> bool:
         """Tells whether a name is a column of FROM and of the projection, and not the same one."""
         alias = self.aliases.get(name.casefold())
-        if alias is None or not self._has(name):
+        if alias is None or not (name.casefold() in self.merged or any(source.named(name) for source in self.sources)):
             return False
         return not isinstance(alias, exp.Column) or alias.name.casefold() != name.casefold()
-
-    def _has(self, name: str) -> bool:
-        return name.casefold() in self.merged or any(source.named(name) for source in self.sources)
 
     def _column(self, path: tuple[str, ...]) -> Typed | None:
         qualified = self._qualified(path)

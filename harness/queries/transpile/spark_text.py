@@ -73,7 +73,12 @@ def literal(value: Any, type_: Type) -> str:
         case TimestampType(unit="us", utc=True):
             return f"TIMESTAMP_MICROS({integer(value, 64)})"
         case TimestampType(unit="us"):
-            return _wall_clock(int(value))
+            micros = int(value)
+            try:
+                moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=micros)
+            except OverflowError:
+                return f"CAST(TIMESTAMP_MICROS({integer(micros, 64)}) AS TIMESTAMP_NTZ)"
+            return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
         case TimestampType() | TimeType():
             return integer(int(value), 64)
         case StringType() | VariantType():
@@ -103,14 +108,6 @@ def _floating(value: float, bits: int) -> str:
         return f"CAST('{'-' if value < 0 else ''}Infinity' AS {type_})"
     # The shortest text that gives back the double gives back the float that it stands for, too.
     return f"{value!r}{suffix}" if math.copysign(1.0, value) > 0 else f"(-{-value!r}{suffix})"
-
-
-def _wall_clock(micros: int) -> str:
-    try:
-        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=micros)
-    except OverflowError:
-        return f"CAST(TIMESTAMP_MICROS({integer(micros, 64)}) AS TIMESTAMP_NTZ)"
-    return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
 
 
 _NAMES: dict[type[Any], str] = {

@@ -5,11 +5,14 @@ Every change of type is written out as a CAST or done on the literal: Spark's ow
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+
+from sqlglot import exp
 
 from harness.errors import UnsupportedError
 from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
@@ -67,14 +70,53 @@ class Typed:
     literal: Literal | None = None
 
 
+BOUND = "harness_bound"
+"""The key of a parameter's meaning among what sqlglot keeps of a node."""
+
+
+def bind(node: exp.Placeholder, value: Any) -> str | None:
+    """Notes at a parameter's node how it is written for Spark; its value as text, None for null.
+
+    Raises UnsupportedError: the value is of a type that has no text which both engines read alike.
+    """
+    type_, text = _of_value(node, value)
+    sql = f"UNHEX(:p_{node.name})" if isinstance(type_, BinaryType) else f"CAST(:p_{node.name} AS {type_name(type_)})"
+    node.meta[BOUND] = Typed("CAST(NULL AS INT)" if text is None else sql, type_)
+    return text
+
+
+def _of_value(node: exp.Placeholder, value: Any) -> tuple[Type, str | None]:
+    """The type that DuckDB gives to a value of Python's, and its text."""
+    match value:
+        case None:
+            return UnknownType(), None
+        case bool():
+            return BOOLEAN, str(value).lower()
+        case int() if _fits(value, 64):
+            return INT if _fits(value, 32) else LONG, str(value)
+        case float():
+            return DOUBLE, {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(repr(value), repr(value))
+        case str():
+            return TEXT, value
+        case Decimal() if value.is_finite():
+            _, digits, exponent = value.as_tuple()
+            scale = max(-int(exponent), 0)
+            return DecimalType(max(len(digits) + int(exponent) + scale, scale + 1), scale), f"{value:f}"
+        case datetime.datetime():
+            instant = value.tzinfo is not None
+            moment = value.astimezone(datetime.UTC) if instant else value
+            return TimestampType(utc=instant), moment.isoformat(" ")
+        case datetime.date():
+            return DATE, value.isoformat()
+        case bytes():
+            return BinaryType(), value.hex()
+        case _:
+            raise spark_text.refused(node, f"a value of type {type(value).__name__}", "write it as a literal")
+
+
 def type_name(type_: Type) -> str:
     """The Spark type for values of a type."""
     return "DECIMAL(38, 0)" if type_ == HUGE else spark_text.type_name(type_)
-
-
-def added_as(type_: Type) -> Type:
-    """The type in which sums of a type are added one by one: Spark keeps digits behind the point with one to spare."""
-    return DecimalType(37, type_.scale) if isinstance(type_, DecimalType) and type_.scale else type_
 
 
 def of_literal(literal: Literal) -> Typed:

@@ -21,7 +21,7 @@ from pyspark.sql.utils import is_remote
 
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.testing.jobs.opened import Asked, JobTable
-from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_of, path_key
+from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_of, path_key, simple_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,8 +132,7 @@ class Bridge:
 
     def _load(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
-        writes = request.get("writes", False)
-        opened = job.tables.load(key, request.get("version"), request.get("timestamp"), writes=writes)
+        opened = job.tables.load(key, request.get("version"), request.get("timestamp"))
         if opened is not None:
             return self._enter(job, Numbered(opened, key), opened.name, opened.schema, writable=True)
         if not request.get("create"):
@@ -231,7 +230,7 @@ class Bridge:
             return {}
         rows, known = DataFrame(more, job.spark), job.tables.targets.get(key, WrittenTable()).created
         changes = mode == "Overwrite" and options.get("overwriteSchema", "false").lower() == "true"
-        if known is not None and not changes and _shape(rows.schema) != _shape(known):
+        if known is not None and not changes and simple_columns(rows.schema) != simple_columns(known):
             raise RequestError(
                 f"Cannot save to {path}: the columns are {rows.schema.simpleString()}, there are {known.simpleString()}"
             )
@@ -265,8 +264,8 @@ class Bridge:
 
     def _refuse(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
         raise UnsupportedError(
-            f"Cannot {request['command']} {request['name']}: harness reads tables, and records what a job appends or "
-            "overwrites; run the test in a session with the real writers, harness.spark_session(reference='iceberg') "
+            f"Cannot {request['command']} {request['name']}: harness reads tables, and records what a job writes; "
+            "run the test in a session with the real writers, harness.spark_session(reference='iceberg') "
             "or 'delta'",
             cause="Writes",
         )
@@ -275,10 +274,6 @@ class Bridge:
         """The Java interface, for py4j."""
 
         implements = ("java.util.function.BiFunction",)
-
-
-def _shape(schema: StructType) -> list[tuple[str, str]]:
-    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 def _has_table(path: str) -> bool:

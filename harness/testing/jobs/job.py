@@ -34,19 +34,12 @@ _SERVICES = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """The short names of data sources that are harness's; others are a real jar's."""
-
-    iceberg: bool
-    delta: bool
-
-
-_SOURCES: WeakKeyDictionary[Any, _Sources] = WeakKeyDictionary()
+_SOURCES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
+"""The short names of data sources that are harness's; others are a real jar's."""
 _PARSED: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
 
 
-def load(spark: SparkSession) -> _Sources:
+def load(spark: SparkSession) -> frozenset[str]:
     """Gives the driver harness's classes, and the data sources that no jar has; free when done.
 
     Raises:
@@ -59,11 +52,11 @@ def load(spark: SparkSession) -> _Sources:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     gateway.jvm.harness.jobs.Answers.answerWith(BRIDGE)
     if gateway not in _SOURCES:
-        ours = {short: _is_ours(spark, short) for short in _CLASSES}
-        lines = "".join(f"{_JAVA}.{_CLASSES[short]}\n" for short, is_ours in ours.items() if is_ours)
-        if lines:
+        ours = frozenset(short for short in _CLASSES if _is_ours(spark, short))
+        if ours:
+            lines = "".join(f"{_JAVA}.{_CLASSES[short]}\n" for short in sorted(ours))
             add_to_driver(context, {_SERVICES: lines.encode()})
-        _SOURCES[gateway] = _Sources(**ours)
+        _SOURCES[gateway] = ours
     return _SOURCES[gateway]
 
 
@@ -75,23 +68,6 @@ def _is_ours(spark: SparkSession, short: str) -> bool:
     except (Py4JJavaError, PySparkException):
         return True
     return False
-
-
-def _add_to(spark: SparkSession, name: str, *, changes: bool) -> None:
-    """Gives a session the rule that plans reads, and Delta's table functions."""
-    jvm: Any = spark.sparkContext._jvm
-    jvm.harness.jobs.PlannedReads.addTo(spark._jsparkSession)
-    if changes:
-        jvm.harness.jobs.ChangesFunction.addTo(spark._jsparkSession, name)
-
-
-def _add_parser(root: SparkSession) -> None:
-    """Teaches Delta's statements to sessions that are made from now on in this application."""
-    context = root.sparkContext
-    if context not in _PARSED:
-        jvm: Any = context._jvm
-        jvm.harness.jobs.Statements.addTo(root._jsparkSession.extensions())
-        _PARSED[context] = True
 
 
 def _server_session(spark: Any) -> SparkSession:
@@ -141,7 +117,7 @@ class SparkJob:
     _name: str = field(repr=False)
     _tables: JobTables = field(repr=False)
     _inner: SparkSession = field(repr=False)
-    _before: Current | None = field(default=None, repr=False)
+    _before: tuple[SparkSession | None, JavaObject | None] = field(default=(None, None), repr=False)
 
     def written(self, table: str) -> pa.Table:
         """The rows that the job wrote to a table, without rows that it overwrote; row order is open.
@@ -182,29 +158,10 @@ class SparkJob:
         BRIDGE.jobs.pop(self._name, None)
         if self._tables.scratch is not None:
             shutil.rmtree(self._tables.scratch, ignore_errors=True)
-        if self._before is not None:
-            self._before.restore()
-
-
-@dataclass(frozen=True, slots=True)
-class Current:
-    """The session that `SparkSession.builder.getOrCreate()` gives."""
-
-    session: SparkSession | None
-    default: JavaObject | None
-
-    @staticmethod
-    def of(spark: SparkSession) -> Current:
-        """Now."""
-        found = spark.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]
-        return Current(SparkSession._instantiatedSession, found.get() if found.isDefined() else None)
-
-    def restore(self) -> None:
-        """Make it so again."""
+        session, default = self._before
         context = SparkContext._active_spark_context
-        if context is None or context._jsc is None or self.session is None:
-            return
-        _make_current(self.session, self.default)
+        if session is not None and context is not None and context._jsc is not None:
+            _make_current(session, default)
 
 
 def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
@@ -218,9 +175,14 @@ def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
 def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog: Catalog | None) -> SparkJob:
     """A session of its own, on the JVM of another; it becomes the current one."""
     sources = load(root)
-    if sources.delta:
-        _add_parser(root)
-    before = Current.of(root)
+    if "delta" in sources:
+        context = root.sparkContext
+        if context not in _PARSED:
+            jvm: Any = context._jvm
+            jvm.harness.jobs.Statements.addTo(root._jsparkSession.extensions())
+            _PARSED[context] = True
+    default = root.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]
+    before = SparkSession._instantiatedSession, default.get() if default.isDefined() else None
     spark = root.newSession()
     job = _job(spark, spark, sources, tables, catalog, own=True)
     _make_current(spark, spark._jsparkSession)
@@ -239,7 +201,7 @@ def register_job(spark: SparkSession, *, tables: Mapping[str, object] | None, ca
 def _job(
     spark: SparkSession,
     inner: SparkSession,
-    sources: _Sources,
+    sources: frozenset[str],
     tables: Mapping[str, object] | None,
     catalog: Catalog | None,
     *,
@@ -249,20 +211,23 @@ def _job(
     settings = _settings(inner, known, sources, own=own)
     name = BRIDGE.add(inner, known)
     _set_catalogs(inner, name, settings)
-    _add_to(inner, name, changes=sources.delta)
+    jvm: Any = inner.sparkContext._jvm
+    jvm.harness.jobs.PlannedReads.addTo(inner._jsparkSession)
+    if "delta" in sources:
+        jvm.harness.jobs.ChangesFunction.addTo(inner._jsparkSession, name)
     statements, writes = NEEDS_OWN_SESSION
-    missing = () if own else (statements if sources.delta else OF_DELTAS_JAR, writes)
+    missing = () if own else (statements if "delta" in sources else OF_DELTAS_JAR, writes)
     return SparkJob(spark, settings, missing, name, known, inner)
 
 
 _CATALOG = "spark.sql.catalog."
 
 
-def _settings(spark: SparkSession, tables: JobTables, sources: _Sources, *, own: bool) -> dict[str, str]:
+def _settings(spark: SparkSession, tables: JobTables, sources: frozenset[str], *, own: bool) -> dict[str, str]:
     """Settings that give Spark its catalogs; names of a real jar stay its own."""
     settings = _needed(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
-    kinds |= {name: "NamedTables" for name in PATH_CATALOGS if getattr(sources, name)}
+    kinds |= {name: "NamedTables" for name in PATH_CATALOGS if name in sources}
     settings |= {f"{_CATALOG}{name}": f"{_JAVA}.{kind}" for name, kind in kinds.items() if _theirs(spark, name) is None}
     if own:
         settings |= {f"{_CATALOG}{DEFAULT_CATALOG}": _NAMED, "spark.sql.defaultCatalog": DEFAULT_CATALOG}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from pyspark.sql.types import StructType
@@ -149,7 +149,14 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
                 options=(key,),
             )
     if any(given.get(key, "false").lower() == "true" for key in _FEED):
-        return _changes(table, given, zone)
+        first, last = given.get("startingversion"), given.get("endingversion")
+        since, until = given.get("startingtimestamp"), given.get("endingtimestamp")
+        return table.changes(
+            None if first is None else _number("startingVersion", first),
+            None if last is None else _number("endingVersion", last),
+            from_timestamp=None if since is None else _at_zone(since, zone),
+            to_timestamp=None if until is None else _at_zone(until, zone),
+        )
     points = [key for key in _POINTS if key in given]
     if len(points) > 1:
         raise RequestError(f"Cannot read at several points: {', '.join(points)}; give one", options=tuple(points))
@@ -185,17 +192,6 @@ def _at_zone(text: str, zone: str) -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=ZoneInfo(zone))
 
 
-def _changes(table: Table, given: Mapping[str, str], zone: str) -> Changes:
-    first, last = given.get("startingversion"), given.get("endingversion")
-    since, until = given.get("startingtimestamp"), given.get("endingtimestamp")
-    return table.changes(
-        None if first is None else _number("startingVersion", first),
-        None if last is None else _number("endingVersion", last),
-        from_timestamp=None if since is None else _at_zone(since, zone),
-        to_timestamp=None if until is None else _at_zone(until, zone),
-    )
-
-
 def _number(key: str, text: str) -> int:
     try:
         return int(text)
@@ -217,29 +213,6 @@ class Asked:
     options: Mapping[str, str]
 
 
-class JobTable(Protocol):
-    """A table that can be read."""
-
-    @property
-    def name(self) -> str:
-        """The name as the job says it."""
-
-    @property
-    def key(self) -> str | None:
-        """An identity of the rows, by which Spark finds cached rows; None: rows that are new each time."""
-
-    @property
-    def partitioned_by(self) -> tuple[str, ...]:
-        """The schema in Spark's words."""
-
-    @property
-    def schema(self) -> StructType:
-        """Its columns."""
-
-    def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
-        """The rows that the filters keep, and perhaps others, with these columns in this order."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRows:
     """A lake table at a point of its history."""
@@ -257,8 +230,11 @@ class PlannedRows:
 
     @property
     def schema(self) -> StructType:
-        """The snapshot's columns, as Spark is given them."""
-        return StructType([shown(field) for field in self.snapshot.schema.fields])
+        """The snapshot's columns, as Spark is given them; nulls are not written into required ones."""
+        columns = StructType([shown(field) for field in self.snapshot.schema.fields])
+        for column, field in zip(columns, self.snapshot.schema.fields, strict=True):
+            column.nullable = not field.required
+        return columns
 
     def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
         """The planned rows: filters skip files, where harness knows what they mean."""
@@ -299,3 +275,7 @@ class FrameRows:
         if names_point(asked.options):
             raise RequestError(f"Cannot read {self.name} at another point: it has no history")
         return self.make(spark).select(*[f"`{column.replace('`', '``')}`" for column in asked.columns])
+
+
+JobTable: TypeAlias = PlannedRows | FrameRows
+"""A table that can be read; its `key` identifies rows that Spark has cached; None: rows are new each time."""

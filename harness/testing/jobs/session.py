@@ -59,7 +59,7 @@ def spark_session(
         tables: what a name that the job says is: a location, an opened table or snapshot, or anything with a
             `location`, such as tables of `lake_table` and builders. `prod.db.orders` makes a Spark catalog `prod`.
         reference: `iceberg` or `delta`: a session with the real jars in place of harness's reading, for a job that
-            merges, updates or deletes. Nothing may run yet; the jars are fetched from Maven Central once.
+            alters tables or reads streams. Nothing may run yet; the jars are fetched from Maven Central once.
 
     Raises:
         RequestError: `packages` are none; pyspark is missing or older than 4.0; no Java, or one older than 17; the

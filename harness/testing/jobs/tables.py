@@ -21,20 +21,22 @@ from harness.metadata.files.parquet import open_parquet
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
-from harness.testing.jobs.opened import FrameRows, JobTable, PlannedRows, at_version, names_point, read_point
+from harness.testing.jobs.opened import Asked, FrameRows, JobTable, PlannedRows, at_version, names_point, read_point
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite"})
+_CHANGES = ("merge", "update", "delete")
+_WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite", *_CHANGES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """A write of a job.
 
-    mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace` or `createOrReplace`.
+    mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace`, `createOrReplace`, or `merge`, `update` and
+        `delete`, whose rows are all rows of the table after the statement.
     partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
     where: of an overwrite, which rows it takes the place of; None: all.
     schema: of the rows, as Spark has it.
@@ -62,19 +64,14 @@ class Write:
     @property
     def rows(self) -> pa.Table:
         """The rows that were written, in any order; instants in UTC."""
-        schema = _arrow_schema(self.schema)
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        has_zone = "timezone" in signature(to_arrow_schema).parameters  # since Spark 4.1
+        zone: dict[str, Any] = {"timezone": "UTC"} if has_zone else {}
+        schema = to_arrow_schema(self.schema, **zone)
         files = [] if self.directory is None else sorted(self.directory.rglob("*.parquet"))
         tables = [open_parquet(file).read() for file in files]
         return pa.concat_tables([schema.empty_table(), *(_as(table, schema) for table in tables)])
-
-
-def _arrow_schema(schema: StructType) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    zone: dict[str, Any] = (
-        {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    )  # since Spark 4.1
-    return to_arrow_schema(schema, **zone)
 
 
 def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -104,19 +101,6 @@ def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
 DESCRIBE = "describe "
 """Before the names of what Delta's statements read: no metadata table's name has a blank."""
 _MS = pa.timestamp("ms", "UTC")
-
-
-def _metadata_rows(name: str, table: Table, snapshot: Snapshot, metadata: str) -> FrameRows:
-    """A metadata table of that name."""
-    if not metadata.startswith(DESCRIBE):
-        return _arrow_rows(name, snapshot.metadata(metadata))
-    statement = metadata.removeprefix(DESCRIBE)
-    if table.format != "delta":
-        raise RequestError(
-            f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its metadata "
-            "tables, such as history and snapshots"
-        )
-    return _arrow_rows(name, _detail(table) if statement == "detail" else snapshot.metadata("history"))
 
 
 def _detail(table: Table) -> pa.Table:
@@ -234,26 +218,19 @@ class JobTables:
             return _folded((catalog, *parts))
         return _folded(parts[1:] if len(parts) == 2 and parts[0] == "default" else parts)
 
-    def load(
-        self, key: Name, version: str | None = None, timestamp_us: int | None = None, *, writes: bool = False
-    ) -> JobTable | None:
+    def load(self, key: Name, version: str | None = None, timestamp_us: int | None = None) -> JobTable | None:
         """The table of that name, or a metadata table of it; None: there is none."""
         point = {} if version is None else {"versionAsOf": version}
         if timestamp_us is not None:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
         if key[0] in PATH_CATALOGS and len(key) in (2, 3) and _is_path(key[1]):
             return self._opened("#".join(key[1:]), point)
-        source = self._source(key)
-        if source is not None:
-            return self._planned(written(key), source, None, point, writes=writes)
-        target = self.targets.get(key)
-        if target is not None:
-            return self._own(written(key), target, point)
-        source = self._source(key[:-1])
-        return None if source is None else self._planned(written(key), source, key[-1], point)
+        return self._known(written(key), key, point)
 
     def target_key(self, key: Name) -> Name:
         """The key of a written table: a source has one, whether it is written to by name or by path."""
+        if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
+            return path_key(key[1])
         source = self._source(key)
         return key if source is None else path_key(source.source.location)
 
@@ -269,7 +246,7 @@ class JobTables:
         if path is None:
             raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
         if not _is_path(path):
-            found = self._by_name(path, options)
+            found = self._known(path, _own_name(path.replace("`", '"')), options)
             if found is not None:
                 return found
         return self._opened(path, options)
@@ -286,7 +263,7 @@ class JobTables:
                 options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = _as_time(value, type_)
         if function.endswith("by_path"):
             return self._opened(values[0], options)
-        found = self._by_name(values[0], options)
+        found = self._known(values[0], _own_name(values[0].replace("`", '"')), options)
         if found is None:
             raise TableNotFoundError(f"Cannot find a table: {values[0]}; {self._nearest(parse_name(values[0]))}")
         return found
@@ -329,8 +306,7 @@ class JobTables:
         """The folder of the rows; None: nothing was written."""
         return self._scratch
 
-    def _by_name(self, name: str, options: Mapping[str, str]) -> JobTable | None:
-        key = _own_name(name.replace("`", '"'))
+    def _known(self, name: str, key: Name, options: Mapping[str, str]) -> JobTable | None:
         source = self._source(key)
         if source is not None:
             return self._planned(name, source, None, options)
@@ -355,32 +331,40 @@ class JobTables:
     def _opened(self, path: str, options: Mapping[str, str]) -> JobTable:
         location, _, metadata = path.partition("#")
         target = self.targets.get(path_key(location))
-        if target is not None and not metadata:
+        if target is not None and target.created is not None and not metadata:
             return self._own(path, target, options)
         return self._planned(path, open_table(location), metadata or None, options)
 
     def _planned(
-        self,
-        name: str,
-        source: Table | Snapshot,
-        metadata: str | None,
-        options: Mapping[str, str],
-        *,
-        writes: bool = False,
+        self, name: str, source: Table | Snapshot, metadata: str | None, options: Mapping[str, str]
     ) -> JobTable:
         """A source at a point; or a metadata table of it."""
         table = source if isinstance(source, Table) else Table(source.source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
             raise _written_to(name)
-        if target is not None and (target.created is not None or not writes):
-            return self._own(name, target, options)
+        if target is not None:
+            snapshot = source if isinstance(source, Snapshot) else table.snapshot()
+            return self._own(name, target, options, self._rows(name, table, snapshot))
         point = self._point(table, source, options)
         if isinstance(point, Changes):
             return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
         if metadata is not None:
-            return _metadata_rows(name, table, point, metadata)
-        return PlannedRows(name=name, table=table, snapshot=point, zone=self.zone, partitioned_by=partitioned_by(table))
+            if not metadata.startswith(DESCRIBE):
+                return _arrow_rows(name, point.metadata(metadata))
+            statement = metadata.removeprefix(DESCRIBE)
+            if table.format != "delta":
+                raise RequestError(
+                    f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its "
+                    "metadata tables, such as history and snapshots"
+                )
+            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history"))
+        return self._rows(name, table, point)
+
+    def _rows(self, name: str, table: Table, snapshot: Snapshot) -> PlannedRows:
+        return PlannedRows(
+            name=name, table=table, snapshot=snapshot, zone=self.zone, partitioned_by=partitioned_by(table)
+        )
 
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
         given = {name.lower(): value for name, value in options.items()}
@@ -392,26 +376,42 @@ class JobTables:
         is_pinned = isinstance(source, Snapshot) and isinstance(found, Snapshot) and not names_point(options)
         return source if is_pinned and isinstance(source, Snapshot) else found
 
-    def _own(self, name: str, target: WrittenTable, options: Mapping[str, str]) -> JobTable:
-        """The job's own writes as they stand. Rows that are not known cannot be read."""
+    def _own(
+        self, name: str, target: WrittenTable, options: Mapping[str, str], source: PlannedRows | None = None
+    ) -> JobTable:
+        """The table with the job's writes, over the source's rows. Rows that are not known cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
         writes = since_whole(tuple(target.writes))
-        schema = target.created if target.created is not None else writes[0].schema
+        is_over = target.created is None and not writes[0].is_whole
+        base = source if is_over and source is not None and _takes(source, writes) else None
+        is_known = all(write.is_known for write in writes) and not (is_over and base is None)
+        is_source = target.created is None and source is not None and (is_over or _takes(source, writes[:1]))
+        schema = source.schema if source is not None and is_source else target.created or writes[0].schema
         places = [str(write.directory) for write in writes if write.directory is not None]
-        begins = target.created is not None or writes[0].is_whole
-        is_known = begins and all(write.is_known for write in writes)
 
         def make(spark: SparkSession) -> DataFrame:
             if not is_known:
                 raise _written_to(name)
-            return _parquet(spark, schema, places)
+            rows = _parquet(spark, schema, places)
+            return rows if base is None else base.frame(spark, Asked(schema.names, (), {})).unionAll(rows)
 
-        return FrameRows(name=name, schema=schema, make=make, partitioned_by=target.partitioned_by)
+        partitions = source.partitioned_by if source is not None and is_source else target.partitioned_by
+        return FrameRows(name=name, schema=schema, make=make, partitioned_by=partitions)
 
     def _nearest(self, name: Name) -> str:
         near = nearest(name, self.sources)
         return f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+
+
+def _takes(source: PlannedRows, writes: Sequence[Write]) -> bool:
+    """Tells whether the columns of all written rows are the source's."""
+    return all(simple_columns(write.schema) == simple_columns(source.schema) for write in writes)
+
+
+def simple_columns(schema: StructType) -> list[tuple[str, str]]:
+    """Names and types of columns, by which rows can stand in one table."""
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 def _opened_source(source: object) -> Table | Snapshot:
@@ -457,15 +457,10 @@ def _is_path(text: str) -> bool:
     return "/" in text or ":" in text
 
 
-def place(location: str) -> str:
-    """A location, however it is spelled."""
-    plain = local_path(location)
-    return os.path.realpath(plain) if is_local(plain) else plain.rstrip("/")
-
-
 def path_key(path: str) -> Name:
-    """The name of a table that is known by its path."""
-    return ("path", place(path))
+    """The name of a table that is known by its path, however the path is spelled."""
+    plain = local_path(path)
+    return ("path", os.path.realpath(plain) if is_local(plain) else plain.rstrip("/"))
 
 
 def _own_name(text: str) -> Name:

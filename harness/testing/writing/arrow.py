@@ -39,11 +39,6 @@ from harness.metadata.model.schema import (
 )
 
 
-def _rows_without_columns(count: int) -> pa.Table:
-    """A table of `count` rows and no column."""
-    return pa.table({"_": pa.nulls(count)}).drop_columns(["_"])
-
-
 def group_sizes(rows: int, group: int | None) -> list[int]:
     """The rows of each row group; `group`: the most that one has, None: all."""
     size = rows if group is None else group
@@ -136,17 +131,20 @@ def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: 
     """
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     if not fields:
-        return _rows_without_columns(len(rows))
+        return pa.table({"_": pa.nulls(len(rows))}).drop_columns(["_"])
     arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
 
 
-def with_field_ids(table: pa.Table, fields: Sequence[Field]) -> pa.Table:
-    """The table with Parquet field ids on every column, at every level, that has the name of a field."""
+def with_field_ids(table: pa.Table, fields: Sequence[Field], *, elements: bool = True) -> pa.Table:
+    """The table with Parquet field ids on every column, at every level, that has the name of a field.
+
+    elements: whether elements of lists, keys and values of maps have ids too.
+    """
     if not table.schema:
         return table
     by_name = {f.name: f for f in fields}
-    schema = pa.schema([_marked(f, by_name.get(f.name)) for f in table.schema])
+    schema = pa.schema([_marked(f, by_name.get(f.name), elements=elements) for f in table.schema])
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
 
 
@@ -284,16 +282,21 @@ def _offsets(values: list[Any]) -> pa.Array:
     return pa.array(offsets, pa.int32())
 
 
-def _marked(arrow: pa.Field, field: Field | None) -> pa.Field:
+def _marked(arrow: pa.Field, field: Field | None, *, elements: bool) -> pa.Field:
     if field is None:
         return arrow
+
+    def inside(part: pa.Field, held: Field) -> pa.Field:
+        marked = _marked(part, held, elements=elements)
+        return marked if elements else marked.remove_metadata()
+
     inner = children(field.type)
     kind = arrow.type
     if pa.types.is_struct(kind):
         names = {f.name: f for f in inner}
-        kind = pa.struct([_marked(f, names.get(f.name)) for f in kind])
+        kind = pa.struct([_marked(f, names.get(f.name), elements=elements) for f in kind])
     elif pa.types.is_map(kind) and len(inner) == 2:
-        kind = pa.map_(_marked(kind.key_field, inner[0]), _marked(kind.item_field, inner[1]))
+        kind = pa.map_(inside(kind.key_field, inner[0]), inside(kind.item_field, inner[1]))
     elif pa.types.is_list(kind) and len(inner) == 1:
-        kind = pa.list_(_marked(kind.value_field, inner[0]))
+        kind = pa.list_(inside(kind.value_field, inner[0]))
     return pa.field(arrow.name, kind, arrow.nullable, _metadata(field, "parquet"))

@@ -16,7 +16,7 @@ import datetime as dt
 import hashlib
 import struct
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -84,7 +84,14 @@ class Pseudonyms:
             case IntegerType():
                 return self._integer(value)
             case FloatType():
-                return self._real(value)
+                if value != value or value in (0, float("inf"), float("-inf")):
+                    return value
+                if _fits_float(value):
+                    return self._float(value, ("<f", "<I"), 23)
+                found = self._float(value, ("<d", "<Q"), 52)
+                while _fits_float(found):
+                    found = self._float(found, ("<d", "<Q"), 52)
+                return found
             case DecimalType(scale=scale):
                 return from_unscaled(self._integer(unscaled(Decimal(value), scale)), scale)
             case StringType():
@@ -146,17 +153,6 @@ class Pseudonyms:
                 at_low = at_low and text == low[place]
                 at_high = at_high and text == high[place]
         return int(found)
-
-    def _real(self, value: float) -> float:
-        """A number of the same sign and magnitude; one that four bytes hold becomes another such one."""
-        if value != value or value in (0, float("inf"), float("-inf")):
-            return value
-        if _fits_float(value):
-            return self._float(value, ("<f", "<I"), 23)
-        found = self._float(value, ("<d", "<Q"), 52)
-        while _fits_float(found):
-            found = self._float(found, ("<d", "<Q"), 52)
-        return found
 
     def _float(self, value: float, forms: tuple[str, str], bits: int) -> float:
         (number,) = struct.unpack(forms[1], struct.pack(forms[0], value))
@@ -278,23 +274,22 @@ class Mask:
         if type_ is None:
             raise UnsupportedError(f"Cannot anonymise values that are stored as {array.type}; leave the column out")
         if isinstance(type_, FloatType):
-            return _by_bits(array, lambda value: self.pseudonyms.of(type_, value))
+            numbers = to_numpy(pc.fill_null(array, 0.0))
+            bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
+            changed = np.fromiter(
+                (self.pseudonyms.of(type_, value) for value in bits.view(numbers.dtype).tolist()),
+                numbers.dtype,
+                len(bits),
+            )
+            is_number = np.isfinite(bits.view(numbers.dtype))
+            kept = np.where(is_number, changed, bits.view(numbers.dtype))  # a NaN with its payload
+            return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
         numeric = isinstance(type_, DateType | TimestampType | TimeType)
         plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
         encoded = pc.dictionary_encode(plain)
         others = [self.pseudonyms.of(type_, value) for value in encoded.dictionary.to_pylist()]
         found = pa.array(others, plain.type).take(encoded.indices)
         return found.cast(array.type) if numeric else found
-
-
-def _by_bits(array: pa.Array, other: Callable[[float], float]) -> pa.Array:
-    """Floats told apart by their bits: zeros have signs, and NaN equals nothing."""
-    numbers = to_numpy(pc.fill_null(array, 0.0))
-    bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
-    changed = np.fromiter(map(other, bits.view(numbers.dtype).tolist()), numbers.dtype, len(bits))
-    is_number = np.isfinite(bits.view(numbers.dtype))
-    kept = np.where(is_number, changed, bits.view(numbers.dtype))  # a NaN with its payload
-    return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
 
 
 def check_stored(field: Field, stored: pa.Field, *, file: str) -> None:

@@ -27,6 +27,7 @@ from harness.errors import AmbiguousTableError, EngineError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.queries.hints import told
 from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.threads import tracked
@@ -387,7 +388,8 @@ class Connection:
         except (duckdb.InternalException, duckdb.FatalException) as error:
             raise given_up(error, prepared.tables) or error from error
         except (duckdb.CatalogException, duckdb.BinderException) as error:
-            raise absent(error, prepared, self._tables) or error from error
+            known = {name: snapshot.schema for name, snapshot in prepared.tables.items()}
+            raise absent(error, prepared, self._tables) or told(error, prepared.text, known) from error
 
 
 def _statements(query: str) -> list[str]:

@@ -26,6 +26,7 @@ from harness.metadata.filters.sqltext import quoted
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
+from harness.queries.inputs import MetadataTables, planned
 from harness.queries.plain import may_name_moments
 from harness.queries.rewrite import (
     MetadataReference,
@@ -35,7 +36,6 @@ from harness.queries.rewrite import (
     refuse_writes,
     rewrite_statement,
 )
-from harness.queries.sql import MetadataTables, planned
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
@@ -323,19 +323,14 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
         if "NameListToString" in str(error):
-            return _kind_by_words(text)
-        raise RequestError(f"Cannot parse the statement: {' '.join(str(error).split())}") from error
+            parsed = parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
+            try:
+                refuse_writes(parsed)
+            except RequestError:
+                return "CREATE"
+            return "EXPLAIN" if parsed.explain else "SELECT"
+        raise (duckdb_engine().misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
-
-
-def _kind_by_words(text: str) -> str:
-    """The kind of a statement with names of four parts, such as a.b.c.orders, which DuckDB 1.5 cannot parse."""
-    parsed = parse_statement(text)
-    try:
-        refuse_writes(parsed)
-    except RequestError:
-        return "CREATE"
-    return "EXPLAIN" if parsed.explain else "SELECT"
 
 
 def _target(statement: SqlStatement) -> Name | None:

@@ -12,9 +12,11 @@ from harness.errors import AmbiguousTableError, HarnessError, RequestError, Stor
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
 from harness.metadata.tables.reading import NAMES
+from harness.queries.hints import no_table
+from harness.queries.locations import is_location
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
-from harness.tools.connections.texts import in_sql, is_location
+from harness.tools.connections.texts import in_sql
 
 Given: TypeAlias = Table | Snapshot | str
 """A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
@@ -146,10 +148,7 @@ class Tables:
     def absent(self, name: Name) -> TableNotFoundError:
         """The error about a name that stands for nothing."""
         if len(name) == 1 and "/" in name[0]:
-            return TableNotFoundError(
-                f"There is no table at {name[0]!r}: it is no directory of an Iceberg or Delta table; check the path",
-                cause="NoSuchTable",
-            )
+            return no_table(name[0], ())
         if (metadata := self._no_metadata_table(name)) is not None:
             return metadata
         known = list(self._like(name))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import harness.errors
 from harness.arguments import checked
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
+from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import Ratified, RatifiedCommit, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.tools.contained.arrow_messages import MOST_ARRAYS, StreamError, check_stream, decoded_bytes
@@ -36,6 +37,7 @@ def read_untrusted(
     columns: Sequence[str] | None = None,
     where: str | None = None,
     query: str | None = None,
+    at: When = None,
     snapshot_id: int | None = None,
     version: int | None = None,
     timestamp: int | str | datetime | None = None,
@@ -69,7 +71,7 @@ def read_untrusted(
         location: a local directory or metadata file.
         columns, where: as for `Snapshot.plan`.
         query: one that reads, in place of those; the table is `t` in it.
-        snapshot_id, version, timestamp, ref: as for `Table.snapshot`.
+        at, snapshot_id, version, timestamp, ref: as for `Table.snapshot`.
         path_map, allow_version_guess, lenient_delete_partition, allow_duplicate_files, allow_checkpoint_only: as for
             `open_table`.
         enforce_retention, max_version, ratified, published_only, prune, allowed_roots, format_hint, limits: likewise.
@@ -107,6 +109,7 @@ def read_untrusted(
         "ratified": None if answer is None else [_sent(commit) for commit in answer.ratified],
         "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
         "snapshot": {
+            "at": at.isoformat() if isinstance(at, datetime) else at,
             "snapshot_id": snapshot_id,
             "version": version,
             "timestamp": timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp,

@@ -210,8 +210,30 @@ def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | 
     note = _note(place)
     snapshot = newest(source)
     with reading(snapshot.source, snapshot.selection.snapshot):
-        _check(snapshot, note, place)
-        request = SliceRequest(**{**note["request"], **_tuples(note["request"])})
+        table = snapshot.source
+        if "follows" in note["request"]:
+            _refuse(place, "it has the rows that another slice refers to")
+        if "anonymised" in note["request"]:
+            _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")
+        if table.format != note["format"]:
+            _refuse(place, f"its format is {note['format']}, and the source's is {table.format}")
+        if _identity(snapshot) != note["identity"]:
+            _refuse(place, "another table is at the source's place now")
+        base = note["snapshots"][-1] if note["snapshots"] else None
+        if base is not None and not _follows(snapshot, base):
+            _refuse(place, f"its snapshot {base} has expired in the source, or is not in the newest one's past")
+        try:
+            own = open_table(place, format_hint=note["format"])
+        except HarnessError as error:
+            _refuse(place, f"it cannot be read ({error.message})")
+        if (None if own.source.current is None else own.source.current.id) != base:
+            _refuse(place, "it was written to since it was pulled")
+        request = SliceRequest(
+            **{
+                **note["request"],
+                **{name: tuple(value) for name, value in note["request"].items() if isinstance(value, list)},
+            }
+        )
         before = note["snapshots"]
         if before and snapshot.id == before[-1]:
             return Pulled(
@@ -228,32 +250,6 @@ def _note(place: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise RequestError(f"Cannot refresh {place}: it is no slice, as its {NOTE} cannot be read ({error})") from error
     return note
-
-
-def _tuples(request: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) for name, value in request.items() if isinstance(value, list)}
-
-
-def _check(snapshot: Snapshot, note: dict[str, Any], place: Path) -> None:
-    """Refuses what the slice cannot follow."""
-    table = snapshot.source
-    if "follows" in note["request"]:
-        _refuse(place, "it has the rows that another slice refers to")
-    if "anonymised" in note["request"]:
-        _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")
-    if table.format != note["format"]:
-        _refuse(place, f"its format is {note['format']}, and the source's is {table.format}")
-    if _identity(snapshot) != note["identity"]:
-        _refuse(place, "another table is at the source's place now")
-    base = note["snapshots"][-1] if note["snapshots"] else None
-    if base is not None and not _follows(snapshot, base):
-        _refuse(place, f"its snapshot {base} has expired in the source, or is not in the newest one's past")
-    try:
-        own = open_table(place, format_hint=note["format"])
-    except HarnessError as error:
-        _refuse(place, f"it cannot be read ({error.message})")
-    if (None if own.source.current is None else own.source.current.id) != base:
-        _refuse(place, "it was written to since it was pulled")
 
 
 def _identity(snapshot: Snapshot) -> str | None:

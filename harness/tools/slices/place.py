@@ -23,6 +23,7 @@ from typing import Any
 from harness.errors import RequestError, StorageError
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
+from harness.storage.threads import measured
 from harness.testing.writing.places import inside
 
 NOTE = "_harness_slice.json"
@@ -177,7 +178,7 @@ class SliceNames:
         found = self._given.get(path)
         if found is None:
             found = (
-                self._number(ending)
+                f"data/{len(self._given):06d}{ending or '.parquet'}"
                 if self._numbered
                 else self._safe(path, ending) or self._digest(path, ending, folder)
             )
@@ -201,9 +202,6 @@ class SliceNames:
         if folded in self._taken or folded in self._folders or self._taken & set(_folders(folded)):
             return None
         return relative if len(relative.encode()) <= _MAX_PATH else None
-
-    def _number(self, ending: str) -> str:
-        return f"data/{len(self._given):06d}{ending or '.parquet'}"
 
     def _digest(self, path: str, ending: str, folder: str) -> str:
         last = _PLAIN.sub("_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")
@@ -262,11 +260,6 @@ class Fetched:
     reused: int
 
 
-def total_bytes(files: Iterable[SourceFile], storage: Storage) -> int:
-    """The size of the files together; storage is asked where none is recorded."""
-    return sum(storage.size(file.physical) if file.size is None else file.size for file in files)
-
-
 def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None) -> Fetched:
     """Copy the files that are not there yet.
 
@@ -275,7 +268,6 @@ def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, m
         RequestError: the files are larger than they were said to be, and than they may be.
     """
     known = read_journal(place.journal)
-    work = _Work(storage, place, max_bytes)
     present, missing = {}, []
     for file in files:
         found = known.get(file.target)
@@ -283,7 +275,8 @@ def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, m
             present[file.target] = found
         else:
             missing.append(file)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    work = _Work(storage, place, max_bytes, sum(file.size or 0 for file in missing))
+    with measured(work.part), ThreadPoolExecutor(_AT_ONCE) as pool:
         running = [pool.submit(work.fetch, file) for file in missing]
         done, _ = wait(running, return_when=FIRST_EXCEPTION)
         if any(future.exception() is not None for future in done):
@@ -304,12 +297,17 @@ class _StoppedError(Exception):
 class _Work:
     """State that the threads share."""
 
-    def __init__(self, storage: Storage, place: SlicePlace, max_bytes: int | None) -> None:
+    def __init__(self, storage: Storage, place: SlicePlace, max_bytes: int | None, total: int) -> None:
         self.stopped = threading.Event()
         self._storage = storage
         self._place = place
         self._left = max_bytes
+        self._total, self._done = total, 0
         self._lock = threading.Lock()
+
+    def part(self) -> float:
+        """The part of the bytes, as they are recorded, that are there."""
+        return min(self._done / self._total, 1.0) if self._total else 0.0
 
     def fetch(self, file: SourceFile) -> FetchedFile:
         size = self._storage.size(file.physical)
@@ -333,6 +331,8 @@ class _Work:
                         )
                     digest.update(piece)
                     out.write(piece)
+                    with self._lock:
+                        self._done += length
             os.replace(part, target)
         fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest.hexdigest())
         journal = self._place.journal

@@ -25,7 +25,7 @@ from harness.snapshot import Snapshot, column_names, reading
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 from harness.table import Table, open_table
-from harness.tools.slices.place import FetchedFile, SlicePlace, SourceFile, discard_stale, fetch, total_bytes
+from harness.tools.slices.place import FetchedFile, SlicePlace, SourceFile, discard_stale, fetch
 from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
 
 
@@ -161,7 +161,8 @@ def make(
     if request.cuts_rows:
         planned = planned.with_rows(kept_rows(planned.plans(), request))
     files, storage = planned.files(), planned.storage
-    size = total_bytes(files, storage) + planned.rewritten_bytes()
+    size = sum(storage.size(file.physical) if file.size is None else file.size for file in files)
+    size += planned.rewritten_bytes()
     if request.max_bytes is not None and size > request.max_bytes:
         raise RequestError(
             f"Cannot pull: the slice needs {size:,} bytes in {len(files):,} files, max_bytes={request.max_bytes} "
@@ -194,7 +195,9 @@ def make(
     if sentence is not None:
         warn(f"Table {shown(snapshot.source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
-    place.publish(_note(_anonymous(origin) if is_anonymised else origin, told, notes), journal=not is_anonymised)
+    if is_anonymised:
+        origin |= {"location": None, "identity": None}
+    place.publish(_note(origin, told, notes), journal=not is_anonymised)
     if refreshed:
         discard_stale(place.directory, fetched.files, refreshed)
     for sentence in notes:
@@ -221,11 +224,6 @@ def planned_slice(snapshot: Snapshot, request: SliceRequest, refreshed: int = 0)
     from harness.tools.slices.delta import pulling as delta
 
     return delta.planned_slice(table, selection, request, refreshed)
-
-
-def _anonymous(origin: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what names the source."""
-    return {name: None if name in ("location", "identity") else value for name, value in origin.items()}
 
 
 def _note(origin: Mapping[str, Any], told: Pulled, notes: list[str]) -> dict[str, Any]:

@@ -98,7 +98,10 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
         stored = pa.schema([f.with_type(plain_type(f.type)) for f in file.schema_arrow], file.schema_arrow.metadata)
         schema = _schema(file, stored, places, cut, name)
         if cut.mask is not None:
-            schema = _masked_schema(stored, schema, cut, name)
+            check_calendar(stored.metadata, file=name)
+            for place, column in cut.masked.items():
+                check_stored(column, stored.field(place), file=name)
+            schema = schema.remove_metadata()
         with pq.ParquetWriter(target, schema, store_schema=False, **_settings(file)) as out:
             start = 0
             for group in range(file.num_row_groups):
@@ -108,7 +111,18 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
                     table = file.read_row_group(group, use_threads=False)
                     out.write_table(_chosen(table, kept, start, schema, places, cut))
                 start += rows
-        _check_unchanged(file, target, places, name)
+        with open_parquet(target) as new:
+            before, after = _blocks(file.schema), _blocks(new.schema)
+            for place, (column, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
+                then = before[place]
+                same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(block))
+                if then != block and "int96" not in then and not same:
+                    raise UnsupportedError(
+                        f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
+                        f"{' '.join(block.split())}; pull whole files",
+                        file=name,
+                        field=column.name,
+                    )
         return count
 
 
@@ -155,14 +169,6 @@ def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut:
     return pa.schema(fields, metadata=stored.metadata)
 
 
-def _masked_schema(stored: pa.Schema, schema: pa.Schema, cut: Cut, name: str) -> pa.Schema:
-    """Without texts that a writer left; refuses what has no other values."""
-    check_calendar(stored.metadata, file=name)
-    for place, column in cut.masked.items():
-        check_stored(column, stored.field(place), file=name)
-    return schema.remove_metadata()
-
-
 def _settings(file: pq.ParquetFile) -> dict[str, Any]:
     """Compression, and how decimals are stored, as in the file."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
@@ -174,22 +180,6 @@ def _settings(file: pq.ParquetFile) -> dict[str, Any]:
         "compression": codec,
         "store_decimal_as_integer": any(c.physical_type in ("INT32", "INT64") for c in decimals),
     }
-
-
-def _check_unchanged(old: pq.ParquetFile, target: Path, places: Sequence[int], name: str) -> None:
-    """Refuses what the library does not write as it has read it, such as an annotation that it does not know."""
-    with open_parquet(target) as new:
-        before, after = _blocks(old.schema), _blocks(new.schema)
-        for place, (column, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
-            then = before[place]
-            same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(block))
-            if then != block and "int96" not in then and not same:
-                raise UnsupportedError(
-                    f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
-                    f"{' '.join(block.split())}; pull whole files",
-                    file=name,
-                    field=column.name,
-                )
 
 
 def _blocks(schema: pq.ParquetSchema) -> list[str]:
@@ -257,7 +247,14 @@ class Rewriter:
         """
         (row,) = self.plan.files.slice(ordinal, 1).to_pylist()
         if row["format"] != "parquet":
-            return self._unchanged(row, original, target, rows)
+            if self.columns is None and (rows is None or len(rows) == row["record_count"]):
+                return _linked(original, target)
+            raise UnsupportedError(
+                f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
+                "pull whole files",
+                table=self.plan.table,
+                file=row["path"],
+            )
         footer = read_footer(original, row["path"], self.plan.table)
         rows = None if rows is None or len(rows) == footer.rows else rows
         if rows is None and self.columns is None:
@@ -266,15 +263,6 @@ class Rewriter:
         target.parent.mkdir(parents=True, exist_ok=True)
         count = cut_file(original, target, cut, name=row["path"])
         return Settled(target.stat().st_size, count, rows, self._said(ordinal, target, count, stored))
-
-    def _unchanged(self, row: Mapping[str, Any], original: Path, target: Path, rows: Positions | None) -> Settled:
-        if self.columns is None and (rows is None or len(rows) == row["record_count"]):
-            return _linked(original, target)
-        raise UnsupportedError(
-            f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; pull whole files",
-            table=self.plan.table,
-            file=row["path"],
-        )
 
     def _cut(self, row: Mapping[str, Any], footer: Footer, rows: Positions | None) -> tuple[Cut, tuple[Field, ...]]:
         """The cut of the file, and the columns of the slice that it has."""

@@ -178,10 +178,6 @@ def _sorted(call: Call) -> Typed | None:
     return _in_order(call, order, nulls)
 
 
-def _reverse_sorted(call: Call) -> Typed | None:
-    return _in_order(call, "DESC", "NULLS LAST") if len(call.arguments) == 1 else None
-
-
 def _in_order(call: Call, order: str, nulls: str) -> Typed:
     inner = _distinct_inside(call)
     listed = inner or the_list(call)
@@ -338,7 +334,7 @@ FUNCTIONS = (
     ),
     list_function(
         ("list_reverse_sort", "array_reverse_sort"),
-        _reverse_sorted,
+        lambda call: _in_order(call, "DESC", "NULLS LAST") if len(call.arguments) == 1 else None,
         "list",
         "SORT_ARRAY(a, false)",
         "list_reverse_sort({ints})",

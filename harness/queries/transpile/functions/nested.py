@@ -48,7 +48,6 @@ from harness.queries.transpile.values import (
     LONG,
     TEXT,
     Typed,
-    added_as,
     alike,
     coerced,
     type_name,
@@ -263,15 +262,11 @@ def _sum(call: Call) -> Typed | None:
         case _:
             raise call.refused(f"{call.name} of {listed.type}")
     values = without_nulls(listed.sql)
-    return Typed(f"CASE WHEN SIZE({values}) > 0 THEN {total(values, result)} END", result)
-
-
-def total(values: str, type_: Type) -> str:
-    """The sum of a list without nulls, 0 if it is empty."""
-    spare = added_as(type_)
+    # Spark adds with one digit to spare.
+    spare = DecimalType(37, result.scale) if isinstance(result, DecimalType) and result.scale else result
     name = type_name(spare)
     added = f"AGGREGATE({values}, CAST(0 AS {name}), (s, v) -> CAST(s + CAST(v AS {name}) AS {name}))"
-    return added if spare is type_ else f"CAST({added} AS {type_name(type_)})"
+    return Typed(f"CASE WHEN SIZE({values}) > 0 THEN CAST({added} AS {type_name(result)}) END", result)
 
 
 def _count(call: Call) -> Typed | None:

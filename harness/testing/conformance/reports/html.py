@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.differ.reports.html import asset, document, escaped
+from harness.differ.reports.html import asset, document
+from harness.errors import html_text as escaped
 from harness.testing.conformance.reports.text import MEANINGS, SIGNS, cell_text, difference_of, headline, tally
 from harness.testing.conformance.results import Case, Check, Outcome, Run, ScenarioInfo
 

@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -73,10 +74,12 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
 
     public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
         Map request = request("load", table);
-        request.put("writes", Boolean.TRUE);
         try {
             return loaded(request, table);
         } catch (NoSuchTableException missing) {
+            if (!privileges.contains(TableWritePrivilege.INSERT) || privileges.contains(TableWritePrivilege.UPDATE)) {
+                throw missing;
+            }
             request.put("create", Boolean.TRUE);
             return loaded(request, table);
         }

@@ -17,17 +17,20 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final PlannedTable table;
     private final CaseInsensitiveStringMap options;
+    private final boolean isWhole;
     private Predicate[] filters = new Predicate[0];
     private StructType wanted;
 
-    PlannedScan(PlannedTable table, CaseInsensitiveStringMap options) {
+    /** isWhole: rows that no filter keeps are wanted too, as of a table whose rows are written anew. */
+    PlannedScan(PlannedTable table, CaseInsensitiveStringMap options, boolean isWhole) {
         this.table = table;
         this.options = options;
+        this.isWhole = isWhole;
         this.wanted = table.schema;
     }
 
     public Predicate[] pushPredicates(Predicate[] predicates) {
-        filters = predicates;
+        filters = isWhole ? filters : predicates;
         return predicates;
     }
 

@@ -1,7 +1,7 @@
 package harness.jobs;
 
-import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -34,18 +34,14 @@ public final class SessionTables extends NamedTables implements CatalogExtension
     }
 
     public Identifier[] listTables(String[] namespace) {
-        ArrayList found = new ArrayList(Arrays.asList(super.listTables(namespace)));
+        LinkedHashMap found = new LinkedHashMap();
+        put(found, super.listTables(namespace));
         try {
-            Identifier[] others = ((TableCatalog) delegate).listTables(namespace);
-            for (int i = 0; i < others.length; i++) {
-                if (!found.contains(others[i])) {
-                    found.add(others[i]);
-                }
-            }
+            put(found, ((TableCatalog) delegate).listTables(namespace));
         } catch (NoSuchNamespaceException none) {
-            return (Identifier[]) found.toArray(new Identifier[found.size()]);
+            // only harness knows the namespace
         }
-        return (Identifier[]) found.toArray(new Identifier[found.size()]);
+        return (Identifier[]) found.values().toArray(new Identifier[found.size()]);
     }
 
     public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
@@ -61,24 +57,28 @@ public final class SessionTables extends NamedTables implements CatalogExtension
     }
 
     public String[][] listNamespaces(String[] parent) {
-        ArrayList found = new ArrayList();
-        java.util.HashSet seen = new java.util.HashSet();
-        String[][] ours = super.listNamespaces(parent);
-        String[][] others = new String[0][];
-        try {
-            others = parent.length == 0
-                ? ((SupportsNamespaces) delegate).listNamespaces()
-                : new String[0][];
-        } catch (NoSuchNamespaceException none) {
-            others = new String[0][];
-        }
-        for (int i = 0; i < ours.length + others.length; i++) {
-            String[] one = i < ours.length ? ours[i] : others[i - ours.length];
-            if (seen.add(Arrays.asList(one))) {
-                found.add(one);
+        LinkedHashMap found = new LinkedHashMap();
+        put(found, super.listNamespaces(parent));
+        if (parent.length == 0) {
+            try {
+                put(found, ((SupportsNamespaces) delegate).listNamespaces());
+            } catch (NoSuchNamespaceException none) {
+                // it has none
             }
         }
-        return (String[][]) found.toArray(new String[found.size()][]);
+        return (String[][]) found.values().toArray(new String[found.size()][]);
+    }
+
+    private static void put(LinkedHashMap found, Identifier[] tables) {
+        for (int i = 0; i < tables.length; i++) {
+            found.putIfAbsent(tables[i].name(), tables[i]);
+        }
+    }
+
+    private static void put(LinkedHashMap found, String[][] namespaces) {
+        for (int i = 0; i < namespaces.length; i++) {
+            found.putIfAbsent(Arrays.asList(namespaces[i]), namespaces[i]);
+        }
     }
 
     public void createNamespace(String[] namespace, java.util.Map metadata) {}

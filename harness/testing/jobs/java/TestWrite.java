@@ -19,12 +19,13 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetWrite;
 public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOverwrite {
     private final PlannedTable table;
     private final LogicalWriteInfo info;
-    private String mode = "append";
+    private String mode;
     private String where = null;
 
-    TestWrite(PlannedTable table, LogicalWriteInfo info) {
+    TestWrite(PlannedTable table, LogicalWriteInfo info, String mode) {
         this.table = table;
         this.info = info;
+        this.mode = mode;
     }
 
     public WriteBuilder truncate() {

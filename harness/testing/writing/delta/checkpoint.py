@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -107,28 +106,6 @@ ACTION_FIELDS: dict[str, pa.StructType] = {
 }
 
 
-def _with_parsed_columns(add: pa.StructType, parsed: Mapping[str, pa.StructType], *, stats: bool) -> pa.StructType:
-    """The `add` column with further columns, and without unwanted `stats`."""
-    kept = [f for f in add if stats or f.name != "stats"]
-    return pa.struct([*kept, *(pa.field(name, type_) for name, type_ in parsed.items())])
-
-
-def _parsed_statistics_type(schema: Schema, partition: Sequence[Field]) -> pa.StructType:
-    """The type of `stats_parsed`: bounds of the columns whose types have them, null counts of all (delta F5, F10)."""
-    places = {f.id for f in partition}
-    fields = [f for f in schema.fields if f.id not in places]
-    bounds = _bounds_type(fields)
-    nulls = _nulls_type(fields)
-    parts = [("minValues", bounds), ("maxValues", bounds), ("nullCount", nulls)]
-    present = [pa.field(name, type_) for name, type_ in parts if type_ is not None]
-    return pa.struct([pa.field("numRecords", pa.int64()), *present, pa.field("tightBounds", pa.bool_())])
-
-
-def _parsed_partition_type(partition: Sequence[Field]) -> pa.StructType:
-    """The type of `partitionValues_parsed`: the partition columns under their physical names."""
-    return pa.struct([pa.field(f.physical_name or f.name, arrow_type(f.type)) for f in partition])
-
-
 def _parsed_statistics(text: str | None, schema: Schema) -> Json | None:
     """The row of `stats_parsed` for the text of `stats`."""
     if text is None:
@@ -139,12 +116,6 @@ def _parsed_statistics(text: str | None, schema: Schema) -> Json | None:
         if part in stats:
             stats[part] = statistics_value(struct, stats[part])
     return dict(stats)
-
-
-def _parsed_partition_values(values: Mapping[str, str | None], partition: Sequence[Field]) -> Json:
-    """The row of `partitionValues_parsed` for the texts of `partitionValues`."""
-    names = {f.physical_name or f.name: f.type for f in partition}
-    return {name: partition_value(type_, values.get(name)) for name, type_ in names.items()}
 
 
 def fitted(schema: pa.Schema, action: Json) -> Json:
@@ -288,9 +259,19 @@ class _Writer:
         self.options = options
         self.parsed: dict[str, pa.StructType] = {}
         if options.stats_parsed:
-            self.parsed["stats_parsed"] = _parsed_statistics_type(schema, partition)
+            places = {f.id for f in partition}
+            fields = [f for f in schema.fields if f.id not in places]
+            bounds = _bounds_type(fields)
+            nulls = _nulls_type(fields)
+            parts = [("minValues", bounds), ("maxValues", bounds), ("nullCount", nulls)]
+            present = [pa.field(name, type_) for name, type_ in parts if type_ is not None]
+            self.parsed["stats_parsed"] = pa.struct(
+                [pa.field("numRecords", pa.int64()), *present, pa.field("tightBounds", pa.bool_())]
+            )
         if options.partition_values_parsed and partition:  # Parquet has no empty structs
-            self.parsed["partitionValues_parsed"] = _parsed_partition_type(partition)
+            self.parsed["partitionValues_parsed"] = pa.struct(
+                [pa.field(f.physical_name or f.name, arrow_type(f.type)) for f in partition]
+            )
         self.schema = schema
         self.partition = partition
 
@@ -303,7 +284,10 @@ class _Writer:
             case "classic":
                 files = [self._parquet(f"{self._stem}.parquet", [*meta, *removes, *adds], v2=False)]
             case "multi-part":
-                files = self._parts([*meta, *removes, *adds])
+                count = self.options.parts
+                names = [f"{self._stem}.{i + 1:010d}.{count:010d}.parquet" for i in range(count)]
+                all_actions = [*meta, *removes, *adds]
+                files = [self._parquet(name, all_actions[i::count], v2=False) for i, name in enumerate(names)]
             case "v2-parquet" | "v2-json":
                 files, sidecars = self._v2(meta, [*removes, *adds])
         hint = self._hint(files, sidecars, len(meta) + len(removes) + len(adds), len(adds))
@@ -312,11 +296,6 @@ class _Writer:
     @property
     def _stem(self) -> str:
         return f"{self.version:020d}.checkpoint"
-
-    def _parts(self, actions: list[Json]) -> list[Path]:
-        count = self.options.parts
-        names = [f"{self._stem}.{i + 1:010d}.{count:010d}.parquet" for i in range(count)]
-        return [self._parquet(name, actions[i::count], v2=False) for i, name in enumerate(names)]
 
     def _v2(self, meta: list[Json], file_actions: list[Json]) -> tuple[list[Path], list[Path]]:
         count = self.options.sidecars
@@ -345,7 +324,13 @@ class _Writer:
         return {"path": path.name, "sizeInBytes": size, "modificationTime": self.time_ms, "tags": None}
 
     def _parquet(self, name: str, actions: Sequence[Json], *, v2: bool) -> Path:
-        schema = self._arrow_schema({name for action in actions for name in action}, v2=v2)
+        held = {kind for action in actions for kind in action}
+        wanted = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
+        fields = {n: ACTION_FIELDS[n] for n in wanted if n in held or not self.options.own_columns}
+        if "add" in fields:
+            kept = [f for f in fields["add"] if self.options.stats_json or f.name != "stats"]
+            fields["add"] = pa.struct([*kept, *(pa.field(name, type_) for name, type_ in self.parsed.items())])
+        schema = pa.schema(list(fields.items()))
         rows = [fitted(schema, self._completed(action)) for action in actions]
         path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -355,23 +340,19 @@ class _Writer:
         set_time(path, self.time_ms)
         return path
 
-    def _arrow_schema(self, held: AbstractSet[str], *, v2: bool) -> pa.Schema:
-        wanted = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
-        fields = {name: ACTION_FIELDS[name] for name in wanted if name in held or not self.options.own_columns}
-        if "add" in fields:
-            fields["add"] = _with_parsed_columns(fields["add"], self.parsed, stats=self.options.stats_json)
-        return pa.schema(list(fields.items()))
-
     def _completed(self, action: Json) -> Json:
         """The action with the parsed columns that were asked for."""
         if "add" not in action or not self.parsed:
             return action
         add = action["add"]
+        names = {f.physical_name or f.name: f.type for f in self.partition}
         return {
             "add": {
                 **add,
                 "stats_parsed": _parsed_statistics(add.get("stats"), self.schema),
-                "partitionValues_parsed": _parsed_partition_values(add["partitionValues"], self.partition),
+                "partitionValues_parsed": {
+                    name: partition_value(type_, add["partitionValues"].get(name)) for name, type_ in names.items()
+                },
             }
         }
 

@@ -196,7 +196,13 @@ class DeltaDocument:
         level = self.schema_doc["fields"]
         if parent is not None:
             holder, key = _slot(*_split(self.schema_doc, parent))
-            level = _inner_fields(holder[key])
+            json_type = holder[key]
+            while isinstance(json_type, dict) and json_type["type"] != "struct":
+                json_type = json_type.get("elementType", json_type.get("valueType"))
+            if not isinstance(json_type, dict):
+                raise RequestError(f"Cannot add a field to a column of type {json_type}: it holds no struct")
+            fields: list[Json] = json_type["fields"]
+            level = fields
         new = field_json(name, type_text)
         new["metadata"].update(metadata)
         level.append(new)
@@ -316,13 +322,3 @@ def _levels(json_type: Any) -> Iterator[list[Json]]:
                 yield from _levels(f["type"])
         for part in _PARTS.values():
             yield from _levels(json_type.get(part))
-
-
-def _inner_fields(json_type: Any) -> list[Json]:
-    """The fields of a struct, or of the struct that is an array's element or a map's value."""
-    while isinstance(json_type, dict) and json_type["type"] != "struct":
-        json_type = json_type.get("elementType", json_type.get("valueType"))
-    if not isinstance(json_type, dict):
-        raise RequestError(f"Cannot add a field to a column of type {json_type}: it holds no struct")
-    fields: list[Json] = json_type["fields"]
-    return fields

@@ -22,16 +22,15 @@ from harness.errors import RequestError
 from harness.metadata.model.schema import (
     Field,
     FloatType,
-    ListType,
-    MapType,
     StructType,
     UnknownType,
     VariantType,
     children,
 )
-from harness.testing.writing.arrow import arrow_table, group_sizes, write_columnless_parquet
+from harness.testing.writing.arrow import arrow_table, group_sizes, with_field_ids, write_columnless_parquet
 from harness.testing.writing.delta.types import Json
 from harness.testing.writing.delta.values import encoded_path, json_text, statistics_text
+from harness.testing.writing.iceberg.evolution import with_children
 from harness.testing.writing.iceberg.types import stored
 from harness.testing.writing.places import set_time
 
@@ -163,17 +162,21 @@ class FileOptions:
 
 def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
     """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
-    return tuple(_physical(f, names) for f in fields)
+    return tuple(
+        Field(
+            id=f.id,
+            name=names.get(f.id, f.physical_name or f.name),
+            type=with_children(f.type, physical_fields(children(f.type), names)),
+            required=f.required,
+        )
+        for f in fields
+    )
 
 
 def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
     """Stored rows as the columns of a file; ids only on struct fields, as Delta writers put them."""
     table = arrow_table(fields, rows, "none")
-    if ids == "none" or not table.schema:
-        return table
-    by_name = {f.name: f for f in fields}
-    schema = pa.schema([_with_id(f, by_name[f.name]) for f in table.schema])
-    return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
+    return table if ids == "none" else with_field_ids(table, fields, elements=False)
 
 
 def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms: int) -> None:
@@ -232,23 +235,6 @@ def table_statistics(
     return statistics_of(table, chosen, options.bounds_length)
 
 
-def _physical(f: Field, names: Mapping[int, str]) -> Field:
-    match f.type:
-        case StructType(fields=fields):
-            type_: Any = StructType(physical_fields(fields, names))
-        case ListType(element=element):
-            type_ = ListType(_physical(element, names))
-        case MapType(key=key, value=value):
-            type_ = MapType(_physical(key, names), _physical(value, names))
-        case _:
-            type_ = f.type
-    return Field(id=f.id, name=names.get(f.id, f.physical_name or f.name), type=type_, required=f.required)
-
-
-def _with_id(arrow: pa.Field, f: Field) -> pa.Field:
-    return pa.field(arrow.name, _with_inner_ids(arrow.type, f), arrow.nullable, {"PARQUET:field_id": str(f.id)})
-
-
 def _with_elements(kind: pa.DataType, name: str) -> pa.DataType:
     """The type with this name for the elements of its lists."""
     if pa.types.is_list(kind):
@@ -260,21 +246,6 @@ def _with_elements(kind: pa.DataType, name: str) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([f.with_type(_with_elements(f.type, name)) for f in kind])
     return kind
-
-
-def _with_inner_ids(kind: pa.DataType, f: Field) -> pa.DataType:
-    inner = [c for c in children(f.type) if not isinstance(c.type, UnknownType)]
-    match f.type:
-        case StructType():
-            return pa.struct([_with_id(part, child) for part, child in zip(kind, inner, strict=True)])
-        case ListType(element=element):
-            part = kind.value_field
-            return pa.list_(pa.field(part.name, _with_inner_ids(part.type, element), part.nullable))
-        case MapType(key=key, value=value):
-            pairs = ((kind.key_field, key), (kind.item_field, value))
-            return pa.map_(*(pa.field(p.name, _with_inner_ids(p.type, c), p.nullable) for p, c in pairs))
-        case _:
-            return kind
 
 
 Storage: TypeAlias = Literal["u", "i", "p"]

@@ -178,7 +178,21 @@ class DeltaLog:
         """Write `version.crc`, with the fields of `extra` added or replaced."""
         state = self.state(version)
         path = self.directory / f"{version:020d}.crc"
-        self.put(path, json_text({**_checksum(state), **extra}), self.time_of(version))
+        vectors = [a["deletionVector"] for a in state.adds if a.get("deletionVector")]
+        checksum = {
+            "tableSizeBytes": sum(a["size"] for a in state.adds),
+            "numFiles": len(state.adds),
+            "numDeletedRecordsOpt": sum(v["cardinality"] for v in vectors),
+            "numDeletionVectorsOpt": len(vectors),
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "setTransactions": list(state.transactions.values()),
+            "domainMetadata": [d for d in state.domains.values() if not d.get("removed")],
+            "metadata": state.metadata,
+            "protocol": state.protocol,
+            "allFiles": state.adds,
+        }
+        self.put(path, json_text({**checksum, **extra}), self.time_of(version))
         return path
 
 
@@ -188,23 +202,6 @@ def vector_id(descriptor: Json | None) -> str | None:
         return None
     offset = descriptor.get("offset")
     return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}{'' if offset is None else f'@{offset}'}"
-
-
-def _checksum(state: LogState) -> Json:
-    vectors = [a["deletionVector"] for a in state.adds if a.get("deletionVector")]
-    return {
-        "tableSizeBytes": sum(a["size"] for a in state.adds),
-        "numFiles": len(state.adds),
-        "numDeletedRecordsOpt": sum(v["cardinality"] for v in vectors),
-        "numDeletionVectorsOpt": len(vectors),
-        "numMetadata": 1,
-        "numProtocol": 1,
-        "setTransactions": list(state.transactions.values()),
-        "domainMetadata": [d for d in state.domains.values() if not d.get("removed")],
-        "metadata": state.metadata,
-        "protocol": state.protocol,
-        "allFiles": state.adds,
-    }
 
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
@@ -242,7 +239,11 @@ def commit_actions(
     removes = [removal(r, time_ms, change) if isinstance(r, DataFileHandle) else r for r in change.remove]
     tracked = _assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
     adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DataFileHandle) else a for a in change.add]
-    files = [_change_file(c) if isinstance(c, DataFileHandle) else c for c in change.cdc]
+    kept = ("path", "partitionValues", "size")
+    files = [
+        {**{name: c.add[name] for name in kept}, "dataChange": False} if isinstance(c, DataFileHandle) else c
+        for c in change.cdc
+    ]
     return copy.deepcopy(
         [
             *commit_info(change, document, time_ms),
@@ -289,11 +290,6 @@ def removal(handle: DataFileHandle, time_ms: int, change: Change) -> Json:
         "extendedFileMetadata": True,
         **{name: handle.add[name] for name in kept if name in handle.add},
     }
-
-
-def _change_file(handle: DataFileHandle) -> Json:
-    """The `cdc` action of a change data file."""
-    return {**{name: handle.add[name] for name in ("path", "partitionValues", "size")}, "dataChange": False}
 
 
 def _assigned_rows(

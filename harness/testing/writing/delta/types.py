@@ -30,7 +30,9 @@ from harness.metadata.model.schema import (
     Type,
     UnknownType,
     VariantType,
+    children,
 )
+from harness.testing.writing.iceberg.evolution import with_children
 from harness.testing.writing.iceberg.types import TypeText
 
 Json: TypeAlias = dict[str, Any]
@@ -145,19 +147,9 @@ def _fields(documents: list[Json], ids: Iterator[int]) -> tuple[Field, ...]:
 
 
 def _unmapped(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    return tuple(replace(f, physical_name=None, type=_unmapped_type(f.type)) for f in fields)
-
-
-def _unmapped_type(type_: Type) -> Type:
-    match type_:
-        case StructType(fields=fields):
-            return StructType(_unmapped(fields))
-        case ListType(element=element):
-            return ListType(*_unmapped((element,)))
-        case MapType(key=key, value=value):
-            return MapType(*_unmapped((key, value)))
-        case _:
-            return type_
+    return tuple(
+        replace(f, physical_name=None, type=with_children(f.type, _unmapped(children(f.type)))) for f in fields
+    )
 
 
 def _type(json_type: Any, ids: Iterator[int]) -> Type:

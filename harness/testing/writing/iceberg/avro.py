@@ -16,22 +16,16 @@ from typing import Any, Literal, TypeAlias
 import fastavro
 
 from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
     Field,
     FixedType,
-    FloatType,
     GeographyType,
     GeometryType,
-    IntegerType,
     ListType,
     MapType,
     StringType,
     StructType,
     TimestampType,
-    TimeType,
     Type,
     UnknownType,
     UuidType,
@@ -242,18 +236,18 @@ def _avro_type(f: Field) -> Any:
             return _avro_primitive(f.type, f.id)
 
 
+_PRIMITIVES: dict[str, Any] = {
+    **dict.fromkeys(("boolean", "int", "long", "float", "double"), None),
+    "date": {"type": "int", "logicalType": "date"},
+    "time": {"type": "long", "logicalType": "time-micros"},
+    "binary": "bytes",
+    "unknown": "null",
+}
+"""Avro's types by the names of Iceberg's; None: the same name."""
+
+
 def _avro_primitive(type_: Type, id_: int) -> Any:
     match type_:
-        case BooleanType():
-            return "boolean"
-        case IntegerType(bits=bits):
-            return "long" if bits == 64 else "int"
-        case FloatType(bits=bits):
-            return "double" if bits == 64 else "float"
-        case DateType():
-            return {"type": "int", "logicalType": "date"}
-        case TimeType():
-            return {"type": "long", "logicalType": "time-micros"}
         case TimestampType(unit=unit, utc=utc):
             name = "timestamp-nanos" if unit == "ns" else "timestamp-micros"
             return {"type": "long", "logicalType": name, "adjust-to-utc": utc}
@@ -265,12 +259,10 @@ def _avro_primitive(type_: Type, id_: int) -> Any:
             return {"type": "fixed", "size": 16, "name": f"uuid_{id_}", "logicalType": "uuid"}
         case FixedType(length=length):
             return {"type": "fixed", "size": length, "name": f"fixed_{id_}"}
-        case BinaryType() | GeometryType() | GeographyType():
+        case GeometryType() | GeographyType():
             return "bytes"
-        case UnknownType():
-            return "null"
         case _:
-            return "string"
+            return _PRIMITIVES.get(str(type_), "string") or str(type_)
 
 
 def _without_ids(schema: Any) -> Any:

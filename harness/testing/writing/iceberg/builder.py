@@ -42,7 +42,14 @@ from harness.testing.writing.iceberg.files import (
     write_file,
 )
 from harness.testing.writing.iceberg.partitions import grouped, partition_directory, partition_of
-from harness.testing.writing.iceberg.types import default_json, parse_type, schema_of, stored, with_fresh_ids
+from harness.testing.writing.iceberg.types import (
+    default_json,
+    parse_type,
+    schema_json,
+    schema_of,
+    stored,
+    with_fresh_ids,
+)
 from harness.testing.writing.places import corrupt, counted_uuid, truncate
 
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
@@ -261,7 +268,19 @@ class IcebergTable:
         parent = self.document.parent_of(branch)
         snapshot_id = FIRST_SNAPSHOT_ID + self._snapshots if snapshot_id is None else snapshot_id
         self._snapshots += 1
-        context = self._context(snapshot_id, parent)
+        document = self.document
+        context = commits.CommitContext(
+            version=document.version,
+            snapshot_id=snapshot_id,
+            parent_id=parent,
+            sequence_number=document.doc.get("last-sequence-number", -1) + 1,
+            next_row_id=document.doc.get("next-row-id"),
+            schema_json=schema_json(document.schema, document.write_defaults),
+            partition_fields={i: document.partition_fields(i) for i in document.specs},
+            spec_json={i: document.spec_json(i) for i in document.specs},
+            store=self.store.store_manifest,
+            load=self.store.load,
+        )
         listed = self.manifest_list(parent).records if parent is not None else []
         carried = commits.carried_manifests(context, listed, {h.key for h in remove}, manifests)
         entries = [*commits.new_manifests(context, add, sequence_number), *carried]
@@ -413,21 +432,6 @@ class IcebergTable:
     def _new_path(self, path: str | None, directory: str, ending: str) -> str:
         self._files += 1
         return self.store.recorded(f"data/{directory}{self._files:05d}{ending}" if path is None else path)
-
-    def _context(self, snapshot_id: int, parent_id: int | None) -> commits.CommitContext:
-        document = self.document
-        return commits.CommitContext(
-            version=document.version,
-            snapshot_id=snapshot_id,
-            parent_id=parent_id,
-            sequence_number=document.doc.get("last-sequence-number", -1) + 1,
-            next_row_id=document.doc.get("next-row-id"),
-            schema_json=document.current_schema_json(),
-            partition_fields={i: document.partition_fields(i) for i in document.specs},
-            spec_json={i: document.spec_json(i) for i in document.specs},
-            store=self.store.store_manifest,
-            load=self.store.load,
-        )
 
     def _manifest_list_path(self, snapshot_id: int | None) -> str:
         wanted = self.snapshot_id if snapshot_id is None else snapshot_id

@@ -135,13 +135,14 @@ def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: lis
     )
     document = AvroDocument(manifest_schema(context.version, partition), entries, header)
     path, length = context.store(document)
+    numbers = [_or(e.get("sequence_number"), context.sequence_number) for e in entries if e["status"] != DELETED]
     return {
         "manifest_path": path,
         "manifest_length": length,
         "partition_spec_id": spec_id,
         "content": kind,
         "sequence_number": context.sequence_number,
-        "min_sequence_number": _min_sequence_number(entries, context.sequence_number),
+        "min_sequence_number": min(numbers, default=context.sequence_number),
         "added_snapshot_id": context.snapshot_id,
         **_counts(entries),
         "partitions": [_summary(f, [e["data_file"]["partition"] for e in entries]) for f in partition],
@@ -219,11 +220,6 @@ def _or(value: Any, default: Any) -> Any:
 def _restated(entry: dict[str, Any], status: int, context: CommitContext) -> dict[str, Any]:
     snapshot_id = context.snapshot_id if status == DELETED else entry["snapshot_id"]
     return {**entry, "status": status, "snapshot_id": snapshot_id}
-
-
-def _min_sequence_number(entries: Iterable[dict[str, Any]], own: int) -> int:
-    numbers = [_or(e.get("sequence_number"), own) for e in entries if e["status"] != DELETED]
-    return min(numbers, default=own)
 
 
 def _counts(entries: Iterable[dict[str, Any]]) -> dict[str, int]:

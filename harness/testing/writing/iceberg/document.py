@@ -26,7 +26,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
 )
-from harness.testing.writing.iceberg.evolution import find_field, largest_id
+from harness.testing.writing.iceberg.evolution import find_field
 from harness.testing.writing.iceberg.types import from_unscaled, minimal_bytes, schema_json, unscaled
 
 _MASK = 0xFFFFFFFF
@@ -174,13 +174,26 @@ class TableDocument:
         as_json = schema_json(schema, self.write_defaults)
         self.doc.setdefault("schemas", []).append(as_json)
         self.doc["current-schema-id"] = schema.id
-        self.doc["last-column-id"] = max(self.doc.get("last-column-id", 0), largest_id(schema))
+        self.doc["last-column-id"] = max((self.doc.get("last-column-id", 0), *(f.id for _, f in schema.walk())))
         if self.version == 1:
             self.doc["schema"] = as_json
 
     def set_spec(self, entries: Sequence[SpecEntry]) -> None:
         """Make this the default spec, under a new id unless it is the table's first."""
-        spec = tuple(self._partition_columns(entries))
+        known = {(c.source_id, c.transform): c.field_id for spec in self.specs.values() for c in spec}
+        next_id = self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1) + 1
+        columns = []
+        for position, (source, transform, *rest) in enumerate(entries):
+            source_id = find_field(self.schema, source).id
+            if self.version == 1:
+                field_id = FIRST_PARTITION_ID + position
+            elif (source_id, transform) in known:
+                field_id = known[source_id, transform]
+            else:
+                field_id, next_id = next_id, next_id + 1
+            name = rest[0] if rest else _default_name(source, transform)
+            columns.append(PartitionColumn(field_id, source_id, name, transform))
+        spec = tuple(columns)
         spec_id = max(self.specs, default=-1) + 1
         self.specs[spec_id] = spec
         used = [c.field_id for c in spec]
@@ -196,10 +209,6 @@ class TableDocument:
             {"source-id": c.source_id, "field-id": c.field_id, "name": c.name, "transform": c.transform}
             for c in self.specs[spec_id]
         ]
-
-    def current_schema_json(self) -> dict[str, Any]:
-        """The current schema as JSON."""
-        return schema_json(self.schema, self.write_defaults)
 
     def source_type(self, source_id: int) -> Type:
         """The newest type of a column, dropped ones included."""
@@ -300,22 +309,6 @@ class TableDocument:
         if version == 3:
             self.doc["next-row-id"] = 0
         self.doc["format-version"] = version
-
-    def _partition_columns(self, entries: Sequence[SpecEntry]) -> list[PartitionColumn]:
-        known = {(c.source_id, c.transform): c.field_id for spec in self.specs.values() for c in spec}
-        next_id = self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1) + 1
-        columns = []
-        for position, (source, transform, *rest) in enumerate(entries):
-            source_id = find_field(self.schema, source).id
-            if self.version == 1:
-                field_id = FIRST_PARTITION_ID + position
-            elif (source_id, transform) in known:
-                field_id = known[source_id, transform]
-            else:
-                field_id, next_id = next_id, next_id + 1
-            name = rest[0] if rest else _default_name(source, transform)
-            columns.append(PartitionColumn(field_id, source_id, name, transform))
-        return columns
 
 
 def empty_document(version: int, table_uuid: str, location: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type
+from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type, children
 
 Path: TypeAlias = str | tuple[str, ...]
 _Level: TypeAlias = tuple[Field, ...]
@@ -51,42 +51,41 @@ def projected(fields: _Level, ids: Collection[int]) -> _Level:
 
 def renamed(fields: _Level, names: dict[int, str]) -> _Level:
     """The fields with other names, by id, at every level."""
-    return tuple(replace(f, name=names.get(f.id, f.name), type=_renamed_type(f.type, names)) for f in fields)
+    return tuple(
+        replace(f, name=names.get(f.id, f.name), type=with_children(f.type, renamed(children(f.type), names)))
+        for f in fields
+    )
 
 
 def add(schema: Schema, parent: Path | None, field: Field) -> Schema:
     """The schema with one more field at the end of the top level, or of the struct at `parent`."""
-    return replace(schema, fields=_at(schema, parent, lambda level: (*level, field)))
+    return _within(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
 
 
 def drop(schema: Schema, path: Path) -> Schema:
     """The schema without a field."""
-    *above, last = _locate(schema, path)
-    parent = above[-1] if above else None
-    return _within(schema, parent, lambda level: tuple(f for f in level if f.id != last.id))
+    return _among(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
 
 
 def change(schema: Schema, path: Path, how: Callable[[Field], Field]) -> Schema:
     """The schema with one field changed by `how`."""
-    *above, last = _locate(schema, path)
-    parent = above[-1] if above else None
-    return _within(schema, parent, lambda level: tuple(how(f) if f.id == last.id else f for f in level))
+    return _among(schema, path, lambda level, last: tuple(how(f) if f.id == last.id else f for f in level))
 
 
 def move(schema: Schema, path: Path, index: int) -> Schema:
     """The schema with one field at another 0-based place among its siblings."""
-    *above, last = _locate(schema, path)
 
-    def reorder(level: _Level) -> _Level:
+    def reorder(level: _Level, last: Field) -> _Level:
         others = [f for f in level if f.id != last.id]
         return (*others[:index], last, *others[index:])
 
-    return _within(schema, above[-1] if above else None, reorder)
+    return _among(schema, path, reorder)
 
 
-def largest_id(schema: Schema) -> int:
-    """The largest field id at any level; 0 for a schema without fields."""
-    return max((f.id for _, f in schema.walk()), default=0)
+def _among(schema: Schema, path: Path, how: Callable[[_Level, Field], _Level]) -> Schema:
+    """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
+    *above, last = _locate(schema, path)
+    return _within(schema, above[-1] if above else None, lambda level: how(level, last))
 
 
 def _locate(schema: Schema, path: Path) -> tuple[Field, ...]:
@@ -104,25 +103,14 @@ def _chain(fields: _Level, field_id: int) -> tuple[Field, ...] | None:
     for f in fields:
         if f.id == field_id:
             return (f,)
-        below = _chain(_children(f.type), field_id)
+        below = _chain(children(f.type), field_id)
         if below is not None:
             return (f, *below)
     return None
 
 
-def _children(type_: Type) -> _Level:
-    match type_:
-        case StructType(fields=fields):
-            return fields
-        case ListType(element=element):
-            return (element,)
-        case MapType(key=key, value=value):
-            return (key, value)
-        case _:
-            return ()
-
-
-def _with_children(type_: Type, level: _Level) -> Type:
+def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
+    """The nested type with these fields in the places of its own; a primitive type stays."""
     match type_:
         case StructType():
             return StructType(level)
@@ -134,23 +122,15 @@ def _with_children(type_: Type, level: _Level) -> Type:
             return type_
 
 
-def _renamed_type(type_: Type, names: dict[int, str]) -> Type:
-    return _with_children(type_, renamed(_children(type_), names))
-
-
-def _at(schema: Schema, parent: Path | None, how: Callable[[_Level], _Level]) -> _Level:
-    return _within(schema, None if parent is None else find_field(schema, parent), how).fields
-
-
 def _within(schema: Schema, parent: Field | None, how: Callable[[_Level], _Level]) -> Schema:
     """The schema with the children of `parent` (None: the top level) replaced by what `how` makes of them."""
 
     def visit(level: _Level) -> _Level:
         result = []
         for f in level:
-            below = _children(f.type)
+            below = children(f.type)
             changed = how(below) if parent is not None and f.id == parent.id else visit(below)
-            result.append(replace(f, type=_with_children(f.type, changed)) if below or changed else f)
+            result.append(replace(f, type=with_children(f.type, changed)) if below or changed else f)
         return tuple(result)
 
     return replace(schema, fields=how(schema.fields) if parent is None else visit(schema.fields))

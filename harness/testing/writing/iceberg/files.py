@@ -22,6 +22,7 @@ from pyroaring import BitMap64
 from harness.errors import RequestError
 from harness.metadata.model.arrow_values import elements_of
 from harness.metadata.model.schema import (
+    BinaryType,
     Field,
     FloatType,
     IntegerType,
@@ -45,38 +46,30 @@ from harness.testing.writing.iceberg.document import TableDocument
 from harness.testing.writing.iceberg.evolution import find_field, projected
 from harness.testing.writing.iceberg.types import bound_bytes, stored
 
-
-@dataclass(slots=True)
-class Statistics:
-    """Maps by field id; an id without an entry has no statistics. Bounds exclude nulls and NaN."""
-
-    value_counts: dict[int, int] = field(default_factory=dict)
-    null_value_counts: dict[int, int] = field(default_factory=dict)
-    nan_value_counts: dict[int, int] = field(default_factory=dict)
-    lower_bounds: dict[int, bytes] = field(default_factory=dict)
-    upper_bounds: dict[int, bytes] = field(default_factory=dict)
+_MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+_Maps: TypeAlias = dict[str, dict[int, Any]]
 
 
 def statistics_of(
     table: pa.Table, fields: Sequence[Field], *, only: Collection[int] | None, bounds_length: int | None
-) -> Statistics:
-    """Statistics of the leaves of `fields`, whose columns stand at the same places in `table`.
+) -> dict[str, Any]:
+    """Statistics of the leaves of `fields`, whose columns have their names in `table`, as a `data_file` holds them.
 
     only: ids of the leaves wanted; None: all. bounds_length: cut longer string and binary bounds outward to this length
     (code points or bytes). Elements of lists and maps get counts of elements and no bounds (iceberg 3.4).
     """
-    result = Statistics()
+    result: _Maps = {name: {} for name in _MAPS}
     for f in fields:
         index = table.schema.get_field_index(f.name)
         if index >= 0:
             column = table.column(index)
             chunk = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
             _collect(result, f, chunk, only, bounds_length, place="plain")
-    return result
+    return {name: int_map(values) for name, values in result.items()}
 
 
 def _collect(
-    result: Statistics,
+    result: _Maps,
     f: Field,
     array: pa.Array,
     only: Collection[int] | None,
@@ -101,18 +94,18 @@ def _collect(
             pass
 
 
-def _collect_leaf(result: Statistics, f: Field, array: pa.Array, length: int | None, place: str) -> None:
-    result.value_counts[f.id] = len(array)
-    result.null_value_counts[f.id] = array.null_count
+def _collect_leaf(result: _Maps, f: Field, array: pa.Array, length: int | None, place: str) -> None:
+    result["value_counts"][f.id] = len(array)
+    result["null_value_counts"][f.id] = array.null_count
     if isinstance(f.type, FloatType):
         nan = pc.is_nan(array)
-        result.nan_value_counts[f.id] = pc.sum(nan).as_py() or 0
+        result["nan_value_counts"][f.id] = pc.sum(nan).as_py() or 0
         array = array.filter(pc.invert(nan))
     if place == "plain":
         _bounds(result, f, array.drop_null(), length)
 
 
-def _bounds(result: Statistics, f: Field, array: pa.Array, length: int | None) -> None:
+def _bounds(result: _Maps, f: Field, array: pa.Array, length: int | None) -> None:
     if len(array) == 0 or isinstance(f.type, VariantType):
         return
     lower, upper = _extremes(array)
@@ -120,9 +113,10 @@ def _bounds(result: Statistics, f: Field, array: pa.Array, length: int | None) -
         lower = -0.0 if lower == 0 else lower
         upper = math.fabs(upper) if upper == 0 else upper
     lower, upper = stored(f.type, lower), stored(f.type, upper)
-    if length is not None and isinstance(lower, str | bytes) and not _is_fixed(f):
+    is_cut = isinstance(f.type, StringType | BinaryType)
+    if length is not None and isinstance(lower, str | bytes) and is_cut:
         lower, upper = lower[:length], _cut_upward(upper, length)
-    for bounds, value in ((result.lower_bounds, lower), (result.upper_bounds, upper)):
+    for bounds, value in ((result["lower_bounds"], lower), (result["upper_bounds"], upper)):
         encoded = None if value is None else bound_bytes(f.type, value)
         if encoded is not None:
             bounds[f.id] = encoded
@@ -140,10 +134,6 @@ def _extremes(array: pa.Array) -> tuple[Any, Any]:
     if pa.types.is_temporal(kind):
         return both["min"].value, both["max"].value
     return both["min"].as_py(), both["max"].as_py()
-
-
-def _is_fixed(f: Field) -> bool:
-    return not isinstance(f.type, StringType) and str(f.type) != "binary"
 
 
 def _cut_upward(value: Any, length: int) -> Any:
@@ -244,14 +234,7 @@ def write_file(
         case "avro":
             _write_avro(path, fields, rows, options)
     statistics = statistics_of(table, fields, only=options.statistics, bounds_length=options.bounds_length)
-    return {**facts, "file_size_in_bytes": path.stat().st_size, **_maps(statistics)}
-
-
-def _maps(statistics: Statistics) -> dict[str, Any]:
-    return {
-        name: int_map(getattr(statistics, name))
-        for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-    }
+    return {**facts, "file_size_in_bytes": path.stat().st_size, **statistics}
 
 
 def _write_parquet(

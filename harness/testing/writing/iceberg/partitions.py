@@ -11,7 +11,7 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import Schema
 from harness.testing.writing.iceberg.avro import avro_name, avro_value
-from harness.testing.writing.iceberg.document import PartitionColumn, TableDocument, transform_value
+from harness.testing.writing.iceberg.document import TableDocument, transform_value
 from harness.testing.writing.iceberg.evolution import chain_of
 from harness.testing.writing.iceberg.files import stored_rows
 from harness.testing.writing.iceberg.types import default_json, stored
@@ -83,7 +83,12 @@ def _common_tuple(
     if not columns:
         return {}
     if isinstance(rows, pa.Table):
-        rows = _source_rows(columns, schema, rows)
+        table = rows
+        tops = {chain_of(schema, c.source_id)[0] for c in columns}
+        present = [f for f in tops if f.name in table.column_names]
+        if all(not isinstance(table.schema.field(f.name).type, pa.StructType) for f in present):
+            table = table.select([f.name for f in present]).group_by([f.name for f in present]).aggregate([])
+        rows = [{f.id: stored(f.type, row[f.name]) for f in present} for row in table.to_pylist()]
     tuples: list[dict[str, Any]] = []
     for row in rows:
         candidate = _row_tuple(document, spec_id, schema, row)
@@ -96,12 +101,3 @@ def _common_tuple(
             "or use write_partitioned"
         )
     return tuples[0]
-
-
-def _source_rows(columns: Sequence[PartitionColumn], schema: Schema, table: pa.Table) -> list[dict[int, Any]]:
-    """The distinct rows of the partition source columns of an Arrow table, stored."""
-    tops = {chain_of(schema, c.source_id)[0] for c in columns}
-    present = [f for f in tops if f.name in table.column_names]
-    if all(not isinstance(table.schema.field(f.name).type, pa.StructType) for f in present):
-        table = table.select([f.name for f in present]).group_by([f.name for f in present]).aggregate([])
-    return [{f.id: stored(f.type, row[f.name]) for f in present} for row in table.to_pylist()]

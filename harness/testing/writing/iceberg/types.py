@@ -39,7 +39,9 @@ from harness.metadata.model.schema import (
     UnknownType,
     UuidType,
     VariantType,
+    children,
 )
+from harness.testing.writing.iceberg.evolution import with_children
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _EXACT = decimal.Context(prec=80, traps=[decimal.Inexact, decimal.InvalidOperation])
@@ -152,9 +154,10 @@ def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
 def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field, ...]:
     """The fields with new ids from `ids`: first one level, then the children of each of its fields."""
     numbers = [next(ids) for _ in fields]
+    below = [with_children(f.type, with_fresh_ids(children(f.type), ids)) for f in fields]
     return tuple(
-        Field(id=number, name=f.name, type=_fresh_type(f.type, ids), required=f.required, doc=f.doc)
-        for number, f in zip(numbers, fields, strict=True)
+        Field(id=number, name=f.name, type=type_, required=f.required, doc=f.doc)
+        for number, type_, f in zip(numbers, below, fields, strict=True)
     )
 
 
@@ -261,19 +264,16 @@ def _date_text(days: int) -> str:
     return f"{sign}{abs(year):04d}-{date.month:02d}-{date.day:02d}"
 
 
+_PACKED = {"boolean": "<?", "int": "<i", "date": "<i", "float": "<f", "double": "<d"}
+_PACKED |= dict.fromkeys(("long", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"), "<q")
+
+
 def bound_bytes(type_: Type, value: Any) -> bytes | None:
     """A stored value in the binary single-value form of bounds (iceberg 3.22); None where the type has none."""
+    packed = _PACKED.get(str(type_))
+    if packed is not None:
+        return struct.pack(packed, value)
     match type_:
-        case BooleanType():
-            return b"\x01" if value else b"\x00"
-        case IntegerType(bits=32) | DateType():
-            return struct.pack("<i", value)
-        case IntegerType() | TimeType() | TimestampType():
-            return struct.pack("<q", value)
-        case FloatType(bits=32):
-            return struct.pack("<f", value)
-        case FloatType():
-            return struct.pack("<d", value)
         case StringType():
             return str(value).encode()
         case UuidType() | FixedType() | BinaryType():
@@ -325,18 +325,6 @@ def _parse_bare(word: str, text: TypeText[Type]) -> Type:
             return _SIMPLE.get(name, OpaqueType(name))
 
 
-def _fresh_type(type_: Type, ids: Iterator[int]) -> Type:
-    match type_:
-        case StructType(fields=fields):
-            return StructType(with_fresh_ids(fields, ids))
-        case ListType(element=element):
-            return ListType(*with_fresh_ids((element,), ids))
-        case MapType(key=key, value=value):
-            return MapType(*with_fresh_ids((key, value), ids))
-        case _:
-            return type_
-
-
 def _field_json(field: Field, write_defaults: Mapping[int, Any]) -> dict[str, Any]:
     doc: dict[str, Any] = {
         "id": field.id,
@@ -356,7 +344,10 @@ def _field_json(field: Field, write_defaults: Mapping[int, Any]) -> dict[str, An
 def _stored(type_: Type, value: Any) -> Any:
     match type_:
         case StructType(fields=fields):
-            return _stored_struct(fields, value)
+            unknown = set(value) - {f.name for f in fields}
+            if unknown:
+                raise ValueError(f"no field named {', '.join(sorted(map(repr, unknown)))}")
+            return {f.id: stored(f.type, value[f.name]) for f in fields if f.name in value}
         case ListType(element=element):
             return [stored(element.type, v) for v in value]
         case MapType(key=key, value=item):
@@ -382,10 +373,3 @@ def _stored(type_: Type, value: Any) -> Any:
             return {"metadata": bytes(value["metadata"]), "value": bytes(value["value"])}
         case _:
             return value
-
-
-def _stored_struct(fields: tuple[Field, ...], value: Mapping[str, Any]) -> dict[int, Any]:
-    unknown = set(value) - {f.name for f in fields}
-    if unknown:
-        raise ValueError(f"no field named {', '.join(sorted(map(repr, unknown)))}")
-    return {f.id: stored(f.type, value[f.name]) for f in fields if f.name in value}

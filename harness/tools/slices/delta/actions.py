@@ -77,44 +77,37 @@ def add_json(row: Mapping[str, Any], target: str, size: int, vector: Json | None
         "modificationTime": row["modification_time"] or 0,
         "dataChange": data_change,
     }
-    stats = row["stats"] if row["stats"] is not None else parsed_statistics(row.get("stats_parsed"))
-    if stats is not None:
-        found["stats"] = stats
+    parsed = None if row["stats"] is not None else row.get("stats_parsed")
+    if row["stats"] is not None:
+        found["stats"] = row["stats"]
+    elif parsed is not None and (plain := _plain(parsed)).get("numRecords") is not None:
+        found["stats"] = json_text(plain)
     return found | _shared(row, vector)
 
 
 def remove_json(row: Mapping[str, Any], target: str, vector: Json | None) -> Json:
     """The remove action of a file; `row` is of `REMOVES`."""
     found: Json = {"path": encoded_path(target), "dataChange": row["data_change"]}
-    if row["deletion_time"] is not None:
-        found["deletionTimestamp"] = row["deletion_time"]
-    if row["extended_file_metadata"] is not None:
-        found["extendedFileMetadata"] = row["extended_file_metadata"]
     if row["partition_values"] is not None:
         found["partitionValues"] = dict(row["partition_values"])
-    if row["size"] is not None:
-        found["size"] = row["size"]
-    return found | _shared(row, vector)
+    return found | _known(row, _REMOVED) | _shared(row, vector)
+
+
+_REMOVED = {"deletionTimestamp": "deletion_time", "extendedFileMetadata": "extended_file_metadata", "size": "size"}
+_TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_commit_version"}
 
 
 def _shared(row: Mapping[str, Any], vector: Json | None) -> Json:
-    found: Json = {} if vector is None else {"deletionVector": vector}
-    for name, column in (("baseRowId", "base_row_id"), ("defaultRowCommitVersion", "default_row_commit_version")):
-        if row[column] is not None:
-            found[name] = row[column]
-    return found
+    return {**({} if vector is None else {"deletionVector": vector}), **_known(row, _TRACKED)}
 
 
-def parsed_statistics(struct: Mapping[str, Any] | None) -> str | None:
-    """The statistics that a checkpoint holds as a struct, as JSON text; None: there are none."""
-    if struct is None:
-        return None
-    plain = _plain(struct)
-    return json_text(plain) if plain.get("numRecords") is not None else None
+def _known(row: Mapping[str, Any], names: Mapping[str, str]) -> Json:
+    """The columns that are not null, by the names of the log."""
+    return {name: row[column] for name, column in names.items() if row[column] is not None}
 
 
 def _plain(struct: Mapping[str, Any]) -> Json:
-    """Nulls and what JSON statistics have no form for are left out."""
+    """The statistics of a checkpoint's struct, without nulls and values that JSON statistics have no form for."""
     found: Json = {}
     for name, value in struct.items():
         if isinstance(value, Mapping):

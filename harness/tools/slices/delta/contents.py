@@ -92,7 +92,14 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filte
     versions = range(max(readable.start, newest - last + 1), newest + 1)
     selections = {v: selection if v == newest else table.select(v, None, None) for v in versions}
     for version, chosen in selections.items():
-        _refuse_redirected(chosen, table, version)
+        configuration = chosen.snapshot.state.metadata.configuration
+        name = next((name for name in configuration if name.startswith("delta.redirect")), None)
+        if name is not None:
+            raise UnsupportedError(
+                f"Cannot pull: the table's property {name} leads writers elsewhere; pull the table that it leads to",
+                table=table.location,
+                snapshot=version,
+            )
     plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
     source = table.source
     root = load_state(choose_segment(table.log, versions[0]), source.storage, source.locator, statistics="any")
@@ -111,17 +118,6 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filte
         plans=plans,
         states={version: chosen.snapshot.state for version, chosen in selections.items()},
     )
-
-
-def _refuse_redirected(selection: DeltaSelection, table: DeltaTable, version: int) -> None:
-    configuration = selection.snapshot.state.metadata.configuration
-    name = next((name for name in configuration if name.startswith("delta.redirect")), None)
-    if name is not None:
-        raise UnsupportedError(
-            f"Cannot pull: the table's property {name} leads writers elsewhere; pull the table that it leads to",
-            table=table.location,
-            snapshot=version,
-        )
 
 
 # A slice with fewer rows or columns: what it cannot do without, and what the metadata says without the others.
@@ -175,7 +171,8 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
     for f in gone:
         physical = f.get("metadata", {}).get("delta.columnMapping.physicalName", f["name"])
         for by, text in texts.items():
-            if any(_names(text, name) for name in (f["name"], physical)):
+            words = "|".join(map(re.escape, (f["name"], physical)))
+            if re.search(rf"(?<![\w])(?:{words})(?![\w])", text, re.IGNORECASE):
                 needed[f["name"]] = f"{by} needs it"
         if f["name"] in needed:
             raise RequestError(
@@ -184,10 +181,6 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
                 field=f["name"],
                 options=("columns",),
             )
-
-
-def _names(text: str, name: str) -> bool:
-    return re.search(rf"(?<![\w]){re.escape(name)}(?![\w])", text, re.IGNORECASE) is not None
 
 
 def narrowed(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from harness.errors import RequestError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, open_manifest
-from harness.metadata.iceberg.model import PartitionSpec, Snapshot
+from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.table import IcebergTable
@@ -51,11 +51,6 @@ class IcebergContents:
                 if entry.file.content in contents and key_of(entry) not in seen:
                     seen.add(key_of(entry))
                     yield entry
-
-    def used_specs(self) -> dict[int, PartitionSpec]:
-        """The specs of its files, by id."""
-        specs = self.source.metadata.specs
-        return {spec_id: specs[spec_id] for spec_id in {e.file.spec_id for e in self.files(*Content)}}
 
 
 def key_of(entry: ManifestEntry) -> FileKey:
@@ -178,7 +173,14 @@ def narrowed(
         if "identifier-field-ids" in schema:
             schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
     told = _without_orders(document, ids)
-    _without_specs(document, ids, contents)
+    used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
+    specs = document.get("partition-specs")
+    if specs is not None:
+        document["partition-specs"] = [
+            spec
+            for spec in specs
+            if spec["spec-id"] in used or all(source in ids for f in spec["fields"] for source in _sources(f))
+        ]
     properties = document.get("properties") or {}
     gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
     document["properties"] = {
@@ -204,18 +206,6 @@ def _without_orders(document: dict[str, Any], ids: set[int]) -> list[str]:
     if document.get("default-sort-order-id") not in {order["order-id"] for order in kept}:
         document["default-sort-order-id"] = 0
     return ["Left out sort orders, as they have columns that are left out"]
-
-
-def _without_specs(document: dict[str, Any], ids: set[int], contents: IcebergContents) -> None:
-    """Specs that no file of the slice has, by columns that are gone."""
-    used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
-    specs = document.get("partition-specs")
-    if specs is not None:
-        document["partition-specs"] = [
-            spec
-            for spec in specs
-            if spec["spec-id"] in used or all(source in ids for f in spec["fields"] for source in _sources(f))
-        ]
 
 
 def _sources(field: Mapping[str, Any]) -> list[int]:

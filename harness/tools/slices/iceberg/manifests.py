@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.metadata.iceberg.json_doc import decompress
-from harness.metadata.iceberg.manifests import DataFile, ManifestEntry, ManifestFile
+from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import partition_types
@@ -55,23 +55,42 @@ class ManifestWriter:
     def lists(self) -> dict[int, str]:
         """Writes all manifests and lists; the recorded path of each snapshot's list."""
         records: dict[str, dict[str, Any]] = {}
+        manifests = {m.path: m for listed in self.contents.lists.values() for m in listed}
         for number, (path, entries) in enumerate(self.contents.entries.items()):
             live = [entry for entry in entries if key_of(entry) in self.written]
             if live:
-                records[path] = self._manifest(number, live, self._listed(path))
+                records[path] = self._manifest(number, live, manifests[path])
         found = {}
         for snapshot in self.contents.snapshots:
-            listed = [self._record(m, records[m.path]) for m in self.contents.lists[snapshot.id] if m.path in records]
-            found[snapshot.id] = self._list(snapshot, listed)
+            listed = [
+                {
+                    **records[m.path],
+                    "sequence_number": m.sequence_number,
+                    "added_snapshot_id": _signed(m.added_snapshot_id or 0),
+                    "first_row_id": m.first_row_id,
+                }
+                for m in self.contents.lists[snapshot.id]
+                if m.path in records
+            ]
+            version = self.contents.source.metadata.format_version
+            header = {"snapshot-id": str(snapshot.id), "format-version": str(version)}
+            if version > 1:
+                header["sequence-number"] = str(snapshot.sequence_number)
+            name = f"snap-{snapshot.id}.avro"
+            AvroDocument(manifest_list_schema(version), listed, header).write(self.folder / name)
+            found[snapshot.id] = f"{self.recorded}/{name}"
         return found
-
-    def _listed(self, path: str) -> ManifestFile:
-        return next(m for manifests in self.contents.lists.values() for m in manifests if m.path == path)
 
     def _manifest(self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile) -> dict[str, Any]:
         version = self.contents.source.metadata.format_version
         spec = self.contents.source.metadata.specs[entries[0].file.spec_id]
-        fields = self._partition_fields(spec, [entry.file for entry in entries])
+        schemas = (self.contents.selection.schema, *self.contents.source.metadata.schemas.values())
+        types = partition_types(spec, schemas)
+        tuples = [entry.file.partition for entry in entries]
+        fields = [
+            Field(id=f.field_id, name=f.name, type=_writable(types[f.field_id], [t.get(f.field_id) for t in tuples]))
+            for f in spec.fields
+        ]
 
         def store(document: AvroDocument) -> tuple[str, int]:
             name = f"{number:05d}-m0.avro"
@@ -91,15 +110,6 @@ class ManifestWriter:
         )
         rows = [self._entry(entry, fields, manifest) for entry in entries]
         return write_manifest(context, spec.id, int(manifest.is_deletes), rows)
-
-    def _partition_fields(self, spec: PartitionSpec, files: Iterable[DataFile]) -> list[Field]:
-        schemas = (self.contents.selection.schema, *self.contents.source.metadata.schemas.values())
-        types = partition_types(spec, schemas)
-        tuples = [file.partition for file in files]
-        return [
-            Field(id=f.field_id, name=f.name, type=_writable(types[f.field_id], [t.get(f.field_id) for t in tuples]))
-            for f in spec.fields
-        ]
 
     def _entry(self, entry: ManifestEntry, fields: Sequence[Field], manifest: ManifestFile) -> dict[str, Any]:
         file = entry.file
@@ -127,24 +137,6 @@ class ManifestWriter:
             "file_sequence_number": entry.file_sequence_number,
             "data_file": data_file,
         }
-
-    def _record(self, manifest: ManifestFile, written: Mapping[str, Any]) -> dict[str, Any]:
-        """The list's record of a manifest: as it is now, and of the commit that added it."""
-        return {
-            **written,
-            "sequence_number": manifest.sequence_number,
-            "added_snapshot_id": _signed(manifest.added_snapshot_id or 0),
-            "first_row_id": manifest.first_row_id,
-        }
-
-    def _list(self, snapshot: Snapshot, records: list[dict[str, Any]]) -> str:
-        version = self.contents.source.metadata.format_version
-        header = {"snapshot-id": str(snapshot.id), "format-version": str(version)}
-        if version > 1:
-            header["sequence-number"] = str(snapshot.sequence_number)
-        name = f"snap-{snapshot.id}.avro"
-        AvroDocument(manifest_list_schema(version), records, header).write(self.folder / name)
-        return f"{self.recorded}/{name}"
 
 
 def spec_fields(spec: PartitionSpec) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.projection import find_stored
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
-from harness.testing.writing.iceberg.avro import int_map
 from harness.testing.writing.iceberg.files import (
     FileOptions,
     deletion_vector,
@@ -125,7 +123,8 @@ class DeleteWriter:
         target = self.names.written(path, ending=".puffin")
         file = self.place.file(target)
         with writing(file):
-            places = _written(file, [(named, positions) for _, named, positions in dead])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            places = write_puffin(file, [deletion_vector(named, positions) for _, named, positions in dead])
         size = file.stat().st_size
         return {
             key_of(entry): {
@@ -140,13 +139,7 @@ class DeleteWriter:
         }
 
 
-def _written(file: Path, vectors: list[tuple[str, BitMap64]]) -> list[tuple[int, int]]:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return write_puffin(file, [deletion_vector(named, positions) for named, positions in vectors])
-
-
 _BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
-_MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
 def planned_slice(
@@ -202,7 +195,7 @@ class _IcebergSlice:
         found: dict[str, SourceFile] = {}
         for entry in self.contents.files(Content.DATA, *self._copied_deletes()):
             path = entry.file.path
-            physical = self._physical(path)
+            physical = self.contents.source.path_map.physical(path)
             if entry.file.content is Content.DATA and self.rows is not None and physical not in self.rows:
                 continue
             target = self._fetched_as(path, entry.file.content)
@@ -219,7 +212,9 @@ class _IcebergSlice:
         fetched: by target.
         """
         location = str(place.directory)
-        masking = self._masking()
+        key = self.request.anonymise
+        source, schema = self.contents.source.metadata, self.contents.selection.schema
+        masking = None if key is None else IcebergMasking(source, schema, Pseudonyms(key))
         settled = self._settled(place)
         written: dict[FileKey, dict[str, Any]] = {}
         targets: dict[str, str] = {}
@@ -244,12 +239,6 @@ class _IcebergSlice:
                 contents=self.contents, targets=targets, moved=moved, place=place, names=self.names, recorded=location
             ).write()
         return self._write_metadata(place, written, masking)
-
-    def _masking(self) -> IcebergMasking | None:
-        key, contents = self.request.anonymise, self.contents
-        if key is None:
-            return None
-        return IcebergMasking(contents.source.metadata, contents.selection.schema, Pseudonyms(key))
 
     def _masked_keys(self, masking: IcebergMasking, entry: ManifestEntry, place: SlicePlace) -> dict[str, Any]:
         """Writes the keys of an equality delete file anew; what its entry says.
@@ -309,13 +298,14 @@ class _IcebergSlice:
         )
         with writing(folder):
             lists = writer.lists()
+        specs = self.contents.source.metadata.specs
         document = slice_document(
             kept,
             location=location,
             schema=schema,
             snapshots=self.contents.snapshots,
             lists=lists,
-            specs=self.contents.used_specs(),
+            specs={i: specs[i] for i in {entry.file.spec_id for entry in self.contents.files(*Content)}},
             whole=not self.request.rewrites and self.request.where is None,
         )
         with writing(folder):
@@ -351,9 +341,6 @@ class _IcebergSlice:
     def _copied_deletes(self) -> tuple[Content, ...]:
         return () if self.request.compact else (Content.EQUALITY_DELETES,)
 
-    def _physical(self, path: str) -> str:
-        return self.contents.source.path_map.physical(path)
-
     def _placed_as(self, path: str, content: Content) -> str:
         is_written = self._is_written(content)
         return self.names.written(path) if is_written else self.names.of(path)
@@ -372,8 +359,7 @@ def _lineage(name: str) -> tuple[str, int]:
 
 
 def _statistics(values: pa.Table, fields: tuple[Field, ...]) -> dict[str, Any]:
-    found = statistics_of(values, fields, only=None, bounds_length=_BOUNDS_LENGTH)
-    return {name: int_map(getattr(found, name)) for name in _MAPS}
+    return statistics_of(values, fields, only=None, bounds_length=_BOUNDS_LENGTH)
 
 
 def _described(settled: Settled) -> dict[str, Any]:

@@ -1,0 +1,153 @@
+"""The history of a table: what each snapshot or version added and removed, as its writer recorded it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from harness.errors import HarnessError
+from harness.metadata.delta.action_lines import Body, ParsedActions
+from harness.metadata.delta.commits import CommitReader
+from harness.metadata.delta.table import DeltaTable
+from harness.metadata.iceberg.model import Snapshot
+from harness.metadata.iceberg.table import IcebergTable
+
+_Sizes: TypeAlias = dict[str, tuple[int | None, int | None]]
+"""Rows and bytes of files by path."""
+COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_added", "bytes_removed")
+"""Counts of a point of the history. Files are data files; rows are removed with files, and by deletes of positions."""
+
+
+def history(table: Any) -> list[dict[str, Any]]:
+    """The snapshots or versions of an opened table, the newest first: id, timestamp_ms, operation, writer and `COUNTS`.
+
+    None is unknown. An Iceberg table's have the branches and tags that point to them besides.
+
+    Raises:
+        HarnessError: a commit cannot be read.
+    """
+    try:
+        if not isinstance(table, DeltaTable):
+            return [_snapshot(table, each) for each in table.metadata.snapshots.values()][::-1]
+        reader, found = table.source.commits, []
+        for part in table.readable():
+            live: _Sizes = {}
+            found += [_version(table, reader, version, live) for version in part]
+    except HarnessError as error:
+        raise error.within(table=table.location, format=table.format) from error.__cause__
+    return found[::-1]
+
+
+def newest(table: Any) -> dict[str, Any] | None:
+    """The first entry of `history`, whose counts know nothing of earlier commits; None: the table has no snapshot."""
+    if isinstance(table, DeltaTable):
+        return _version(table, table.source.commits, table.latest.id, {})
+    return None if table.current is None else _snapshot(table, table.current)
+
+
+def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
+    parent = table.metadata.snapshots.get(snapshot.parent_id) if snapshot.parent_id is not None else None
+    summary = snapshot.summary
+    release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
+    library = summary.get("iceberg-version", "").partition(" (")[0]
+    return {
+        **{"id": snapshot.id, "timestamp_ms": snapshot.timestamp_ms, "operation": snapshot.operation},
+        "writer": ", ".join(filter(None, (release, library))) or None,
+        **dict(zip(COUNTS, _counts(snapshot, parent), strict=True)),
+        "refs": [name for name, ref in table.metadata.refs.items() if ref.snapshot_id == snapshot.id],
+    }
+
+
+def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
+    def moved(kind: str) -> tuple[int | None, int | None]:
+        return _moved(kind, snapshot, parent)
+
+    rows, lost = moved("records")
+    for kind in ("position-deletes", "equality-deletes"):
+        added, removed = moved(kind)
+        if kind == "equality-deletes" and (added, removed) != (0, 0):
+            lost = None  # rows that are equal to a deleted key: nobody has counted them
+        lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
+    yield from (rows, lost, *moved("data-files"), *moved("files-size"))
+
+
+def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int | None, int | None]:
+    """The things that were added and removed, by the summary. Writers leave out counts that are 0, and give totals."""
+    summary, operation = snapshot.summary, snapshot.operation
+    added = _number(summary.get(f"added-{kind}"))
+    removed = _number(summary.get(f"deleted-{kind}", summary.get(f"removed-{kind}")))
+    # The specification's words on the operations: append adds data files only, delete adds none.
+    if operation == "append":
+        removed, added = removed or 0, 0 if added is None and kind.endswith("-deletes") else added
+    if operation == "delete" and kind in ("records", "data-files"):
+        added = added or 0
+    after = _number(summary.get(f"total-{kind}"))
+    is_first = snapshot.parent_id is None and snapshot.sequence_number == 1
+    before = 0 if is_first else None if parent is None else _number(parent.summary.get(f"total-{kind}"))
+    if after is not None and before is not None:
+        if added is None and removed is None and after == before and kind.endswith("-deletes"):
+            return 0, 0  # as good as none: only the difference counts
+        added = removed + after - before if added is None and removed is not None else added
+        removed = added - after + before if removed is None and added is not None else removed
+    return (None if added is None or added < 0 else added), (None if removed is None or removed < 0 else removed)
+
+
+def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes) -> dict[str, Any]:
+    file = table.log.commits.get(version)
+    actions = None if file is None else reader.read_actions(file)
+    entry = table.entry(version, None if actions is None else actions.info)
+    info = entry["commit_info"]
+    counts = [None] * len(COUNTS) if actions is None else _changed(actions, live, info.get("operationMetrics"))
+    return {
+        **{key: entry[key] for key in ("id", "timestamp_ms", "operation")},
+        "writer": next((w for w in (info.get("engineInfo"), info.get("clientVersion")) if isinstance(w, str)), None),
+        **dict(zip(COUNTS, counts, strict=True)),
+    }
+
+
+def _changed(actions: ParsedActions, live: _Sizes, metrics: Any) -> Iterator[int | None]:
+    """The counts of a commit.
+
+    live: the files that are known to be live before it; afterwards, those behind it.
+    """
+    after = {body["path"]: _sizes(body) for body in actions.adds}
+    removed = {body["path"]: _sizes(body) for body in actions.removes}
+    before = {path: live.get(path, (None, None)) for path in removed} | {
+        path: live[path] for path in after if path in live
+    }
+    for path, (rows, size) in removed.items():  # a remove may say what its add said
+        before[path] = (before[path][0] if rows is None else rows, before[path][1] if size is None else size)
+    new = [sizes for path, sizes in after.items() if path not in before]
+    gone = [sizes for path, sizes in before.items() if path not in after]
+    kept = [(before[path][0], after[path][0]) for path in after if path in before]
+    lost = [None if old is None or left is None else old - left for old, left in kept]
+    added = _sum([*(rows for rows, _ in new), *(None if n is None else max(-n, 0) for n in lost)])
+    if added is None and isinstance(metrics, Mapping):  # files without statistics
+        added = _number(str(metrics.get("numOutputRows", metrics.get("num_added_rows"))))
+    yield added
+    yield _sum([*(rows for rows, _ in gone), *(None if n is None else max(n, 0) for n in lost)])
+    yield from (len(new), len(gone), _sum([size for _, size in new]), _sum([size for _, size in gone]))
+    for path in removed:
+        live.pop(path, None)
+    live |= after
+
+
+def _sizes(action: Body) -> tuple[int | None, int | None]:
+    """The rows that are not deleted, and the bytes, of an added or removed file."""
+    try:
+        rows = json.loads(action.get("stats") or "{}").get("numRecords")
+    except (ValueError, TypeError, AttributeError, RecursionError):  # nobody has checked what a writer put there
+        rows = None
+    deleted, size = (action.get("deletionVector") or {}).get("cardinality", 0), action.get("size")
+    is_known = isinstance(rows, int) and isinstance(deleted, int)
+    return (rows - deleted if is_known else None), (size if isinstance(size, int) else None)
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None

@@ -1,0 +1,99 @@
+"""Names that a query has and its tables have not: errors whose hints are the user's own tables and columns.
+
+DuckDB looks for near names among its catalog too, and knows no path into a struct.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import duckdb
+
+from harness.errors import HarnessError, TableNotFoundError
+from harness.metadata.catalogs.catalog import nearest, written
+from harness.metadata.model.schema import Field, Schema, StructType
+
+_TABLE = re.compile(r"Table with name (.+?) does not exist!")
+_COLUMN = re.compile(
+    r'Referenced table "(?P<owner>[^"]+)" not found!|Referenced column "(?P<column>[^"]+)" not found'
+    r'|Table "[^"]+" does not have a column named "(?P<of_table>[^"]+)"'
+)
+_HINT = re.compile(r"\s*Candidate (?:bindings|tables):[ :]*(.*)", re.DOTALL)
+_EXCERPT = re.compile(r"\s*LINE \d+:.*", re.DOTALL)
+"""The place in the rewritten query, which nobody wrote."""
+
+
+def told(
+    error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Collection[str] = ()
+) -> duckdb.Error | HarnessError:
+    """The error about an unknown name with hints of the user's own; `error` itself where it is about another thing.
+
+    Args:
+        error: DuckDB's, about a query.
+        query: its text.
+        tables: the tables that the query could name, with the schemas of those that it reads.
+        own: tables of the user's connection.
+    """
+    said = _EXCERPT.sub("", str(error))
+    absent = _TABLE.search(said)
+    if isinstance(error, duckdb.CatalogException) and absent is not None:
+        return no_table(absent[1], [*tables, *own])
+    found = _COLUMN.search(said)
+    if not isinstance(error, duckdb.BinderException) or found is None:
+        return error
+    paths = [".".join(path) for schema in tables.values() for path in _paths(schema.fields)]
+    if found["owner"] is not None:
+        wanted = _after(found["owner"], query)
+        paths = [path for path in paths if "." in path]
+    else:
+        wanted = found["column"] or found["of_table"]
+    near = _near(wanted, paths)
+    of_duckdb = _HINT.search(said)
+    names = [] if of_duckdb is None else [each.strip() for each in of_duckdb[1].split(",")]
+    said_already = {wanted.casefold(), *map(str.casefold, near)}
+    others = [each for each in names if each.strip('"').casefold() not in said_already]
+    hints = [f"Did you mean {' or '.join(near)}?"] if near else []
+    if wanted in paths:
+        hints = [f"Did you mean the field {wanted}, without quotes around the whole?"]
+    if others:
+        kind = "tables" if found["owner"] is not None else "bindings"
+        hints.append(f"Candidate {kind}: {', '.join(others)}")
+    return type(error)(" ".join([_HINT.sub("", said), *hints]))
+
+
+def no_table(name: str, known: Collection[str]) -> TableNotFoundError:
+    """The error about a table that is neither among `known` nor at a location of that name."""
+    if "/" in name:
+        return TableNotFoundError(
+            f"There is no table at {name!r}: it is no directory of an Iceberg or Delta table; check the path",
+            cause="NoSuchTable",
+        )
+    near = [each for (each,) in nearest((name,), [(each,) for each in known])] or sorted(known)[:3]
+    hint = f"the nearest are {', '.join(near)}" if near else "no tables are given; name them, or write their locations"
+    return TableNotFoundError(f"There is no table {written((name,))}; {hint}", cause="NoSuchTable")
+
+
+def _after(owner: str, query: str) -> str:
+    """The name with what follows it in a query: `addr.city`, of which DuckDB says `addr`."""
+    found = re.search(rf'(?<![\w.]){re.escape(owner)}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
+    return owner if found is None else f"{owner}.{found[1]}"
+
+
+def _paths(fields: Iterable[Field], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The columns and the fields of structs in them."""
+    for field in fields:
+        path = (*prefix, field.name)
+        yield path
+        if isinstance(field.type, StructType):
+            yield from _paths(field.type.fields, path)
+
+
+def _near(wanted: str, paths: Collection[str]) -> list[str]:
+    """The nearest columns and fields, among them the fields of exactly that name."""
+    typed = wanted.casefold()
+    folded = {path.casefold(): path for path in paths if path.casefold() != typed}
+    exact = [path for fold, path in folded.items() if fold.endswith(f".{typed}")]
+    near = [folded[fold] for fold in difflib.get_close_matches(typed, folded, n=3)]
+    return list(dict.fromkeys([*exact, *near]))[:3]

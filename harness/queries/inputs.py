@@ -1,0 +1,252 @@
+"""The inputs of a query: tables at their snapshots or at moments, their metadata tables, and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.engines.registry import duckdb_engine
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.model.schema import Field, OpaqueType, Schema
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.tables.reading import is_metadata_table
+from harness.queries.locations import locations
+from harness.snapshot import Snapshot, reading
+from harness.storage.records import dataclass
+from harness.table import Table, open_table
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from harness.metadata.tables.reading import MetadataTable
+    from harness.queries.plain import Rewritten, TableReference
+
+
+def _frame(name: str, value: object) -> pa.Table | None:
+    """The rows of a frame that is given as a table; None: it is a table, a snapshot or a location.
+
+    Raises RequestError: it is none of these.
+    """
+    if isinstance(value, Snapshot | Table | str):
+        return None
+    import pyarrow as pa
+
+    from harness.metadata.catalogs.resolving import is_table  # local tables need no catalogs
+
+    if is_table(value):
+        return None
+    if not hasattr(value, "__arrow_c_stream__"):
+        raise RequestError(
+            f"Invalid table {name!r}: expected a table, a snapshot, a location or a frame, got {value!r}"[:_LONGEST]
+        )
+    try:
+        is_of_pandas = type(value).__module__.partition(".")[0] == "pandas"
+        return pa.Table.from_pandas(value, preserve_index=False) if is_of_pandas else pa.table(value)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise RequestError(f"Cannot read the frame {name!r} as Arrow: {error}") from error
+
+
+_LONGEST = 200
+
+
+def _opaque(names: Iterable[str]) -> Schema:
+    """Columns of which planning knows no more than the names."""
+    return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
+
+
+def snapshot_of(
+    value: Table | Snapshot | str, *, storage_options: Mapping[str, Any] | None = None, cache_dir: str | None = None
+) -> Snapshot:
+    """The snapshot that stands for a table; a location is opened."""
+    match value:
+        case Snapshot():
+            return value
+        case Table():
+            return value.snapshot()
+        case str():
+            return open_table(value, storage_options=storage_options, cache_dir=cache_dir).snapshot()
+        case of_catalog:
+            return open_table(of_catalog, cache_dir=cache_dir).snapshot()
+
+
+_T = TypeVar("_T")
+
+
+class _OnDemand(Mapping[str, _T]):
+    """Values made when they are first asked for: a query names some of the tables that it is given."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], _T], made: Mapping[str, _T] | None = None) -> None:
+        self._make, self._made = make, dict(made or {})
+        self._names = dict.fromkeys((*names, *self._made))
+
+    def also(self, values: Mapping[str, _T]) -> _OnDemand[_T]:
+        """The same and other values."""
+        return _OnDemand(self._names, self._make, {**self._made, **values})
+
+    @property
+    def made(self) -> Mapping[str, _T]:
+        """Those that were asked for."""
+        return self._made
+
+    def __getitem__(self, name: str) -> _T:
+        if name not in self._made:
+            if name not in self._names:
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _at_moments(
+    query: str, dialect: str, snapshots: Mapping[str, Snapshot], fixed: Collection[str]
+) -> tuple[str, dict[str, Snapshot]]:
+    """The query without the moments of tables that it names, and the tables at these moments by their new names.
+
+    fixed: names of tables that are snapshots already.
+    """
+    from harness.queries.plain import may_name_moments
+
+    if not may_name_moments(query):
+        return query, {}
+    from harness.queries.rewrite import bound_name, parse_statement
+    from harness.queries.time_travel import pin
+
+    def key(name: tuple[str, ...]) -> str | None:
+        table = bound_name(name[0], snapshots) if len(name) == 1 else None
+        return None if table in fixed else table
+
+    pinned = pin(parse_statement(query, dialect), lambda name: key(name) is not None)
+    if pinned is None:
+        return query, {}
+    moments: dict[str, Snapshot] = {}
+    for alias, (name, moment) in pinned.moments.items():
+        source = snapshots[str(key(name))].source
+        moments[alias] = Table(source).snapshot(**moment.selector(source.format))
+    return pinned.query, moments
+
+
+def planned(
+    reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
+) -> ScanPlan:
+    """The plan of a table in one place of a query.
+
+    connection: the user's, that the query runs on; None: one in UTC, or Spark.
+
+    Raises HarnessError: as for `Snapshot.plan`.
+    """
+    where = reference.where
+    if where is not None and connection is not None:
+        where = duckdb_engine().zoned(where, connection)
+    return replace(snapshot.plan(columns=reference.columns, where=where), enough=reference.enough)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTables:
+    """The metadata tables that a query names, each opened once."""
+
+    snapshots: Mapping[str, Snapshot]
+    _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
+
+    def columns(self, table: str, name: str) -> Schema | None:
+        """The columns of a metadata table of `table`; None: it has none of that name."""
+        snapshot = self.snapshots.get(table)
+        if snapshot is None or not is_metadata_table(snapshot.source.format, name):
+            return None
+        found = self._opened[table, name] = snapshot.metadata_table(name)
+        return _opaque(found.schema.names)
+
+    def read(self, reference: TableReference) -> pa.Table:
+        """The metadata table that a query reads in this place."""
+        found = self._opened[reference.table, str(reference.metadata)]
+        # Rows are counted by some column.
+        names = None if reference.columns is None else reference.columns or found.schema.names[:1]
+        snapshot = self.snapshots[reference.table]
+        with reading(snapshot.source, snapshot.selection.snapshot):
+            return found.to_arrow(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """The tables and frames that a query may name, each opened when it is first asked for.
+
+    query: without moments, which have names of their own. given: the names that the caller chose.
+    """
+
+    query: str
+    given: Collection[str]
+    snapshots: Mapping[str, Snapshot]
+    frames: Mapping[str, pa.Table]
+    schemas: _OnDemand[Schema]
+    metadata: MetadataTables
+
+    @classmethod
+    def of(cls, query: str, dialect: str, tables: Mapping[str, object], **options: Any) -> Inputs:
+        """The inputs of a query: `tables`, and those that it names by location.
+
+        options: of `open_table`, for locations. Raises as `harness.sql`.
+        """
+        frames = {key: frame for key, value in tables.items() if (frame := _frame(key, value)) is not None}
+        given: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
+        given = {place: place for place in locations(query, dialect) if place not in tables} | given
+        snapshots = _OnDemand(given, lambda name: snapshot_of(given[name], **options))
+        fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
+        query, moments = _at_moments(query, dialect, snapshots, fixed)
+        snapshots = snapshots.also(moments)
+        columns = {key: _opaque(frame.column_names) for key, frame in frames.items()}
+        return cls(
+            query=query,
+            given=tuple(tables),
+            snapshots=snapshots,
+            frames=frames,
+            schemas=_OnDemand(snapshots, lambda name: snapshots[name].schema).also(columns),
+            metadata=MetadataTables(snapshots),
+        )
+
+    def known(self) -> dict[str, Schema]:
+        """The names that were given, with the columns of what was opened."""
+        return {name: self.schemas.made.get(name, _opaque(())) for name in self.given}
+
+    def read(
+        self, rewritten: Rewritten, connection: duckdb.DuckDBPyConnection | None
+    ) -> dict[str, ScanPlan | pa.Table]:
+        """Plans of tables, and metadata tables and frames themselves, by the names of their views."""
+        found: dict[str, ScanPlan | pa.Table] = {}
+        for each in rewritten.references:
+            if each.metadata is not None:
+                found[each.view] = self.metadata.read(each)
+            elif each.table in self.frames:
+                rows = self.frames[each.table]
+                names = [name for name in rows.column_names if each.columns is None or name in each.columns]
+                found[each.view] = rows.select(names or rows.column_names[:1])  # rows are counted by some column
+            else:
+                found[each.view] = planned(each, self.snapshots[each.table], connection)
+        return found
+
+    def plans(self, rewritten: Rewritten) -> dict[str, ScanPlan]:
+        """Plans of tables by the names of their views. Raises UnsupportedError: it reads what only DuckDB does."""
+        for reference in rewritten.references:
+            if reference.table not in self.snapshots:
+                raise UnsupportedError(
+                    f"Cannot read the frame {reference.table!r} on Spark: DuckDB reads frames; say engine='duckdb', or "
+                    "write it as a table",
+                    options=("engine",),
+                )
+            if reference.metadata is not None:
+                raise RequestError(
+                    f"Cannot read {reference.table}.{reference.metadata} on Spark: DuckDB reads metadata tables; say "
+                    "engine='duckdb'",
+                    options=("engine",),
+                )
+        return {
+            reference.view: planned(reference, self.snapshots[reference.table]) for reference in rewritten.references
+        }

@@ -1,0 +1,174 @@
+"""First looks at a table: head, count, schema and history, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness.cli import main
+from harness.metadata.tables.history import COUNTS
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A table of each format with rows 1 to 4, of which the first is deleted; the branch `old` still has it."""
+    root = tmp_path_factory.mktemp("looking")
+    columns = {"id": "long not null", "at": "struct<x: int>", "u": "uuid"}
+    rows = [{"id": i, "at": {"x": i * 10}, "u": None} for i in (1, 2, 3, 4)]
+    ice = IcebergTable.create(root / "ice", columns)
+    data = ice.write_data(rows)
+    ice.append(data)
+    ice.create_branch("old")
+    ice.commit(add=[ice.write_position_deletes([(data, 0)])])
+    dlt = DeltaTable.create(root / "dlt", {name: type_ for name, type_ in columns.items() if name != "u"})
+    dlt.append(file := dlt.write_data([{key: row[key] for key in ("id", "at")} for row in rows]))
+    dlt.delete(file, [0], info={"engineInfo": "x/1\x1b"})
+    return {"ice": ice.location, "dlt": str(dlt.directory)}
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        ("head dlt 2", 'id  at\n--  --------\n 2  {"x":20}\n 3  {"x":30}\n'),
+        ("head ice 1 --columns id,_pos --at old", "id  _pos\n--  ----\n 1     0\n"),
+        ("head ice --where id>3 --columns id --format csv", "id\n4\n"),
+        ("head ice 0 --columns id", "id\n--\n"),
+        ("count ice", "3\n"),
+        ("count ice --at old", "4\n"),
+        ("count dlt --where id<3 --at 1", "2\n"),
+        (
+            "schema ice",
+            "id   long    required\nat   struct  nullable\n  x  int     nullable\nu    uuid    nullable\n",
+        ),
+    ],
+)
+def test_text(words: str, printed: str, places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    command, name, *more = words.split()
+    assert main([command, places[name], *more]) == 0
+    assert capfd.readouterr() == (printed, "")
+
+
+def test_a_version_is_a_line(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", places["dlt"]]) == 0
+    size = str(next(Path(places["dlt"]).glob("*.parquet")).stat().st_size)
+    assert [re.split(r"  +", line) for line in capfd.readouterr().out.splitlines()] == [
+        ["id", "timestamp", "operation", "writer", *COUNTS],
+        ["2", "2023-11-14T22:13:22.000Z", "DELETE", r"x/1\x1b", "0", "1", "0", "0", "0", "0"],
+        ["1", "2023-11-14T22:13:21.000Z", "WRITE", "harness", "4", "0", "1", "0", size, "0"],
+        ["0", "2023-11-14T22:13:20.000Z", "CREATE TABLE", "harness", "0", "0", "0", "0", "0", "0"],
+    ]
+
+
+def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ice = IcebergTable.create(
+        tmp_path / "ice", {"id": "long", "at": "string"}, partition_spec=[("id", "bucket[4]"), ("at", "identity")]
+    )
+    data = ice.write_data([{"id": 1, "at": "x"}] * 4)
+    ice.append(data)
+    deletes = ice.write_position_deletes([(data, 0)])
+    keys = ice.write_equality_deletes(["id", "at"], [{"id": 1, "at": "x"}])
+    ice.commit(add=[deletes, keys], summary={"engine-name": "x"})
+    dlt = DeltaTable.create(tmp_path / "dlt", {"id": "long", "p": "string"}, partition_columns=["p"])
+    dlt.append(file := dlt.write_data([{"id": 1, "p": "a"}] * 1000, partition={"p": "a"}))
+    dlt.delete(file, [0])
+    sizes = [data.file.stat().st_size, file.file.stat().st_size]
+    expected = {
+        ice.location: [
+            *("format: iceberg", f"location: {ice.location}", f"snapshot: {ice.snapshot_id}", "rows: 4 before deletes"),
+            *(
+                "files: 1",
+                f"bytes: {sizes[0]:,}",
+                "deletes: 1 of positions in 1 of the files, 1 of keys in 1 of the files",
+            ),
+            *("columns: 2", "partitioning: bucket[4](id), at", "last commit: 2023-11-14T22:13:22.000Z, delete by x"),
+            "branches and tags: main",
+        ],
+        str(dlt.directory): [
+            *("format: delta", f"location: {dlt.directory}", "version: 2", "rows: 999", "files: 1"),
+            *(f"bytes: {sizes[1]:,}", "deletes: 1 of positions in 1 of the files", "columns: 2", "partitioning: p"),
+            "last commit: 2023-11-14T22:13:22.000Z, DELETE by harness",
+        ],
+    }
+    for location, lines in expected.items():
+        assert main(["info", location]) == 0
+        assert capfd.readouterr().out.splitlines() == lines
+        assert main(["info", location, "--full"]) == 0
+        assert "properties:" in capfd.readouterr().out
+
+
+def test_info_of_a_table_whose_manifests_are_gone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ice = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    assert main(["info", ice.location]) == 0
+    assert "snapshot: none\nrows: 0\nfiles: 0\n" in capfd.readouterr().out
+    ice.append(ice.write_data([{"id": 1}]))
+    for manifest in Path(ice.location).glob("metadata/*.avro"):
+        manifest.unlink()
+    assert main(["info", ice.location]) == 0
+    out, err = capfd.readouterr()
+    assert re.search(r"^rows: unknown: Cannot .*\nfiles: unknown\nbytes: unknown\ndeletes: unknown$", out, re.MULTILINE)
+    assert err == ""
+
+
+def test_unknown_is_written_out(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", places["ice"]]) == 0
+    head, delete, append = (line.split() for line in capfd.readouterr().out.splitlines())
+    known = dict(zip(head, delete, strict=True))
+    assert [known[key] for key in ("operation", "writer", "rows_added", "rows_removed", "refs")] == [
+        *("delete", "unknown", "0", "unknown", "main")
+    ]
+    assert append[-1] == "old"
+
+
+def test_json(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    documents = {}
+    for command in ("count", "schema", "history", "head"):
+        assert main([command, places["ice"], "--format", "json"]) == 0
+        documents[command] = json.loads(capfd.readouterr().out)
+    assert documents["count"] == {"format": 1, "kind": "count", "rows": 3}
+    assert [field["name"] for field in documents["schema"]["fields"]] == ["id", "at", "u"]
+    assert documents["schema"]["fields"][1]["fields"] == [{"id": 4, "name": "x", "type": "int", "required": False}]
+    newest = documents["history"]["history"][0]
+    assert (newest["rows_removed"], newest["operation"], newest["timestamp_ms"]) == (None, "delete", 1_700_000_003_000)
+    assert documents["history"]["table_format"] == "iceberg"
+    assert documents["head"]["row_count"] == 3
+
+
+def test_a_file_of_first_rows(places: dict[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "first.parquet"
+    assert main(["head", places["ice"], "2", "--output", str(file)]) == 0
+    assert pq.read_table(file).column("id").to_pylist() == [2, 3]
+    assert str(pq.read_schema(file).field("u").type) == "extension<arrow.uuid>"
+
+
+@pytest.mark.parametrize("command", ["head", "count"])
+def test_a_damaged_file_is_an_error_in_one_line(
+    command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(file := table.write_data([{"id": 1}]))
+    file.file.write_bytes(b"PAR1 and no more")
+    assert main([command, str(table.directory)]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert file.file.name in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["head ice 2", "count ice", "schema dlt", "history dlt"])
+def test_a_strangers_table_gives_the_same(
+    words: str, places: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    command, name, *more = words.split()
+    printed = []
+    for trust in ([], ["--untrusted"]):
+        assert main([command, places[name], *more, *trust]) == 0
+        printed.append(capfd.readouterr().out)
+    assert printed[0] == printed[1]

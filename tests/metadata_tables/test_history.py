@@ -1,0 +1,203 @@
+"""The history of a table: counts of what each commit added and removed, by hand; what nobody recorded is None."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.errors import CorruptFileError
+from harness.metadata.tables.history import COUNTS, history
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+
+def counts(entry: dict[str, Any]) -> tuple[int | None, ...]:
+    """Rows added and removed, files added and removed, bytes added and removed."""
+    return tuple(entry[name] for name in COUNTS)
+
+
+# Totals of records, data files, bytes, position and equality deletes, as Apache Iceberg writes all of them.
+def totals(records: int, files: int, size: int, positions: int = 0, equality: int = 0) -> dict[str, str]:
+    names = ("records", "data-files", "files-size", "position-deletes", "equality-deletes")
+    return {f"total-{n}": str(v) for n, v in zip(names, (records, files, size, positions, equality), strict=True)}
+
+
+APPENDED = {"added-data-files": "2", "added-records": "9", "added-files-size": "800"}
+
+SUMMARIES = {
+    "an append, which removes nothing": [("append", APPENDED, (9, 0, 2, 0, 800, 0))],
+    "deletes of positions; then they are compacted": [
+        ("append", APPENDED | totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
+        (
+            "delete",
+            {"added-delete-files": "1", "added-position-deletes": "4", "added-files-size": "50"}
+            | totals(9, 2, 850, positions=4),
+            (0, 4, 0, 0, 50, 0),
+        ),
+        (
+            "replace",
+            {"added-data-files": "1", "deleted-data-files": "2", "added-records": "5", "deleted-records": "9"}
+            | {"added-files-size": "300", "removed-files-size": "850", "removed-position-deletes": "4"}
+            | totals(5, 1, 300),
+            (5, 5, 1, 2, 300, 850),
+        ),
+    ],
+    "rows that equality deletes hit, which nobody counts": [
+        ("append", APPENDED | totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
+        ("delete", {"added-equality-deletes": "1"} | totals(9, 2, 830, equality=1), (0, None, 0, 0, None, None)),
+    ],
+    "counts that only the totals tell": [
+        ("append", totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
+        (
+            "overwrite",
+            {"deleted-records": "9", "removed-files-size": "800"} | totals(7, 1, 500),
+            (7, 9, None, None, 500, 800),
+        ),
+        ("delete", {"deleted-data-files": "1"} | totals(0, 0, 0), (0, 7, 0, 1, None, None)),
+    ],
+    "no totals": [
+        ("append", APPENDED, (9, 0, 2, 0, 800, 0)),
+        ("delete", {"added-position-deletes": "4"}, (0, None, 0, None, None, None)),
+        ("overwrite", {}, (None,) * 6),
+    ],
+    "numbers that are none, and totals that contradict": [
+        ("append", {"added-records": "many", "added-data-files": "-1"}, (None, 0, None, 0, None, 0)),
+        ("overwrite", {"added-records": "1"} | totals(5, 1, 1), (1, None, None, None, None, None)),
+        ("overwrite", {"added-records": "1"} | totals(9, 1, 1), (1, None, None, None, None, None)),
+    ],
+}
+
+
+@pytest.mark.parametrize("chain", SUMMARIES.values(), ids=SUMMARIES)
+def test_the_summaries_of_iceberg(chain: list[Any], tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    for _ in chain:
+        table.append()
+
+    def write(document: dict[str, Any]) -> None:
+        for snapshot, (operation, summary, _) in zip(document["snapshots"], chain, strict=True):
+            snapshot["summary"] = {"operation": operation, **summary}
+
+    table.edit_metadata(write)
+    found = history(harness.open_table(table.location).source)
+    assert [counts(entry) for entry in reversed(found)] == [expected for *_, expected in chain]
+    assert [entry["operation"] for entry in reversed(found)] == [operation for operation, *_ in chain]
+
+
+@pytest.mark.parametrize("names_parent", [True, False])
+def test_a_first_snapshot_is_told_from_one_whose_parent_is_gone(names_parent: bool, tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    first, second = (table.commit(operation="append", summary=totals(9, 2, 800)) for _ in range(2))
+    table.expire(first)
+    if not names_parent:
+        table.edit_metadata(lambda document: document["snapshots"][0].pop("parent-snapshot-id", None))
+    (entry,) = history(harness.open_table(table.location).source)
+    assert (entry["id"], counts(entry)) == (second, (None, 0, None, 0, None, 0))
+
+
+def test_writers_and_refs_of_iceberg(tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    library = {"iceberg-version": "Apache Iceberg 1.10.0 (commit 2114bf6)"}
+    ids = [
+        table.commit(summary=s) for s in ({}, library, {"engine-name": "spark", "engine-version": "4.0.1"} | library)
+    ]
+    table.create_tag("v1", ids[0])
+    found = history(harness.open_table(table.location).source)
+    assert [(entry["id"], entry["writer"], entry["refs"]) for entry in found] == [
+        (ids[2], "spark 4.0.1, Apache Iceberg 1.10.0", ["main"]),
+        (ids[1], "Apache Iceberg 1.10.0", []),
+        (ids[0], None, ["v1"]),
+    ]
+
+
+# -- Delta -------------------------------------------------------------------------------------------------------------
+
+
+def rows(*ids: int) -> list[dict[str, int]]:
+    return [{"id": i} for i in ids]
+
+
+def test_the_actions_of_delta(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    first = table.write_data(rows(1, 2, 3, 4, 5))
+    second = table.write_data(rows(6, 7))
+    table.append(first, second)
+    table.delete(first, [0, 1])
+    table.delete(first, [4])
+    third = table.write_data(rows(8, 9, 10))
+    table.commit(add=[third], remove=[first], operation="MERGE", info={"engineInfo": "x/1"})
+    bare = table.write_data(rows(11), statistics="none")
+    table.commit(add=[bare], operation="WRITE", info={"clientVersion": "delta-rs.1", "engineInfo": None})
+    table.commit(add=[{**bare.add, "dataChange": False}], operation="COMPUTE STATS")
+    table.overwrite()
+    found = history(harness.open_table(str(table.directory)).source)
+    sizes = {
+        name: file.file.stat().st_size
+        for name, file in locals().items()
+        if name in ("first", "second", "third", "bare")
+    }
+    a, b, c, d = (sizes[name] for name in ("first", "second", "third", "bare"))
+    assert [counts(entry) for entry in reversed(found)] == [
+        (0, 0, 0, 0, 0, 0),
+        (7, 0, 2, 0, a + b, 0),
+        (0, 2, 0, 0, 0, 0),
+        (0, 1, 0, 0, 0, 0),
+        (3, 2, 1, 1, c, a),
+        (None, 0, 1, 0, d, 0),
+        (None, None, 0, 0, 0, 0),
+        (0, None, 0, 3, 0, b + c + d),
+    ]
+    assert [entry["id"] for entry in found] == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert [entry["writer"] for entry in found][2:4] == ["delta-rs.1", "x/1"]
+    assert "refs" not in found[0]
+
+
+def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for metrics in ({"numOutputRows": "12"}, {"num_added_rows": 3}, {"numOutputRows": "x"}):
+        bare = table.write_data(rows(1), statistics="none")
+        table.commit(add=[bare], info={"operationMetrics": metrics})
+    found = history(harness.open_table(str(table.directory)).source)
+    assert [entry["rows_added"] for entry in found] == [None, 3, 12, 0]
+
+
+@pytest.mark.parametrize("stats", ['{"numRecords": "many"}', "{", "[1]", 7, {"numRecords": 1}, "[" * 100_000])
+def test_what_a_writer_puts_into_a_commit_is_no_count_and_no_fault(stats: Any, tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data(rows(1)))
+    source = harness.open_table(str(table.directory)).source
+
+    def spoil(actions: list[dict[str, Any]]) -> None:
+        for action in actions:
+            action.get("add", {}).update(stats=stats, size="big")
+            action.get("commitInfo", {}).update(
+                engineInfo=["x"], clientVersion={}, operationMetrics={"numOutputRows": []}
+            )
+
+    table.edit_commit(1, spoil)
+    newest = history(source)[0]
+    assert (newest["writer"], counts(newest)) == (None, (None, 0, 1, 0, None, 0))
+
+
+def test_versions_without_their_commits_are_unknown(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    file = table.write_data(rows(1, 2))
+    table.append(file)
+    table.checkpoint()
+    table.commit(remove=[{key: file.add[key] for key in ("path", "dataChange")}])
+    table.expire_log(2)
+    newest, oldest = history(harness.open_table(str(table.directory), allow_checkpoint_only=True).source)
+    assert counts(oldest) == (None,) * 6
+    assert (newest["id"], counts(newest)) == (2, (0, None, 0, 1, 0, None))
+
+
+def test_a_commit_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append()
+    opened = harness.open_table(str(table.directory)).source
+    table.log.commit_path(1).write_text("{")
+    with pytest.raises(CorruptFileError, match=r"1\.json"):
+        history(opened)

@@ -1,0 +1,192 @@
+"""What a query reads besides tables by name: tables by their locations, values, and frames."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.cli import main
+from harness.errors import RequestError, UnsupportedError
+from harness.queries.parameters import by_name, numbered
+from harness.queries.rewrite import rewrite
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`lake/i` holds 0, 1 and 2, a commit each; `lake/d` holds 1 and 5."""
+    lake = tmp_path_factory.mktemp("inputs") / "lake"
+    iceberg = IcebergTable.create(lake / "i", {"id": "long"})
+    for i in range(3):
+        iceberg.append(iceberg.write_data([{"id": i}]))
+    delta = DeltaTable.create(lake / "d", {"id": "long"})
+    delta.append(delta.write_data([{"id": 1}, {"id": 5}]))
+    return lake
+
+
+def by_location(lake: Path) -> dict[str, list[tuple[Any, ...]]]:
+    first = harness.open_table(str(lake / "i")).snapshots()[0]["id"]
+    return {
+        f"SELECT sum(id)::INT FROM '{lake}/i'": [(3,)],
+        f"SELECT count(*) FROM '{lake}/i' AS a JOIN \"{lake}/d\" AS b USING (id)": [(1,)],
+        f"SELECT max(d.id) FROM '{lake}/d/' WHERE d.id < 5": [(1,)],
+        f"SELECT id FROM '{lake}/i' AT (VERSION => {first})": [(0,)],
+        f"SELECT count(*) FROM given JOIN '{lake}/d' AS d ON d.id = given.id": [(1,)],
+    }
+
+
+def test_a_table_by_its_location(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for query, rows in by_location(lake).items():
+        assert harness.sql(query, given=str(lake / "i")).fetchall() == rows, query
+    metadata = harness.sql(f"SELECT count(*) FROM '{lake}/i'.snapshots")
+    assert metadata.fetchall() == [(3,)]
+    monkeypatch.chdir(lake.parent)
+    assert harness.sql("SELECT count(*) FROM 'lake/d'").fetchall() == [(2,)]
+    # The table that is given goes before the one that is there.
+    given = harness.open_table("lake/i")
+    assert harness.queries.sql.run_query("SELECT count(*) FROM 'lake/d'", {"lake/d": given}).fetchall() == [(3,)]
+
+
+def test_a_table_by_its_location_on_spark(lake: Path, spark: Any) -> None:
+    for query, rows in by_location(lake).items():
+        found = harness.sql(query, engine="spark", spark=spark, given=str(lake / "i")).collect()
+        assert [tuple(row) for row in found] == rows, query
+    own = harness.sql(f"SELECT count(*) FROM `{lake}/d`", engine="spark", dialect="spark", spark=spark)
+    assert own.collect() == [(2,)]
+
+
+# Values of parameters.
+
+DAY = datetime.date(2024, 1, 31)
+BOUND: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
+    "SELECT id FROM t WHERE id >= ? AND s <> ? ORDER BY id": ([1, "b'; DROP"], [(1,), (2,)]),
+    "SELECT $2 || s, $1 + id FROM t WHERE id = $1": ([2, "x"], [("xc", 4)]),
+    "SELECT $day AS day, $d, $x IS NULL, $f FROM t WHERE id = $k": (
+        {"day": DAY, "d": Decimal("1.50"), "x": None, "f": 0.1, "k": 0},
+        [(DAY, Decimal("1.50"), True, 0.1)],
+    ),
+    "SELECT count(*) FROM t WHERE day BETWEEN $from AND $to": ({"from": DAY, "to": DAY}, [(1,)]),
+    "SELECT ?, s = '?' FROM t WHERE id IN (?, 7)": ([True, 1], [(True, False)]),
+    "SELECT ? AS b, epoch(? AT TIME ZONE 'UTC') FROM t LIMIT 1": (
+        [b"\x00\xff", datetime.datetime(1970, 1, 1, 1, tzinfo=datetime.UTC)],
+        [(b"\x00\xff", 3600.0)],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bound(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Rows 0, 1 and 2 with a text and a day, a file each."""
+    t = IcebergTable.create(tmp_path_factory.mktemp("bound") / "t", {"id": "int", "s": "string", "day": "date"})
+    for i, s in enumerate("abc"):
+        t.append(t.write_data([{"id": i, "s": s, "day": DAY.toordinal() - 719163 + i}]))
+    return t.location
+
+
+@pytest.mark.parametrize("query", BOUND)
+def test_values_are_bound(bound: str, query: str) -> None:
+    params, rows = BOUND[query]
+    assert harness.sql(query, params=params, t=bound).fetchall() == rows
+
+
+def test_values_are_bound_on_spark(bound: str, spark: Any) -> None:
+    for query, (params, rows) in BOUND.items():
+        found = harness.sql(query, params=params, engine="spark", spark=spark, t=bound).collect()
+        assert [tuple(row) for row in found] == rows, query
+    own = harness.sql("SELECT id FROM t WHERE s = :s", params={"s": "b"}, engine="spark", dialect="spark", t=bound)
+    assert own.collect() == [(1,)]
+    own = harness.sql("SELECT id FROM t WHERE s = ?", params=["b"], engine="spark", dialect="spark", t=bound)
+    assert own.collect() == [(1,)]
+    with pytest.raises(UnsupportedError, match="Cannot run a value of type list on Spark"):
+        harness.sql("SELECT ?", params=[[1]], engine="spark", spark=spark)
+
+
+def test_values_skip_files(bound: str) -> None:
+    for query, values in (
+        ("SELECT s FROM t WHERE id = ?", [2]),
+        ("SELECT s FROM t WHERE day >= $1 AND id > -1", [DAY + datetime.timedelta(days=2)]),
+        ("SELECT s FROM t WHERE s = $s", {"s": "c"}),
+    ):
+        schema = harness.open_table(bound).snapshot().schema
+        (read,) = rewrite(numbered(query, "duckdb"), {"t": schema}, values=by_name(values)).references
+        plan = harness.open_table(bound).snapshot().plan(where=read.where)
+        assert plan.files.num_rows == 1, query
+
+
+@pytest.mark.parametrize(
+    ("query", "params", "message"),
+    [
+        ("SELECT ?, ?", [1], r"Cannot bind the query's values: .*parameters: 2; give one for each"),
+        ("SELECT $a", {"a": 1, "b": 2}, r"Cannot bind the query's values: .*b; give"),
+        ("SELECT ?", None, r"Cannot bind the query's values"),
+        ("SELECT ?", "text", r"Invalid option params: expected a list or a mapping, got a text"),
+        ("SELECT ?", 5, r"Invalid option params: expected a list or a mapping, got int"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(query: str, params: Any, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        harness.sql(query, params=params)
+
+
+def test_values_of_the_command(bound: str, capfd: pytest.CaptureFixture[str]) -> None:
+    def said(query: str, *values: str) -> str:
+        arguments = [word for value in values for word in ("--param", value)]
+        main(["sql", query, "--table", f"t={bound}", "--format", "csv", *arguments])
+        found = capfd.readouterr()
+        return found.out + found.err
+
+    assert said("SELECT s FROM t WHERE id = ? AND s > ?", "1", "a") == "s\nb\n"
+    assert said("SELECT $x || s AS v FROM t WHERE id = $k", "x=a=b", "k=0") == "v\na=ba\n"
+    assert said("SELECT $1 AS v", "x=1") == "v\nx=1\n"
+    assert said("SELECT typeof($1) AS v", '"12"') == "v\nVARCHAR\n"
+    assert "--param 7: say NAME=VALUE for each, or for none" in said("SELECT $x", "x=1", "7")
+    assert said(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"
+
+
+# Frames.
+
+
+def frames() -> dict[str, Any]:
+    columns = {"id": [0, 2, 7], "n": ["x", None, "z"]}
+    found: dict[str, Any] = {"arrow": pa.table(columns), "batches": pa.table(columns).to_reader()}
+    for module in ("pandas", "polars"):
+        if importlib.util.find_spec(module) is not None:
+            found[module] = importlib.import_module(module).DataFrame(columns)
+    return found
+
+
+@pytest.mark.parametrize("kind", frames())
+def test_a_frame_beside_a_lake_table(bound: str, kind: str) -> None:
+    joined = harness.sql("SELECT s, f.n FROM t JOIN f USING (id) WHERE f.id < 5 ORDER BY s", t=bound, f=frames()[kind])
+    assert joined.fetchall() == [("a", "x"), ("c", None)]
+    alone = harness.sql("SELECT count(*), count(n) FROM f", f=frames()[kind])
+    assert alone.fetchall() == [(3, 2)]
+    both = {"sales.orders": bound, "params": frames()[kind]}
+    found = harness.sql('SELECT max(x.id) FROM "sales.orders" AS x, params WHERE x.id = params.id', tables=both)
+    assert found.fetchall() == [(2,)]
+
+
+def test_a_frame_of_pandas_has_no_index_and_a_wrong_frame_is_refused(bound: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"id": [1, 2]}, index=["a", "b"])
+    assert harness.sql("FROM f WHERE id > 1", f=rows).fetchall() == [(2,)]
+    mixed = pandas.DataFrame({"id": [1, "x"]})
+    with pytest.raises(RequestError, match=r"Cannot read the frame 'f' as Arrow: .*id"):
+        harness.sql("FROM f", f=mixed)
+    with pytest.raises(RequestError, match="Invalid table 'f': expected a table, a snapshot, a location or a frame"):
+        harness.sql("FROM f", f=[1, 2])
+    with pytest.raises(RequestError, match="Table f is given twice"):
+        harness.sql("FROM f", tables={"f": bound}, f=rows)
+    with pytest.raises(duckdb.BinderException, match="Did you mean id"):
+        harness.sql("SELECT idd FROM f", f=rows)
+    with pytest.raises(UnsupportedError, match="Cannot read the frame 'f' on Spark: DuckDB reads frames"):
+        harness.sql("FROM t JOIN f USING (id)", engine="spark", t=bound, f=rows)
