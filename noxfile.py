@@ -176,9 +176,9 @@ def tests_stores(session: nox.Session) -> None:
 
 @nox.session(name="tests-browser")
 def tests_browser(session: nox.Session) -> None:
-    """The HTML reports in a Chromium or Chrome without a network; skipped where there is none."""
-    _install(session)
-    _pytest(session, *_ONE, "-m", "browser", "tests/differ", "tests/conformance")
+    """The HTML reports and the site in a Chromium or Chrome without a network; skipped where there is none."""
+    session.install("-e", ".[dev,docs]", "axe-core-python==0.1.0", "-c", "constraints.txt")
+    _pytest(session, *_ONE, "-m", "browser", "tests/differ", "tests/conformance", "tests/docs")
 
 
 @nox.session
@@ -202,7 +202,10 @@ def way(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The documentation site, in build/site; a link that leads nowhere fails it. `nox -s docs -- serve` shows it."""
     session.install("-e", ".[docs]")
-    session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]))
+    known = os.environ.get("GITHUB_REPOSITORY")
+    server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+    env = {"HARNESS_REPOSITORY": f"{server}/{known}"} if known else {}
+    session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]), env=env)
 
 
 @nox.session

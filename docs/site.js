@@ -8,3 +8,54 @@ for (const link of document.querySelectorAll(".md-nav--secondary .md-nav__link")
     link.textContent = text;
   }
 }
+
+// Copied from a console are the commands: no prompt, and nothing that a command prints.
+for (const code of document.querySelectorAll(".highlight code")) {
+  const commands = [];
+  let end = null; // the line that ends the command, where more than one line belongs to it
+  for (const line of code.textContent.split("\n")) {
+    const begins = line.startsWith("$ ");
+    if (!begins && end === null) continue;
+    commands.push(begins ? line.slice(2) : line);
+    const typed = begins && /<<'(\w+)'/.exec(line);
+    if (typed) end = typed[1];
+    else if (end === null || end === "\\") end = line.endsWith("\\") ? "\\" : null;
+    else if (line === end) end = null;
+  }
+  if (commands.length) code.dataset.copy = commands.join("\n");
+}
+
+// Code that is wider than its box scrolls by keys too.
+for (const code of document.querySelectorAll("pre > code")) {
+  if (code.scrollWidth > code.clientWidth) code.tabIndex = 0;
+}
+
+// A cell of the matrix has the colour of the worst that it counts; its sign says the same without colour.
+const KINDS = { "✗": "wrong", "!": "error", "–": "unsupported", "?": "open", "✓": "right" };
+for (const cell of document.querySelectorAll(".matrix td:not(:first-child)")) {
+  const kind = Object.keys(KINDS).find((sign) => cell.textContent.includes(`${sign} `));
+  if (kind) cell.classList.add(KINDS[kind]);
+}
+// Bundled scripts wrap tables when the page is ready; the box then scrolls by keys too.
+for (const table of document.querySelectorAll(".matrix table")) {
+  new MutationObserver((_, observer) => {
+    const box = table.closest(".md-typeset__scrollwrap");
+    if (!box) return;
+    observer.disconnect();
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "The matrix");
+  }).observe(document.querySelector(".matrix"), { childList: true, subtree: true });
+}
+for (const text of document.querySelectorAll(".matrix > p")) {
+  if (!text.textContent.startsWith("✓")) continue;
+  text.classList.add("legend");
+  text.replaceChildren(
+    ...text.textContent.split(" · ").map((part) => {
+      const entry = document.createElement("span");
+      entry.textContent = part;
+      if (part[0] in KINDS) entry.className = KINDS[part[0]];
+      return entry;
+    }),
+  );
+}

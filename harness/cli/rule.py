@@ -29,6 +29,7 @@ PAGES = ("iceberg", "delta", "frontier")
 """The pages in order, each the first word of its rules' names."""
 
 _HEADING = re.compile(r'### <a id="(?P<anchor>[^"]+)"></a>(?P<name>[^:]+): (?P<title>.+)\n')
+_LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 _PARTS = re.compile(r"(?P<section>\D*(?:\d+\.)?)(?P<number>\d+)")
 _NEAR = 3
 
@@ -40,6 +41,7 @@ class Rule:
     name: as errors cite it, such as `iceberg 4.7`, `delta L38` or `delta trap 9`.
     title: a few words.
     source: the section of a specification that says so, or that none does.
+    links: the addresses of those sections.
     text: what a reader must do, why harness refuses or warns, and what to do; lines as on the page.
     anchor: of the rule on its page, `docs/rules/<format>.md`.
     """
@@ -47,6 +49,7 @@ class Rule:
     name: str
     title: str
     source: str
+    links: tuple[str, ...]
     text: str
     anchor: str
 
@@ -82,8 +85,8 @@ def rules() -> tuple[Rule, ...]:
 def parse_page(text: str) -> tuple[Rule, ...]:
     """The rules of one page, in its order.
 
-    text: Markdown; each rule is a heading of the third level with an anchor, a line in italics that names the source,
-        and paragraphs up to the next heading.
+    text: Markdown; each rule is a heading of the third level with an anchor, a line in italics that names and links the
+        source, and paragraphs up to the next heading.
     """
     chunks = re.split(r"^(?=#)", text, flags=re.MULTILINE)
     return tuple(_parse(heading, chunk[heading.end() :]) for chunk in chunks if (heading := _HEADING.match(chunk)))
@@ -100,10 +103,12 @@ def _pages_directory() -> Path:
 
 def _parse(heading: re.Match[str], body: str) -> Rule:
     source, _, rest = body.strip().partition("\n\n")
+    source = " ".join(source.split()).strip("*").removesuffix(".")
     return Rule(
         name=heading["name"],
         title=heading["title"],
-        source=" ".join(source.split()).strip("*").removesuffix("."),
+        source=_LINK.sub(r"\1", source),
+        links=tuple(address for _, address in _LINK.findall(source)),
         text=rest,
         anchor=heading["anchor"],
     )
@@ -150,17 +155,19 @@ def rule(words: Words, format_: options.Format = None, output: formats.Output = 
     """
     form = formats.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
-    text = f"{found.name}: {found.title}\n{found.source}\n\n{found.text}\n"  # as on its page, without markup
+    head = "\n".join((f"{found.name}: {found.title}", found.source, *found.links))
+    text = f"{head}\n\n{found.text}\n"  # as on its page, without markup
     print_document("rule", _as_dict(found), form, output, text=lambda: [text])
 
 
-def _as_dict(found: Rule) -> dict[str, str]:
+def _as_dict(found: Rule) -> dict[str, str | list[str]]:
     """The rule's parts; the text as one line per paragraph."""
     paragraphs = (" ".join(paragraph.split()) for paragraph in found.text.split("\n\n"))
     return {
         "rule": found.name,
         "title": found.title,
         "source": found.source,
+        "links": list(found.links),
         "text": "\n".join(paragraphs),
         "page": found.page,
     }

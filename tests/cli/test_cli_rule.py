@@ -9,6 +9,7 @@ from harness.cli import main
 TEXT = """\
 delta L40: One file, several spellings
 Delta protocol, Action Reconciliation
+https://github.com/delta-io/delta/blob/master/PROTOCOL.md#action-reconciliation
 
 Paths are compared after decoding and completing them, so a removal hits the file that was added under another
 spelling.
@@ -29,7 +30,8 @@ def test_a_rule_as_json(capfd):
         "rule": "delta L40",
         "title": "One file, several spellings",
         "source": "Delta protocol, Action Reconciliation",
-        "text": " ".join(TEXT.splitlines()[3:]),
+        "links": ["https://github.com/delta-io/delta/blob/master/PROTOCOL.md#action-reconciliation"],
+        "text": " ".join(TEXT.splitlines()[4:]),
         "page": "docs/rules/delta.md#delta-L40",
     }
 

@@ -71,7 +71,10 @@ def with_tables(page: str) -> str:
 
 
 def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
-    text = "\n".join([f"| {head} | What it says |", "|---|---|", *rows])
+    return _between(page, mark, "\n".join([f"| {head} | What it says |", "|---|---|", *rows]))
+
+
+def _between(page: str, mark: str, text: str) -> str:
     return re.sub(
         rf"(<!-- {mark} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL
     )
@@ -82,11 +85,11 @@ def _row(parameter: Any) -> str:
     option = parameter.opts[0].startswith("--")
     value = parameter.metavar or "|".join(choices)
     words = [*([parameter.opts[0]] if option else []), *([] if getattr(parameter, "is_flag", False) else [value])]
-    shown = " ".join(words).replace("|", "\\|")
+    shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
     default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
     said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
     meaning = parameter.help if parameter.help.endswith(".") else f"{parameter.help}."
-    return f"| `{shown}` | {_plain(meaning)}{said} |".replace("<", "&lt;")
+    return f"| {shown} | {_plain(meaning + said).replace('<', '&lt;')} |"
 
 
 def _choices(parameter: Any) -> list[str]:
@@ -119,6 +122,62 @@ def _releases(lie: Lie) -> str:
     return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
 
 
+def with_reasons(page: str) -> str:
+    """The first page with its table of other readers, from the page of the matrix."""
+    lines = (pages.ROOT / "docs/matrix.md").read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
+    readers, cells = rows[0][1:], {row[0].strip("`*"): row[1:] for row in rows}
+    text = ["| Reader | Wrong rows | Read as the specification demands, of the scenarios about it |", "|---|---|---|"]
+    for place, reader in enumerate(readers):
+        name, _, version = reader.partition(" ")
+        if name in OTHERS:
+            known, formats = OTHERS[name]
+            wrong = _signs(cells["all scenarios"][place])["✗"]
+            read = [_share(words, cells[feature][place]) for each in formats for feature, words in TOLD[each]]
+            text.append(f"| {known} ({version}) | {wrong} | {', '.join(read)} |")
+    return _between(page, "other readers", "\n".join(text))
+
+
+OTHERS = {
+    "duckdb-iceberg": ("DuckDB's Iceberg extension", ("Iceberg",)),
+    "duckdb-delta": ("DuckDB's Delta extension", ("Delta",)),
+    "pyiceberg": ("PyIceberg", ("Iceberg",)),
+    "deltalake": ("delta-rs, `deltalake`", ("Delta",)),
+    "polars": ("Polars", ("Iceberg", "Delta")),
+    "daft": ("Daft", ("Iceberg", "Delta")),
+    "spark-iceberg": ("Spark with Iceberg's jar", ("Iceberg",)),
+    "spark-delta": ("Spark with Delta's jar", ("Delta",)),
+}
+"""Readers of the matrix that are not harness's: names as people know them, and the formats that they read."""
+
+TOLD = {
+    "Iceberg": (
+        ("equality-delete", "equality deletes"),
+        ("position-delete", "position deletes"),
+        ("avro-file", "Avro files"),
+        ("orc-file", "ORC files"),
+        ("row-lineage", "row lineage"),
+    ),
+    "Delta": (
+        ("deletion-vector-relative", "deletion vectors"),
+        ("expired-log", "expired logs"),
+        ("in-commit-timestamp", "in-commit timestamps"),
+        ("row-tracking", "row tracking"),
+    ),
+}
+"""Features of one format only, in words."""
+
+
+def _signs(cell: str) -> Counter[str]:
+    return Counter({sign: int(count) for sign, count in re.findall(r"(\S) (\d+)", cell)})
+
+
+def _share(words: str, cell: str) -> str:
+    """The scenarios that pass, of those that the specification decides."""
+    signs = _signs(cell)
+    return f"{words} {signs['✓']} of {signs.total() - signs['?']}"
+
+
 def with_functions(page: str) -> str:
     """The page of functions with the table as it must be now.
 
@@ -138,9 +197,7 @@ def with_functions(page: str) -> str:
         f"refused by name.\n{_everyday()}\n"
     )
     text = "\n\n".join([counted, *sections]).replace("\n\n\n", "\n\n")
-    return re.sub(
-        r"(<!-- functions -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL
-    )
+    return _between(page, "functions", text)
 
 
 def _everyday() -> str:
@@ -178,7 +235,14 @@ def _plain(text: str) -> str:
 
 def _code(text: str) -> str:
     places = {str(place): name for place, name in enumerate("abcdefgh")}
-    return f"`{re.sub(r'[{]([0-9])[}]', lambda m: places[m[1]], text).replace('{all}', 'a, b, ...')}`" if text else ""
+    return _code_of_cell(re.sub(r"[{]([0-9])[}]", lambda m: places[m[1]], text).replace("{all}", "a, b, ..."))
+
+
+def _code_of_cell(text: str) -> str:
+    """Code in a cell: builders show the backslash that would escape a bar between backticks."""
+    if not text:
+        return ""
+    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def with_layers(page: str) -> str:

@@ -38,6 +38,45 @@ def test_the_page_of_functions_has_the_table_of_the_code():
     assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"
 
 
+def test_the_first_page_has_the_numbers_of_the_matrix():
+    page = (DOCS / "index.md").read_text("utf-8")
+    assert "| PyIceberg (" in page
+    assert tables.with_reasons(page) == page, "python tests/docs/refresh.py writes it"
+
+
+def test_no_code_in_a_table_has_an_escaped_bar():  # the builder shows the backslash
+    shown = [
+        (page.relative_to(DOCS).as_posix(), code)
+        for page in DOCS.rglob("*.md")
+        for line in page.read_text("utf-8").splitlines()
+        if line.startswith("|")
+        for code in re.findall(r"`[^`]*`", line)
+        if "\\|" in code
+    ]
+    assert shown == []
+
+
+@pytest.mark.parametrize("page", ["iceberg", "delta", "frontier"])
+def test_links_of_rules_lead_to_the_section_that_they_name(page):
+    """A heading's anchor is its words in small letters; appendices have longer headings than rules say."""
+    found = links(page)
+    assert len(found) > 20
+    for rule, name, address in found:
+        anchor = address.partition("#")[2]
+        words = re.sub(r"[^\w\s-]", "", name.replace("`", "").lower()).replace(" ", "-")
+        known = not anchor or name.startswith("Appendix A") or name == "Format version changes"
+        assert known or anchor == words, f"{rule}: {address}"
+
+
+def links(page: str) -> list[tuple[str, str, str]]:
+    """The links in the sources of the rules of a page: rule, section, address."""
+    text = (DOCS / f"rules/{page}.md").read_text("utf-8")
+    sources = re.findall(r"^### <a id=\"([^\"]+)\".*\n\n(\*.*\*)$", text, re.MULTILINE)
+    return [
+        (rule, *link) for rule, source in sources for link in re.findall(r"\[([^]]+)\]\((https://[^)\s]+)\)", source)
+    ]
+
+
 def test_the_layers_are_those_that_import_linter_holds():
     page = (DOCS / "architecture/index.md").read_text("utf-8")
     assert tables.with_layers(page) == page, "python tests/docs/refresh.py writes it"
@@ -125,7 +164,8 @@ def navigation() -> set[str]:
                 return [leaf for value in node for leaf in leaves(value)]
         raise AssertionError(node)
 
-    return set(leaves(yaml.safe_load((pages.ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
+    nav = (pages.ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]  # what stands above has tags
+    return set(leaves(yaml.safe_load(nav)))
 
 
 def test_every_page_is_in_the_navigation():

@@ -164,7 +164,7 @@ SIGNS = {
 
 
 def to_markdown(run: Run) -> str:
-    """Two tables, engines and features, with a legend."""
+    """The legend, and the matrix of features and engines."""
     names = [_cell(f"{engine.name} {engine.version}") for engine in run.engines]
     matrix = [
         [f"`{_cell(feature)}`", *(cell_text(run.of_feature(feature, engine)) for engine in run.engines)]
@@ -178,9 +178,10 @@ def to_markdown(run: Run) -> str:
     lines = [
         f"{_cell(headline(run))}.",
         "",
+        f"{legend} · {rest}.",
+        "",
         *(f"| {' | '.join(row)} |" for row in [["feature", *names], marks, *matrix, totals, verified]),
         "",
-        f"{legend} · {rest}.",
         _cell(", ".join(f"{name} {value}" for name, value in run.environment.items())),
     ]
     return "\n".join(lines) + "\n"

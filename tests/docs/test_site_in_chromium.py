@@ -1,0 +1,186 @@
+"""The built site in a real browser without a network, opened from the disk: widths, colours, copied text, search.
+
+Skipped where no Chromium or Chrome is found on PATH, and where Zensical is not installed.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pages
+import pytest
+
+pytestmark = pytest.mark.browser
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PAGES = (
+    *("index", "install", "concepts", "tour", "matrix", "rules/iceberg", "reference/cli", "reference/functions"),
+    *("how-to/time-travel", "how-to/object-stores", "bench/index", "architecture/index"),
+)
+FOUND = {
+    "time travel": "how-to/time-travel.html",
+    "install": "install.html",
+    "deletes": "concepts.html#deletes",
+    "S3 credentials": "how-to/object-stores.html#credentials-and-authentication",
+    "authentication": "how-to/object-stores.html#credentials-and-authentication",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The site, built from the pages, in a directory that tests may add to."""
+    if importlib.util.find_spec("zensical") is None:
+        pytest.skip("Zensical is not installed: pip install -e '.[docs]'")
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    subprocess.run(command, cwd=pages.ROOT, check=True, capture_output=True, timeout=300)
+    return Path(shutil.copytree(pages.ROOT / "build/site", tmp_path_factory.mktemp("built") / "site"))
+
+
+@pytest.fixture
+def answers(site, tmp_path):
+    """Runs the body of an async function in pages of the site; gives what it returns in each."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser on PATH: none of {', '.join(BROWSERS)}")
+
+    def run(names: tuple[str, ...], body: str, width: int) -> dict[str, object]:
+        frames = [
+            f"<iframe src='{_probe(site / name, name, body)}' width={width} height=900></iframe>" for name in names
+        ]
+        told = "(told) => document.querySelector('pre').append(JSON.stringify(told.data), '\\n')"
+        (site / "frames.html").write_text(
+            f"<pre></pre><script>addEventListener('message', {told})</script>{''.join(frames)}", "utf-8"
+        )
+        command = (
+            *(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+            *("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--virtual-time-budget=12000", "--window-size=1500,1000", "--dump-dom", (site / "frames.html").as_uri()),
+        )
+        environment = {**os.environ, "HOME": str(tmp_path)}
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment).stdout
+        lines = html.unescape(re.search(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1]).splitlines()
+        return dict(map(json.loads, lines))
+
+    return run
+
+
+def _probe(page: Path, name: str, body: str) -> str:
+    """A copy of a page, in which the function runs; its address in the site. A frame has any width."""
+    told = f"(value) => parent.postMessage([{json.dumps(name)}, value], '*')"
+    script = f"addEventListener('load', () => (async () => {{ {body} }})().then({told}, (e) => ({told})(`${{e}}`)))"
+    text = page.with_name(f"{page.name}.html").read_text("utf-8")
+    page.with_name(f"{page.name}-probe.html").write_text(f"{text}<script>{script}</script>", "utf-8")
+    return f"{name}-probe.html"
+
+
+@pytest.fixture
+def answer(answers):
+    """What a function returns in one page."""
+    return lambda page, body: answers((page,), body, 1440)[page]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_page_is_wider_than_its_window(answers, width):
+    widths = answers(PAGES, "return document.documentElement.scrollWidth", width)
+    assert widths.keys() == set(PAGES)
+    assert {page: wide for page, wide in widths.items() if wide > width} == {}
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_axe_finds_nothing_serious(answers, scheme):
+    known = importlib.util.find_spec("axe_core_python")
+    if known is None:
+        pytest.skip("axe is not installed: pip install axe-core-python")
+    body = f"""
+      document.body.dataset.mdColorScheme = "{scheme}";
+      const script = document.createElement("script");
+      script.src = "{Path(known.origin).with_name("axe.min.js").as_uri()}";
+      await new Promise((done) => {{ script.onload = done; document.body.append(script); }});
+      const found = await axe.run({{ iframes: false }});
+      return found.violations.filter((each) => ["serious", "critical"].includes(each.impact))
+        .map((each) => [each.id, each.nodes.length, each.nodes[0].html])"""
+    found = answers((*PAGES, "reference/python"), body, 1440)
+    assert found.keys() == {*PAGES, "reference/python"}
+    assert {page: serious for page, serious in found.items() if serious} == {}
+
+
+def test_lines_of_the_first_page_have_some_hundred_letters(answer):
+    body = """
+      const wide = [];
+      for (const text of document.querySelectorAll(".home > p")) {
+        const range = document.createRange(), lines = {};
+        const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) for (let at = 0; at < walker.currentNode.length; at++) {
+          range.setStart(walker.currentNode, at); range.setEnd(walker.currentNode, at + 1);
+          const top = Math.round(range.getBoundingClientRect().bottom / 8); lines[top] = (lines[top] || 0) + 1;
+        }
+        wide.push(...Object.values(lines));
+      }
+      return wide"""
+    counts = answer("index", body)
+    assert len(counts) > 10
+    assert max(counts) <= 105
+
+
+def test_what_is_copied_are_the_commands(answer):
+    assert answer("install", "return document.querySelector('.highlight code').dataset.copy") == (
+        "pip install lakeharness\nharness doctor"
+    )
+    copied = answer("how-to/shell", "return [...document.querySelectorAll('[data-copy]')].map(e => e.dataset.copy)")
+    typed = next(text for text in copied if "<<'END'" in text)
+    assert typed.startswith("harness shell")
+    assert typed.endswith("\nEND")
+    compared = answer("index", "return document.querySelector('.highlight code').dataset.copy")
+    assert compared.startswith("harness diff demo-tables/events")
+    assert "\n" not in compared
+
+
+def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
+    body = """
+      const box = document.querySelector(".matrix .md-typeset__scrollwrap"), table = box.querySelector("table");
+      box.scrollTop = 600; box.scrollLeft = 300;
+      const top = (element) => element.getBoundingClientRect().top, left = (e) => e.getBoundingClientRect().left;
+      const colour = (text) => getComputedStyle(
+        [...table.querySelectorAll("td:not(:first-child)")].find((cell) => cell.textContent.trim().startsWith(text))
+      ).backgroundColor;
+      return {
+        legend: top(document.querySelector(".matrix .legend")) < top(box),
+        scrolled: box.scrollTop,
+        head: Math.abs(top(table.querySelector("th:last-child")) - top(box)) < 3,
+        first: Math.abs(left(table.querySelector("tbody tr:nth-child(40) td")) - left(box)) < 3,
+        colours: new Set(["✗", "!", "–", "✓"].map(colour)).size,
+      }"""
+    assert answer("matrix", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
+
+
+@pytest.mark.parametrize("words", FOUND)
+def test_the_search_from_a_disk_finds_first(answer, site, words):
+    body = f"""
+      const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+      document.querySelector(".md-search__button").click();
+      await wait(800);
+      const host = [...document.querySelectorAll("*")].find((e) => e.shadowRoot?.querySelector("input"));
+      const input = host.shadowRoot.querySelector("input");
+      input.value = {json.dumps(words)};
+      input.dispatchEvent(new InputEvent("input", {{ bubbles: true, composed: true }}));
+      await wait(2500);
+      return host.shadowRoot.querySelector("a").href"""
+    assert answer("tour", body).replace("?h=", "").removeprefix(f"{site.as_uri()}/") == FOUND[words]
+
+
+def test_nothing_comes_from_elsewhere(site):
+    loaded = r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(?!\.|#)([^"]*)"'
+    found = {
+        address
+        for page in site.rglob("*.html")
+        if not page.name.endswith(("-probe.html", "frames.html", "404.html"))
+        for address in re.findall(loaded, page.read_text("utf-8"))
+    }
+    assert {address for address in found if "//" in address} == set()
