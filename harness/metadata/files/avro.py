@@ -64,7 +64,7 @@ class Node:
 
     type: the stored type; a nested one gives only its kind.
     plain: the Avro type that its bytes are of, where `shape` does not say it; of `size` bytes if it is `fixed`.
-    null_branch: where null stands in that union; `none`: the value is never null.
+    union: where null stands in the union that holds the value; `single`: in no place of it, `none`: there is no union.
     children, names, ids: record fields; or the element; or key and value.
     symbols: of an enum, by index.
     """
@@ -73,7 +73,7 @@ class Node:
     plain: str
     size: int = 0
     shape: Shape = "value"
-    null_branch: Literal["none", "first", "last"] = "none"
+    union: Literal["none", "null first", "null last", "single"] = "none"
     children: tuple[Node, ...] = ()
     names: tuple[str, ...] = ()
     ids: tuple[int | None, ...] = ()
@@ -115,7 +115,7 @@ def parse_writer_schema(schema: Any, *, file: str, limits: Limits = DEFAULT) -> 
         root = _Parser(file, limits).node(schema, "", ())
     except DAMAGE as error:
         raise corrupt(f"its schema is not Avro: {error}", file, _CAUSE) from error
-    if root.shape != "struct" or root.null_branch != "none":
+    if root.shape != "struct" or root.union != "none":
         raise _unsupported("its root is not a record", file)
     return root
 
@@ -188,14 +188,16 @@ class _Parser:
                 raise corrupt(f"its schema has something that is no Avro type at {_shown(path)}", self.file, _CAUSE)
 
     def union(self, branches: list[Any], namespace: str, path: _Path) -> Node:
-        if len(branches) == 1:
-            return self.node(branches[0], namespace, path)
         nodes = [self.node(branch, namespace, path) for branch in branches]
+        if any(node.union != "none" for node in nodes):
+            raise corrupt(f"its schema has a union right inside a union at {_shown(path)}", self.file, _CAUSE)
         nulls = [isinstance(node.type, UnknownType) for node in nodes]
+        if len(nodes) == 1:
+            return replace(nodes[0], union="single")
         if nulls == [True, False]:
-            return replace(nodes[1], null_branch="first")
+            return replace(nodes[1], union="null first")
         if nulls == [False, True]:
-            return replace(nodes[0], null_branch="last")
+            return replace(nodes[0], union="null last")
         raise _unsupported(
             f"column {_shown(path)} is a union of {len(branches)} types, expected null and one other", self.file
         )
@@ -245,7 +247,7 @@ class _Parser:
         if schema.get("logicalType") != "map":
             ids = (_id(schema, "element-id"),)
             return Node(type=STORED_LIST, plain="array", shape="list", children=(element,), names=("element",), ids=ids)
-        if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
+        if element.shape != "struct" or element.union != "none" or len(element.children) != 2:
             raise corrupt(
                 f"column {_shown(path)} is a map whose items are not records of key and value", self.file, _CAUSE
             )
@@ -321,7 +323,8 @@ def _column(node: Node, tally: Tally) -> AvroColumn:
             column = plain_column(partial(enum, node.symbols))
         case "value" | "decimal":
             column = plain_column(partial(fixed, node.size) if node.plain == "fixed" else PRIMITIVES[node.plain])
-    return column if node.null_branch == "none" else optional_column(column, 0 if node.null_branch == "first" else 2)
+    nulls = {"null first": 0, "null last": 2, "single": None}
+    return column if node.union == "none" else optional_column(column, nulls[node.union])
 
 
 def _array(node: Node, column: AvroColumn) -> pa.Array:

@@ -156,9 +156,9 @@ def plain_column(read: Callable[[list[Any]], Read]) -> AvroColumn:
     return AvroColumn(read(values), lambda: values.append(None), values)
 
 
-def optional_column(column: AvroColumn, null: int) -> AvroColumn:
-    """A union with null; `null` is the encoded index of the null branch, 0 or 2."""
-    other, read_value, add_null = 2 - null, column.read, column.add_null
+def optional_column(column: AvroColumn, null: int | None) -> AvroColumn:
+    """A union with null; `null` is the encoded index of the null branch, 0 or 2, or None in a union of one type."""
+    other, read_value, add_null = 0 if null is None else 2 - null, column.read, column.add_null
 
     def read(data: bytes, position: int) -> int:
         branch = data[position]
