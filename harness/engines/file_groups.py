@@ -19,16 +19,7 @@ from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_files, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-)
+from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import (
     ColumnSource,
     PhysicalSchema,
@@ -132,7 +123,9 @@ class Looks(Protocol):
     def opened(self, file: ScanFile) -> KnownFile:
         """The file, which was prefetched. Raises as `prefetch`."""
 
-    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+    def check_partition_values(
+        self, file: ScanFile, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
+    ) -> None:
         """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
 
         Raises:
@@ -154,7 +147,7 @@ class Inspector:
         """Looks at `files` in one go, for the calls of `groups` that follow."""
         self.looks.prefetch(files)
 
-    def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
+    def groups(self, files: Sequence[ScanFile], fields: tuple[dt.Field, ...]) -> list[FileGroup]:
         """The file groups of `files`, in the order of their first files, with `fields` resolved.
 
         Raises:
@@ -174,7 +167,7 @@ class Inspector:
         self._warn_of_strangers(files, opened, split.values())
         return [self._group(files, members, opened, fields) for members in split.values()]
 
-    def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> None:
+    def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[dt.Field, ...]) -> None:
         """Checks one file of a group as `Looks.check_partition_values` says."""
         if group.format == "parquet" and group.faults is None:
             self.looks.check_partition_values(file, fields, group.sources)
@@ -189,7 +182,11 @@ class Inspector:
         return found if met[1] is found.schema else replace(found, schema=met[1])
 
     def _group(
-        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[KnownFile], fields: tuple[Field, ...]
+        self,
+        files: Sequence[ScanFile],
+        members: Sequence[int],
+        opened: Sequence[KnownFile],
+        fields: tuple[dt.Field, ...],
     ) -> FileGroup:
         first, found = files[members[0]], opened[members[0]]
         schema = found.schema
@@ -292,13 +289,21 @@ def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> Corrupt
 
 
 # Types whose statistics DuckDB prints in a form that it also reads.
-_COMPARABLE = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
+_COMPARABLE = (
+    dt.BooleanType,
+    dt.DateType,
+    dt.DecimalType,
+    dt.FloatType,
+    dt.IntegerType,
+    dt.StringType,
+    dt.TimestampType,
+)
 
 
 def check_partition_values(
     access: DuckDBFiles,
     file: FileName,
-    fields: Sequence[Field],
+    fields: Sequence[dt.Field],
     sources: Sequence[ColumnSource],
     constants: Mapping[int, Any],
     *,
@@ -315,7 +320,7 @@ def check_partition_values(
         for f, source in zip(fields, sources, strict=True)
         if isinstance(source, Stored)
         and isinstance(f.type, _COMPARABLE)
-        and not (isinstance(f.type, TimestampType) and f.type.utc)  # the text depends on the session's zone
+        and not (isinstance(f.type, dt.TimestampType) and f.type.utc)  # the text depends on the session's zone
         and f.id in constants
         and constants[f.id] == constants[f.id]  # statistics leave NaN out
     }
@@ -345,7 +350,7 @@ def check_partition_values(
 
 def _contradicts(
     connection: duckdb.DuckDBPyConnection,
-    wanted: Field,
+    wanted: dt.Field,
     value: Any,
     low: str | None,
     high: str | None,
@@ -407,7 +412,7 @@ class DirectLooks:
         converted = path in self._converted
         return KnownFile(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
 
-    def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[Field]) -> pa.Table:
+    def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[dt.Field]) -> pa.Table:
         """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).
 
         fields: what the group's sources are the sources of.
@@ -423,7 +428,9 @@ class DirectLooks:
             rows = self._loaded[name.physical]
         return with_canonical_geometries(rows, fields, group.sources, file=name, table=table)
 
-    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+    def check_partition_values(
+        self, file: ScanFile, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
+    ) -> None:
         """Checks as `Looks` says."""
         table = self.plan.table
         with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):

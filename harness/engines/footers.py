@@ -30,18 +30,8 @@ from harness.metadata.files.parquet_footer import (
     tail_length,
 )
 from harness.metadata.filters import sqltext
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FloatType,
-    Int96Type,
-    IntegerType,
-    StringType,
-    TimestampType,
-)
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
@@ -141,7 +131,7 @@ def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozen
     binary = [
         path
         for path, footer in footers.items()
-        if footer.may_be_geo and any(isinstance(f.type, BinaryType) for f in footer.schema)
+        if footer.may_be_geo and any(isinstance(f.type, dt.BinaryType) for f in footer.schema)
     ]
     if not binary:
         return frozenset()
@@ -320,7 +310,7 @@ def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, .
     return known if len(names) == len(columns) and "" not in names else None
 
 
-_PLAIN = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
+_PLAIN = (dt.BooleanType, dt.DateType, dt.DecimalType, dt.FloatType, dt.IntegerType, dt.StringType, dt.TimestampType)
 
 
 # Files of writers that counted days in the old calendar before 1582 (delta T20).
@@ -367,9 +357,9 @@ def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str,
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
     """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
     match stored.type:
-        case DateType() | TimestampType(utc=True):
+        case dt.DateType() | dt.TimestampType(utc=True):
             return _DATES in legacy
-        case Int96Type():
+        case dt.Int96Type():
             return _INT96 in legacy
         case _:
             return False

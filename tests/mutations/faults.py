@@ -212,8 +212,8 @@ FAULTS = (
     Fault(
         "columns of type unknown are judged by statistics of files",
         "metadata/iceberg/skipping.py",
-        "opaque = (StructType, UnknownType)",
-        "opaque = (StructType,)",
+        "opaque = (dt.StructType, dt.UnknownType)",
+        "opaque = (dt.StructType,)",
     ),
     Fault(
         "position deletes of a file in the wrong path order get its neighbour's rows",
