@@ -21,8 +21,9 @@ from harness.errors import (
 )
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.model.arrow_values import children_of, nested_type, with_children
+from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
-from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.storage.gate import ABSENT
 from harness.storage.limits import contained
 from harness.storage.paths import is_local

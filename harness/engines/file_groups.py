@@ -20,14 +20,8 @@ from harness.engines.footers import FOOTER, Footer, converted_files, failing_on,
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.projection import (
-    ColumnSource,
-    PhysicalSchema,
-    Stored,
-    is_positional,
-    resolve,
-    shares_columns,
-)
+from harness.metadata.model.file_schema import PhysicalSchema
+from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 

@@ -23,8 +23,9 @@ from harness.engines.union_arms import KeySet, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
+from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
-from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 

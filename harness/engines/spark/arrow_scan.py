@@ -34,8 +34,8 @@ from harness.engines.spark.arrow_worker import ArrowFile, FileReader, uses
 from harness.engines.spark.executor_python import prepare
 from harness.metadata.files.orc import OrcTraits
 from harness.metadata.model import schema as dt
-from harness.metadata.model.file_schema import walk_stored
-from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
+from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.storage.stores import Storage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")

@@ -33,8 +33,9 @@ from harness.metadata.files.avro import schema_of_avro
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.metadata.files.parquet_footer import TAIL_BYTES
 from harness.metadata.model.arrow_values import child_types, children_of, with_children
+from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.storage.stores import Storage
 
 # Stored values as Arrow arrays of another, announced type, part by part.

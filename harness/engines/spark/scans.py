@@ -30,7 +30,7 @@ from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.session import tells_apart
 from harness.engines.spark.types import natural
 from harness.metadata.files.roaring import to_positions
-from harness.metadata.plan.projection import PhysicalField
+from harness.metadata.model.file_schema import PhysicalField
 from harness.metadata.plan.scan_plan import ScanPlan
 
 

@@ -12,10 +12,6 @@ from typing import Any, TypeAlias
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import (
-    STORED_LIST,
-    STORED_MAP,
-    STORED_STRUCT,
-    MappedName,
     NameMapping,
     PhysicalField,
     PhysicalSchema,
@@ -28,30 +24,6 @@ from harness.metadata.model.file_schema import (
     with_mapped_ids,
 )
 from harness.storage.records import dataclass
-
-__all__ = [
-    "STORED_LIST",
-    "STORED_MAP",
-    "STORED_STRUCT",
-    "ColumnLookup",
-    "ColumnSource",
-    "MappedName",
-    "NameMapping",
-    "PartitionValue",
-    "PhysicalField",
-    "PhysicalSchema",
-    "Stored",
-    "Value",
-    "check_stored",
-    "describe",
-    "find_named",
-    "find_stored",
-    "is_identity",
-    "is_positional",
-    "is_variant_group",
-    "resolve",
-]
-
 
 # The ways in which a table's columns are found among those of a data file.
 #

@@ -31,9 +31,10 @@ from harness.errors import warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.projection import ColumnLookup, NameMapping
+from harness.metadata.plan.projection import ColumnLookup
 from harness.storage.gate import Roots, Verdict
 from harness.storage.paths import shown
 from harness.storage.records import dataclass
