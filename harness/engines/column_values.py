@@ -148,8 +148,7 @@ def stored_columns(values: Iterable[ColumnValue]) -> Iterator[StoredColumn]:
 def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
     """Internal values (see `harness.metadata.model.schema`) as an array of the Arrow type of `type_`.
 
-    Raises:
-        pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
+    Raises pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
     """
     wanted = nullable(dt.arrow_type(type_))
     missing = pa.array([value is None for value in values], pa.bool_())
@@ -184,8 +183,7 @@ def _ends(values: Sequence[Any]) -> pa.Array:
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """`rows` with the names of `schema` and its types as `conformed` has them, column by column; see `exact`.
 
-    Raises:
-        pa.ArrowException, ValueError: a value does not fit.
+    Raises pa.ArrowException, ValueError: a value does not fit.
     """
     loose = conformed(schema)
     columns = [
@@ -216,8 +214,7 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
     Bytes become Booleans, integers times and timestamps, text UUIDs, bytes fixed ones; a zone is only a label.
 
-    Raises:
-        pa.ArrowException, ValueError: a value does not fit.
+    Raises pa.ArrowException, ValueError: a value does not fit.
     """
     if array.type.equals(wanted):
         return array

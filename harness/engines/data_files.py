@@ -62,8 +62,7 @@ def check_format(file: FileName, file_format: str, *, table: str) -> None:
 def check_file(file: FileName, storage: Storage, *, table: str) -> None:
     """Refuses a file that is missing, empty, no regular file or encrypted, naming it under both its paths.
 
-    Raises:
-        MissingFileError, EncryptedTableError: as said.
+    Raises MissingFileError, EncryptedTableError: as said.
     """
     try:
         head = storage.read(file.physical, length=_MAGIC)  # of a store, one request that reads what it asks for
@@ -168,20 +167,14 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, in
 
     A file that cannot be read is left out: who reads it for its columns says why.
 
-    Raises:
-        CorruptFileError: a footer's row groups have other rows than it counts in all.
+    Raises CorruptFileError: a footer's row groups have other rows than it counts in all.
     """
     from pyarrow import parquet
 
     def rows(file: FileName) -> int | None:
         try:
             footer = parquet.read_metadata(opened(file, storage))
-        except (
-            HarnessError,
-            pa.ArrowException,
-            OSError,
-            UnicodeError,
-        ):  # the last: of a message with bytes of the file
+        except (HarnessError, pa.ArrowException, OSError, UnicodeError):  # the last: a message holds bytes of the file
             return None
         return None if footer.num_columns else row_count(footer, file=str(file))
 

@@ -110,8 +110,7 @@ class Looks(Protocol):
     def prefetch(self, files: Sequence[ScanFile]) -> None:
         """Looks at those of `files` that were not looked at, in one go where that is quicker.
 
-        Raises:
-            HarnessError: naming a file that cannot be read.
+        Raises HarnessError: naming a file that cannot be read.
         """
 
     def opened(self, file: ScanFile) -> KnownFile:
@@ -144,8 +143,7 @@ class Inspector:
     def groups(self, files: Sequence[ScanFile], fields: tuple[dt.Field, ...]) -> list[FileGroup]:
         """The file groups of `files`, in the order of their first files, with `fields` resolved.
 
-        Raises:
-            HarnessError: naming the file that cannot be read, or has no column for a field.
+        Raises HarnessError: naming the file that cannot be read, or has no column for a field.
         """
         self.prefetch(files)
         opened = [self._open(file) for file in files]

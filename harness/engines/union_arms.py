@@ -357,8 +357,7 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
 
     group: the files, with the key set's roots resolved. members: the indexes of what was grouped, as of `key_sets`.
 
-    Raises:
-        CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
+    Raises CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[members[i]] for i in group.members]
     for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):

@@ -162,8 +162,7 @@ class Renewal:
     def current(self) -> Mapping[str, Any]:
         """The options that hold now; `generation` counts how often there were other ones.
 
-        Raises:
-            HarnessError: they ended, and whoever gives new ones does not.
+        Raises HarnessError: they ended, and whoever gives new ones does not.
         """
         with self._lock:
             if self._due_ms is not None and _now_ms() >= self._due_ms:

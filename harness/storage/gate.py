@@ -95,8 +95,7 @@ def mode_of(path: str) -> int | None:
 def is_there(path: str) -> bool:
     """Tells whether a regular file is at a local path, links followed; False: nothing is.
 
-    Raises:
-        MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
+    Raises MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
     """
     mode = mode_of(path)
     if mode is None and os.path.islink(path):
@@ -119,8 +118,7 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
     follow: says where a link leads, if that may be read; what becomes a link after that is not opened. None: all links
         are followed.
 
-    Raises:
-        MissingFileError: it cannot be opened, or is no regular file. StorageError: the file system fails.
+    Raises MissingFileError: it cannot be opened, or is no regular file. StorageError: the file system fails.
     """
     return os.fdopen(_opened(path, follow)[0], "rb")
 

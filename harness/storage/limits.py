@@ -102,8 +102,7 @@ def names() -> tuple[str, ...]:
 def parse_limits(pairs: Iterable[tuple[str, str]]) -> Limits:
     """Limits from names and digits, those that are not named as they are by default.
 
-    Raises:
-        RequestError: there is no such limit, or its value is no whole number.
+    Raises RequestError: there is no such limit, or its value is no whole number.
     """
     given: dict[str, int] = {}
     for name, text in pairs:

@@ -220,8 +220,7 @@ class Storage:
     def client(self, path: str) -> Client:
         """The client of the store of `path`, physical and not local.
 
-        Raises:
-            RequestError: nothing installed serves the scheme, or the options are wrong. OutsideTableError: see `check`.
+        Raises RequestError: nothing that is installed serves the scheme, or an option is wrong. Else as `check`.
         """
         from harness.storage import clients  # local files are read without it
 
@@ -322,8 +321,7 @@ class Storage:
     def has_file(self, path: str) -> bool:
         """Tells whether there is a file at `path`, which must not be missed where there is; False: nothing is there.
 
-        Raises:
-            MissingFileError: something else is in its place. StorageError: that cannot be told.
+        Raises MissingFileError: something else is in its place. StorageError: that cannot be told.
         """
         local = local_path(path)
         if not is_name(local) or not is_local(local):

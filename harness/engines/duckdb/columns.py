@@ -238,8 +238,7 @@ def cast(access: str, shown: str, target: dt.Type) -> str:
 
     No conversion depends on the session's time zone, rounds, or renders bytes as escapes.
 
-    Raises:
-        SchemaMismatchError: there is no exact conversion.
+    Raises SchemaMismatchError: there is no exact conversion.
     """
     wanted = sqltext.type_name(target)
     if shown == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):

@@ -191,8 +191,7 @@ class Streamed:
         relation: on a connection of harness, which nobody else interrupts.
         rows: of a batch, at most.
 
-    Raises:
-        duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row; of a stream that runs they are OSErrors.
+    Raises duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row; an OSError of a stream that runs.
     """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, rows: int) -> None:

@@ -297,8 +297,7 @@ def given_out(
     types: of the columns, as a relation has them. shown: what they are called from here on; None: as they are.
     as_arrow: HUGEINT becomes DECIMAL(38,0), for files have no type of that size.
 
-    Raises:
-        UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
+    Raises UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))

@@ -79,8 +79,7 @@ class Scanner:
     def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> RelationScan:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
 
-        Raises:
-            HarnessError: DuckDB cannot open the files, or sees other columns than harness.
+        Raises HarnessError: DuckDB cannot open the files, or sees other columns than harness.
         """
         schema = group.schema
         rows = tuple(count for count in group.rows if count is not None)
@@ -298,10 +297,7 @@ def padded(relation: str, keys: int, probes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoins:
-    """The equality deletes of one plan, on one connection.
-
-    files: every delete file.
-    """
+    """The equality deletes of one plan, on one connection. files: every delete file."""
 
     plan: ScanPlan
     scanner: Scanner

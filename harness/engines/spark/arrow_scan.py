@@ -71,8 +71,7 @@ def reads_natively(
     files, traits: the files of that schema, and what their footers say beside it; without traits the answer for ORC is
         the careful one.
 
-    Raises:
-        HarnessError: a footer cannot be read; naming the file.
+    Raises HarnessError: a footer cannot be read; naming the file.
     """
     if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False

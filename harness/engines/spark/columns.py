@@ -255,8 +255,7 @@ class ColumnTranslation:
 def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
     """The stored field of a struct that `part` names.
 
-    Raises:
-        SchemaMismatchError: another field of the struct has the same name, and Spark finds fields by name.
+    Raises SchemaMismatchError: another field of the struct has the same name, and Spark finds fields by name.
     """
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:
@@ -278,8 +277,7 @@ def _has_float_fields(stored: PhysicalField) -> bool:
 def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
     """Single values, shown as `types.natural(physical)`, as the storage_type of the wanted type.
 
-    Raises:
-        SchemaMismatchError: there is no exact conversion.
+    Raises SchemaMismatchError: there is no exact conversion.
     """
     stored, target = physical.type, wanted.type
     match target:

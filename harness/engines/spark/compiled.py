@@ -103,8 +103,7 @@ def _own_jars() -> Path:
 def add_to_driver(context: SparkContext, entries: Mapping[str, bytes]) -> None:
     """Gives the driver's class loader files by their names in a jar, such as `META-INF/services/…`.
 
-    Raises:
-        UnsupportedError: the driver's class loader takes no further classes.
+    Raises UnsupportedError: the driver's class loader takes no further classes.
     """
     gateway: Any = context._gateway
     _extend_driver(gateway.jvm, _jar(entries))

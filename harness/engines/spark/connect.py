@@ -142,8 +142,7 @@ Reader: TypeAlias = Gateway | PlannedSource | PlainPaths
 def reader_of(spark: Any) -> Reader:
     """The reader of a user's session, whose settings stay as they are.
 
-    Raises:
-        RequestError: it is no Spark session, or it was stopped.
+    Raises RequestError: it is no Spark session, or it was stopped.
     """
     if has_gateway(spark):
         return Gateway.of(spark)

@@ -150,8 +150,7 @@ _PACKAGE = "lakeharness.zip"
 def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: int) -> pa.Table:
     """The rows that `batches` gives on executors for the numbers below `count`, a bigint and a binary column.
 
-    Raises:
-        EngineError: the job failed, or the executors' Python lacks a module.
+    Raises EngineError: the job failed, or the executors' Python lacks a module.
     """
     prepare(session)
     schema = StructType([StructField("n", LongType()), StructField("found", BinaryType())])

@@ -105,8 +105,7 @@ class FrameScan:
     def _is_readable(self) -> bool:
         """Tells whether Spark can read files of these names, with these columns, in the reader's session.
 
-        Raises:
-            RequestError: nothing can read them in that session.
+        Raises RequestError: nothing can read them in that session.
         """
         names = [file.name.physical for file in self.files]
         match self.reader:

@@ -29,8 +29,7 @@ def quoted(name: str) -> str:
 def storage_type(type_: dt.Type) -> spark.DataType:
     """The Spark type in which values of `type_` leave the engine. Everything in it may be null.
 
-    Raises:
-        UnsupportedError: the type is not known (iceberg 1.22), or occurs in files only.
+    Raises UnsupportedError: the type is not known (iceberg 1.22), or occurs in files only.
     """
     match type_:
         case dt.BooleanType():

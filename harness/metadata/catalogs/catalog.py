@@ -28,8 +28,7 @@ _NEAR = 3
 def parse_name(text: str | Name) -> Name:
     """The parts of a dotted name: `sales.orders`, and `sales."a.b"` where a part has a dot itself; parts stay as given.
 
-    Raises:
-        RequestError: a part is empty, or a quote is not closed.
+    Raises RequestError: a part is empty, or a quote is not closed.
     """
     if not isinstance(text, str | tuple):
         raise RequestError(f"Invalid name {text!r:.80}: expected text such as sales.orders")

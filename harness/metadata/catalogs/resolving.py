@@ -161,8 +161,7 @@ class Together:
     def locate(self, name: Name) -> Located:
         """The place of a table.
 
-        Raises:
-            TableNotFoundError: the name is none of a catalog's, or the catalog has no such table.
+        Raises TableNotFoundError: the name is none of a catalog's, or the catalog has no such table.
         """
         catalog = self._catalog(name[0]) if len(name) > 1 else None
         if catalog is None:

@@ -125,8 +125,7 @@ def open_unity(
         storage_options: as for `open_table`, for what the catalog does not say of the stores, such as an endpoint.
         timeout: seconds to wait for the server's next byte.
 
-    Raises:
-        RequestError: the address or the token cannot be one.
+    Raises RequestError: the address or the token cannot be one.
     """
     token = os.environ.get(TOKEN_VARIABLE) if token is None else token
     uri = uri.rstrip("/").removesuffix(f"/{_ROOT}")

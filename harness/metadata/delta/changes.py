@@ -30,14 +30,7 @@ from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
-from harness.metadata.plan.scan_plan import (
-    FILES,
-    Counts,
-    Partition,
-    PositionLoader,
-    ScanPlan,
-    within_roots,
-)
+from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionLoader, ScanPlan, within_roots
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 

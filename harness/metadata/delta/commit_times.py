@@ -52,8 +52,7 @@ class InCommitTimestamps:
 def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None = None) -> InCommitTimestamps | None:
     """The in-commit timestamps that a table's latest configuration enables; None if it does not (delta L35).
 
-    Raises:
-        InvalidTableError: a property has no legal value, or one of the two enablement properties is missing.
+    Raises InvalidTableError: a property has no legal value, or one of the two enablement properties is missing.
     """
     enabled = configuration.get(ENABLED, "false")
     if enabled.lower() not in ("true", "false"):

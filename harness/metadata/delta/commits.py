@@ -102,8 +102,7 @@ class CommitReader:
     def read_info(self, file: LogFile) -> CommitInfo | None:
         """The commitInfo of `file`; None: it has none. Its file actions are read, and not made into tables.
 
-        Raises:
-            CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
+        Raises CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
         """
         return self.read_actions(file, drain=_forget).info
 

@@ -226,8 +226,7 @@ def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionT
 
     columns: the partition columns; a key in another letter case counts where the exact one is missing (V8).
 
-    Raises:
-        InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
+    Raises InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
     """
     encoded = [_Encoded() for _ in columns]
     start = 0

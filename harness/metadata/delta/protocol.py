@@ -240,8 +240,7 @@ def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
 
     See `features` for where the protocol must have it.
 
-    Raises:
-        InvalidTableError: the property has a mode that does not exist, in force or not.
+    Raises InvalidTableError: the property has a mode that does not exist, in force or not.
     """
     text = metadata.configuration.get("delta.columnMapping.mode", "none")
     try:

@@ -54,10 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaSource:
-    """A table's place, and the options of its read.
-
-    location: as the user gave it, for messages.
-    """
+    """A table's place, and the options of its read. location: as the user gave it, for messages."""
 
     location: str
     root: TableRoot

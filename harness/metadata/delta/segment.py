@@ -14,13 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TypeVar
 
-from harness.errors import (
-    CorruptFileError,
-    InvalidTableError,
-    MissingFileError,
-    SnapshotNotFoundError,
-    without_secrets,
-)
+from harness.errors import CorruptFileError, InvalidTableError, MissingFileError, SnapshotNotFoundError, without_secrets
 from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogFile, LogListing, list_log
 from harness.metadata.plan.read_options import CatalogAnswer, RatifiedCommit
 from harness.storage.paths import join

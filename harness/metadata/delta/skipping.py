@@ -73,16 +73,8 @@ def _counts(values: Sequence[int | None] | pa.Array) -> Numbers:
     return Numbers(found.values, found.known & (found.values >= 0))
 
 
-def skip_files(
-    files: FilesStatistics,
-    partitions: PartitionTuples,
-    schema: Schema,
-    predicate: Predicate,
-) -> Verdicts:
-    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
-
-    partitions: the partition tuples of these files.
-    """
+def skip_files(files: FilesStatistics, partitions: PartitionTuples, schema: Schema, predicate: Predicate) -> Verdicts:
+    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
     residuals = [bind(predicate, values) for values in partitions.tuples]
     decided = np.array([BY_PARTITION if r == Constant(False) else KEPT for r in residuals], dtype=np.int8)
     verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.files.num_rows, dtype=np.int8)

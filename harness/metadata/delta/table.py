@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError, MissingFileError, RequestError, UnsupportedError, warn
-from harness.metadata.delta.commit_times import (
-    ENABLED,
-    CommitHistory,
-    check_retention,
-    in_commit_timestamps,
-)
+from harness.metadata.delta.commit_times import ENABLED, CommitHistory, check_retention, in_commit_timestamps
 from harness.metadata.delta.log_files import LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
@@ -134,8 +129,7 @@ class DeltaTable:
     def snapshots(self) -> list[dict[str, Any]]:
         """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
 
-        Raises:
-            CorruptFileError, InvalidTableError: a commit cannot be read.
+        Raises CorruptFileError, InvalidTableError: a commit cannot be read.
         """
         reader, files = self.source.commits, self.log.commits
         versions = [version for part in self.readable() for version in part]

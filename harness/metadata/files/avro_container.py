@@ -154,8 +154,7 @@ class Container:
     def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
         """The writer's fields of the record at `path` from the top; empty if there is no such record.
 
-        Raises:
-            CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
+        Raises CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
         """
         names: dict[str, Any] = {}
         try:

@@ -49,8 +49,7 @@ def reason(error: Exception) -> str:
 def decode_long(data: bytes, position: int) -> tuple[int, int]:
     """An int or long, and the position after it: groups of seven bits, the sign in the lowest bit.
 
-    Raises:
-        IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
+    Raises IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
     """
     byte = data[position]
     position += 1

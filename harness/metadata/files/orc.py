@@ -52,8 +52,7 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
 def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]:
     """The columns of an ORC file and its number of rows; `source` can seek, and only its end is read.
 
-    Raises:
-        CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
+    Raises CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
     """
     opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
     schema = _reading(lambda: opened.schema, file)

@@ -306,8 +306,7 @@ def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
 def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFile") -> int:
     """The rows of a file: what its footer counts in all, which is what its row groups have, each 0 or more.
 
-    Raises:
-        CorruptFileError: they differ, or one is negative; with that cause.
+    Raises CorruptFileError: they differ, or one is negative; with that cause.
     """
     groups = [int(footer.row_group(i).num_rows) for i in range(footer.num_row_groups)]
     if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
@@ -326,8 +325,7 @@ def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile
 
     rows: how many `row_count` found.
 
-    Raises:
-        CorruptFileError: it has other rows, or indices of no value; with that cause.
+    Raises CorruptFileError: it has other rows, or indices of no value; with that cause.
     """
     if read.num_rows != rows:
         raise CorruptFileError(

@@ -248,8 +248,7 @@ def check_counts(footer: bytes, size: int | None) -> None:
         footer: without its length and the magic.
         size: of the file; None: places are not looked at.
 
-    Raises:
-        Contradiction: as said; or what would tell is missing, or there twice.
+    Raises Contradiction: as said; or what would tell is missing, or there twice.
     """
     try:
         _Check(footer, size).run()

@@ -13,14 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from harness.metadata.filters.literals import (
-    Kind,
-    Literal,
-    double,
-    float32,
-    nearest_float32,
-    parse_float32,
-)
+from harness.metadata.filters.literals import Kind, Literal, double, float32, nearest_float32, parse_float32
 from harness.metadata.filters.predicate import (
     IN_LIMIT,
     And,

@@ -119,8 +119,7 @@ class DeleteIndex:
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
         """The position deletes of a live data file of the snapshot. Deletes without a target are ignored (4.8).
 
-        Raises:
-            CorruptDeleteError: a delete names the file but contradicts its partition or sequence number (4.3, 4.4).
+        Raises CorruptDeleteError: a delete names the file but contradicts its partition or sequence number (4.3, 4.4).
         """
         path, number = data.file.path, data.sequence_number
         vector = self._vectors.get(path)

@@ -149,8 +149,7 @@ def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> Table
 def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
     """The table metadata in an already decoded JSON value, such as a catalog's response; `file` is for messages.
 
-    Raises:
-        As for `parse_metadata`, without CorruptFileError.
+    Raises as for `parse_metadata`, without CorruptFileError.
     """
     document = Json(value, file, rule="iceberg 1.17")
     version = _format_version(document)

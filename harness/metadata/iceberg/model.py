@@ -82,8 +82,7 @@ class SortOrder:
 def parse_spec(document: Json) -> PartitionSpec:
     """A partition spec from one element of `partition-specs`.
 
-    Raises:
-        InvalidTableError: a part is missing, field ids repeat, or only some fields have ids (iceberg 1.19).
+    Raises InvalidTableError: a part is missing, field ids repeat, or only some fields have ids (iceberg 1.19).
     """
     return PartitionSpec(document.integer("spec-id", bits=32), parse_spec_fields(document.child("fields")))
 
@@ -118,8 +117,7 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
 
     text: the header's `partition-spec`: a list of fields, or (as some writers put it) the object around them.
 
-    Raises:
-        CorruptFileError: the text is no partition spec.
+    Raises CorruptFileError: the text is no partition spec.
     """
     try:
         value = json.loads(text)
@@ -138,8 +136,7 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
 def parse_sort_order(document: Json) -> SortOrder:
     """A sort order from one element of `sort-orders`.
 
-    Raises:
-        InvalidTableError: a part is missing or has an unknown value.
+    Raises InvalidTableError: a part is missing or has an unknown value.
     """
     fields = []
     for item in document.elements("fields"):

@@ -22,8 +22,7 @@ def table_name_mapping(properties: Mapping[str, str], *, file: str | None = None
     A dot in a name is part of it, names are case-sensitive, 0 is an id like any other, and an entry without a field id
     hides its columns.
 
-    Raises:
-        InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
+    Raises InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
     """
     text = properties.get(PROPERTY)
     if text is None:

@@ -217,8 +217,7 @@ def read_positions(
 
     renamed: what the paths are called in `wanted`; None: as they are.
 
-    Raises:
-        MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
+    Raises MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
     """
     name = file.path if file.path == physical else f"{file.path} ({physical})"
     try:

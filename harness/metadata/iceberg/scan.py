@@ -18,13 +18,7 @@ from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
-from harness.metadata.iceberg.manifests import (
-    ALL,
-    ManifestEntry,
-    ManifestFile,
-    open_manifest,
-    parse_manifest_list,
-)
+from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import table_name_mapping
 from harness.metadata.iceberg.skipping import bounds_of, projected

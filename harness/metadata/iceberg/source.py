@@ -149,11 +149,7 @@ class IcebergSelection:
 
 
 def select(
-    metadata: TableMetadata,
-    *,
-    snapshot_id: int | None = None,
-    timestamp_ms: int | None = None,
-    ref: str | None = None,
+    metadata: TableMetadata, *, snapshot_id: int | None = None, timestamp_ms: int | None = None, ref: str | None = None
 ) -> IcebergSelection:
     """The selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
 
@@ -400,8 +396,7 @@ class Spellings:
     def tell(self, delete: str, path: str, data: str) -> None:
         """Warns of a delete file that hits no data file, but for the scheme or authority of a path in it.
 
-        Raises:
-            InvalidTableError: the table is untrusted.
+        Raises InvalidTableError: the table is untrusted.
         """
         below = self.location.rstrip("/")[len(authority_of(self.location)) :]
         folder, target = authority_of(path) + below, authority_of(data) + below

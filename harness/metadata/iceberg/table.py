@@ -64,11 +64,7 @@ _Choice: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def find_metadata(
-    location: str,
-    storage: Storage,
-    *,
-    allow_version_guess: bool = False,
-    path_map: PathMap | None = None,
+    location: str, storage: Storage, *, allow_version_guess: bool = False, path_map: PathMap | None = None
 ) -> FoundMetadata:
     """The current metadata of the table at `location`.
 
@@ -284,8 +280,7 @@ class IcebergTable:
     ) -> IcebergSelection:
         """The asked snapshot and its schema (iceberg 1.32 to 1.37).
 
-        Raises:
-            RequestError: a text that is no time. Others as `harness.metadata.iceberg.source.select`.
+        Raises RequestError: a text that is no time. Others as `harness.metadata.iceberg.source.select`.
         """
         try:
             at = None if timestamp is None else timestamp_ms(timestamp)

@@ -130,8 +130,7 @@ def result_type(transform: Transform, source: dt.Type | None) -> dt.Type:
 def apply(transform: Transform, source: dt.Type) -> Callable[[Any], Any]:
     """The transform as a function on stored-form values; null gives null.
 
-    Raises:
-        UnsupportedError: the transform is unknown, or not defined for the type. Source: iceberg 3.11-3.13.
+    Raises UnsupportedError: the transform is unknown, or not defined for the type. Source: iceberg 3.11-3.13.
     """
     function = _function(transform, source)
     if function is None:
@@ -220,8 +219,7 @@ def _hash_function(source: dt.Type) -> Callable[[Any], int] | None:
 def unscaled(value: Decimal, scale: int) -> int:
     """The integer that, divided by 10**scale, is `value`; exact at any precision.
 
-    Raises:
-        ValueError: `value` has more digits after the point than `scale`, or is not finite.
+    Raises ValueError: `value` has more digits after the point than `scale`, or is not finite.
     """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):

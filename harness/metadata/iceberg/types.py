@@ -231,8 +231,7 @@ def parse_schema(json: Json | Any) -> dt.Schema:
 def parse_type(json: Json | Any) -> dt.Type:
     """The type of a type's JSON: a name, or an object for struct, list and map.
 
-    Raises:
-        InvalidTableError: it is neither, or a nested type lacks a part.
+    Raises InvalidTableError: it is neither, or a nested type lacks a part.
     """
     document = json if isinstance(json, Json) else Json(json)
     if isinstance(document.value, str):

@@ -216,8 +216,7 @@ class Partitions:
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]) -> tuple[dt.Field, ...]:
     """The fields of all partition specs in ascending order of id, with the types of their values (iceberg 5.17).
 
-    Raises:
-        UnsupportedError: a transform's result type is unknown.
+    Raises UnsupportedError: a transform's result type is unknown.
     """
     found: dict[int, dt.Field] = {}
     for spec in metadata.specs.values():

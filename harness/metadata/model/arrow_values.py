@@ -30,8 +30,7 @@ _MOST_BYTES = 2**31 - 1  # of the texts of an array, whose offsets are 32 bits
 def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """The array of that type: strings, bytes, Booleans, integers or maps of strings (lists of pairs); None is null.
 
-    Raises:
-        OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
+    Raises OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
     """
     if type_ in (pa.string(), pa.binary()):
         return _texts(values, type_)
@@ -241,8 +240,7 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
     children: as many values as those of `children_of(array)`, in the types of `child_types(type_)`. type_: as in
     `is_rebuilt`. Lists of every layout become such lists; lists whose elements are taken apart become maps.
 
-    Raises:
-        pa.ArrowException: a child has another type, or a key is null.
+    Raises pa.ArrowException: a child has another type, or a key is null.
     """
     if pa.types.is_struct(type_):
         validity = pc.is_valid(array).buffers()[1] if array.null_count else None

@@ -99,8 +99,7 @@ class FileIndex:
             partition_filters: SQL conditions on partition columns alone; they decide exactly (delta F1).
             data_filters: other SQL conditions; statistics decide, and what they cannot exclude stays.
 
-        Raises:
-            RequestError: a filter cannot be parsed, or a partition filter mentions another column.
+        Raises RequestError: a filter cannot be parsed, or a partition filter mentions another column.
         """
         if isinstance(partition_filters, str) or isinstance(data_filters, str):
             raise RequestError("Invalid filters: expected lists of conditions", table=self.everything.table)

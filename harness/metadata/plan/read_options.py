@@ -30,11 +30,7 @@ class Prune(enum.Enum):
 
 
 def parse_prune(text: str) -> Prune:
-    """The level that a user calls by that name.
-
-    Raises:
-        RequestError: there is no such level.
-    """
+    """The level that a user calls by that name. Raises RequestError: there is no such level."""
     try:
         return Prune(text)
     except ValueError:

@@ -324,8 +324,7 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
 
     Links between the files themselves show when these are opened, see `harness.storage.gate`.
 
-    Raises:
-        OutsideTableError: a data or delete file may not be read; names it.
+    Raises OutsideTableError: a data or delete file may not be read; names it.
     """
     roots = plan.storage.roots
     if roots is None:

@@ -50,8 +50,7 @@ def position_deletes(entries: Sequence[ManifestEntry], source: ScanSource, parti
 
     entries: live ones of position delete files and deletion vectors. partition: the type of partition tuples.
 
-    Raises:
-        HarnessError: a delete file cannot be read; as for reads of rows.
+    Raises HarnessError: a delete file cannot be read; as for reads of rows.
     """
     schema = positions_schema(partition)
     tables = [schema.empty_table()]

@@ -442,8 +442,7 @@ class FilteredFiles:
         verdicts = np.full(len(files), KEPT, dtype=np.int8) if verdicts is None else verdicts
         left = files.table.column("path").filter(from_numpy(verdicts != KEPT))
         return FilteredFiles(
-            files.take(np.flatnonzero(verdicts == KEPT)),
-            SkippedDataFiles.of(files.table, verdicts, lambda: left),
+            files.take(np.flatnonzero(verdicts == KEPT)), SkippedDataFiles.of(files.table, verdicts, lambda: left)
         )
 
 
