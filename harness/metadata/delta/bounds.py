@@ -187,10 +187,8 @@ def _json_reader(type_: dt.Type) -> Callable[[Any], Any]:
             return _decimal
         case dt.DateType():
             return lambda value: parse_date(value) if isinstance(value, str) else None
-        case dt.TimestampType(utc=True):
-            return _instant
-        case dt.TimestampType():
-            return _wall_clock
+        case dt.TimestampType(utc=utc):
+            return lambda value: _micros(value, utc=utc)
         case dt.StringType():
             return lambda value: value if isinstance(value, str) else None
         case _:
@@ -226,14 +224,9 @@ def _decimal(value: Any) -> Decimal | None:
     return Decimal(value)
 
 
-def _instant(value: Any) -> int | None:
-    """Without an offset nobody knows the zone of the writer, so nothing is known (delta F10)."""
-    if not isinstance(value, str) or _ZONED.fullmatch(value) is None:
+def _micros(value: Any, *, utc: bool) -> int | None:
+    """An instant without an offset is unknown: nobody knows the zone of the writer (delta F10)."""
+    if not isinstance(value, str) or (utc and _ZONED.fullmatch(value) is None):
         return None
-    nanos = parse_instant(value, digits=9)
-    return None if nanos is None else nanos // 1000
-
-
-def _wall_clock(value: Any) -> int | None:
-    nanos = parse_timestamp(value, digits=9) if isinstance(value, str) else None
+    nanos = parse_instant(value, digits=9) if utc else parse_timestamp(value, digits=9)
     return None if nanos is None else nanos // 1000

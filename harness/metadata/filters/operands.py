@@ -270,13 +270,9 @@ def _cast(node: exp.Cast) -> Operand | None:
     match field.type, node.to.this:
         case TimestampType(unit="us"), exp.DType.DATE:
             return DayOf(field)
-        case DateType(), exp.DType.DATE:
+        case (DateType(), exp.DType.DATE) | (StringType(), exp.DType.VARCHAR | exp.DType.TEXT):
             return field
-        case StringType(), (exp.DType.VARCHAR | exp.DType.TEXT):
-            return field
-        case IntegerType(bits=(8 | 16 | 32)), (exp.DType.INT | exp.DType.BIGINT):
-            return field
-        case IntegerType(bits=64), exp.DType.BIGINT:
+        case (IntegerType(), exp.DType.BIGINT) | (IntegerType(bits=(8 | 16 | 32)), exp.DType.INT):
             return field
         case _:
             return None
