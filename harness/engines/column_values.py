@@ -23,10 +23,7 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """The same value in every row: null, a default, or what all files agree in.
-
-    value: as internal values (see `harness.metadata.model.schema`).
-    """
+    """The same value in every row: null, a default, or what all files agree in."""
 
     value: Any = field(hash=False)
     type: dt.Type

@@ -158,8 +158,7 @@ class _Stored(io.RawIOBase):
 # Files without a column, whose rows are only a number in the footer.
 #
 # Writers leave out partition columns of Delta tables and columns of no type, and a file may be left with none. DuckDB
-# refuses such a Parquet file; Spark's refuse it or find no row. So engines count up to the number in its footer.
-# The count in the table's metadata is held against that number: nothing else could show that rows are lost.
+# and Spark refuse such a file or find no row, so engines count up to the number in its footer.
 
 
 def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, int]:
@@ -184,8 +183,7 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, in
 
 # Well-known binary, the bytes of a geometry, in one canonical form: little-endian, ISO codes, no SRID (frontier F1.6).
 #
-# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. DuckDB gives native ones in this form,
-# and so does every engine.
+# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. Every engine gives this form.
 
 
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000

@@ -63,11 +63,9 @@ class ScanFile:
 class FileGroup:
     """Files that are read in one way.
 
-    members: indexes of the files in the list that was grouped.
+    members: indexes of the files in the list that was grouped. format: `parquet`, `avro` or `orc`.
     rows: per member, the physical row count; None: not known before the file is read (avro).
-    format: `parquet`, `avro` or `orc`.
-    schema: the physical schema of all members.
-    sources: per wanted field, where its values come from.
+    schema: the physical schema of all members. sources: per wanted field, where its values come from.
     legacy: what the files hold in the old calendar, see `harness.engines.footers`.
     converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
     shown: the types in which DuckDB shows the columns, where the footer tells, see `footers.Footer`.
@@ -91,8 +89,7 @@ class FileGroup:
 class KnownFile:
     """A file as a look shows it, before its rows are read.
 
-    rows: None, where only reading tells.
-    legacy, converted, shown: as in `FileGroup`.
+    rows: None, where only reading tells. legacy, converted, shown: as in `FileGroup`.
     fault: why it cannot be read; then nothing else is known.
     """
 
@@ -235,10 +232,7 @@ class Inspector:
     def _warn_of_strangers(
         self, files: Sequence[ScanFile], opened: Sequence[KnownFile], groups: Iterable[Sequence[int]]
     ) -> None:
-        """Tells of files that have no column of the table: mostly names or ids went astray.
-
-        The whole schema of the table counts, partition columns too: a column that was added later is in no older file.
-        """
+        """Tells of files that have no column of the table: mostly names or ids went astray."""
         strangers = [
             number
             for members in groups
@@ -275,9 +269,8 @@ def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> Corrupt
 
 # Looks from this process, for engines that run here.
 #
-# A file imported from elsewhere may have field ids that collide with the table's, and rows would be wrong without a
-# sign. So the statistics of the first row group are held against the partition tuple, in one file of each file group:
-# a writer's files are alike (iceberg 5.3).
+# An imported file may have field ids that collide with the table's. So the statistics of the first row group are held
+# against the partition tuple, in one file of each file group (iceberg 5.3).
 
 
 # Types whose statistics DuckDB prints in a form that it also reads.

@@ -124,10 +124,7 @@ def read_footers(
 
 
 def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
-    """The physical paths of the files whose binary columns DuckDB parses as geometries and writes anew (frontier F0.2).
-
-    Connections of harness's own have the conversion turned off. On a user's, such files come in through Arrow.
-    """
+    """The physical paths of files whose binary columns DuckDB turns into geometries and back (frontier F0.2)."""
     binary = [
         path
         for path, footer in footers.items()
@@ -227,10 +224,7 @@ def _check_claims(path: str, end: bytes) -> None:
 
 
 def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
-    """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`.
-
-    A stranger's footer is parsed. Of others a look is enough where they are as usual, and none where they were seen.
-    """
+    """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`."""
     length = tail_length(end)
     if not 0 < length <= len(end):
         return  # no footer, which DuckDB says
@@ -316,8 +310,7 @@ _PLAIN = (dt.BooleanType, dt.DateType, dt.DecimalType, dt.FloatType, dt.IntegerT
 # Files of writers that counted days in the old calendar before 1582 (delta T20).
 #
 # Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
-# hybrid Julian calendar and in local zones, as the footer says. A value that is old enough to be wrong is refused when
-# it is met. No writer rebases timestamps without a zone, and neither does Spark when it reads.
+# hybrid Julian calendar and in local zones, as the footer says. A value that is old enough to be wrong is refused.
 
 
 OLDEST_DAY = -141427

@@ -179,9 +179,6 @@ class Batches(Iterator["pa.RecordBatch"]):
 
     Closing it ends the query, and so does dropping it; there are no more batches then. Anything that takes an Arrow
     stream takes what is left of it, as `pyarrow.RecordBatchReader.from_stream(batches)` does.
-
-    Attributes:
-        schema: of every batch.
     """
 
     def __init__(

@@ -273,8 +273,7 @@ TRAFFIC = Traffic()
 
 # Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 #
-# A request to a file system of fsspec that failed in a way that passes is asked again here; obstore repeats its own
-# requests, unseen.
+# Requests to file systems of fsspec are repeated here; obstore repeats its own, unseen.
 
 
 _Result = TypeVar("_Result")

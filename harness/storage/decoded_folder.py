@@ -160,8 +160,7 @@ def _refusal(reason: str) -> RequestError:
 
 # Entries as bytes: a digest, the key, and columns as an Arrow IPC file. Nothing in them is ever run.
 #
-# An entry that was cut, flipped, or written under another name has another digest or key. Columns are validated first:
-# offsets which lead out of an entry are an error here and not a crash later.
+# Columns are validated first: offsets which lead out of an entry are an error here and not a crash later.
 
 
 _MAGIC = b"HRNSENT1"

@@ -198,8 +198,7 @@ def _missing(reason: str, path: str, cause: str | None = None) -> MissingFileErr
 
 # Roots: the directories that a table may be read from, and what becomes of a path that leads out of them.
 #
-# A table's roots are its own directory, what the caller maps paths to, and what else the caller allows. Every path is
-# held against them by its directory, in canonical form, with links resolved; each directory is asked about once.
+# Every path is held against them by its directory, in canonical form, links resolved; each directory is judged once.
 
 
 _SHOWN_FOLDERS = 5

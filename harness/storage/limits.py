@@ -69,11 +69,10 @@ class Limits:
     def check(self, name: str, found: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
         """Raises LimitError for what is beyond a limit.
 
-        Args:
-            name: of the limit.
-            found: what the file asks for, or the part of it that is known.
-            what: names it, such as "bytes of JSON".
-            allowed: in place of the limit, where more than it is allowed.
+        name: of the limit.
+        found: what the file asks for, or the part of it that is known.
+        what: names it, such as "bytes of JSON".
+        allowed: in place of the limit, where more than it is allowed.
         """
         most = getattr(self, name) if allowed is None else allowed
         if found > most:

@@ -83,9 +83,7 @@ def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[
 class FileTable:
     """A table with a row per file of a relation, which joins it on DuckDB's `file_index`.
 
-    A join costs next to nothing per row, works alike on every DuckDB, and lets filters on the columns skip whole files.
-
-    size: how many files there are.
+    size: of the files. The join costs next to nothing a row, and lets filters on the columns skip whole files.
     """
 
     size: int

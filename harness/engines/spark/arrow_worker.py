@@ -133,7 +133,6 @@ class FileReader:
     fields, sources: everything that is read, stored row lineage included.
     uses, types: by place, what is read of a column, and its Arrow type.
     constants: one row per file, unless it has no columns; small values, because every row carries them.
-    storage: with its options; the executors must reach the same places.
     """
 
     files: tuple[ArrowFile, ...]

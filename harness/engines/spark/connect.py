@@ -119,10 +119,7 @@ class PlainPaths:
         return frame.select(*columns), found
 
     def _joined(self, frame: DataFrame, spellings: Sequence[str], constants: pa.Table) -> DataFrame:
-        """`frame` with the constants and the number of each row's file; rows of a file planned twice stand twice.
-
-        spellings: of the files, as Spark lists them.
-        """
+        """`frame` with the constants and the number of each row's file; rows of a file planned twice stand twice."""
         rows = [(at, number) for number, spelling in enumerate(spellings) for at in _spellings(spelling)]
         numbers = pa.array([number for _, number in rows], pa.int64())
         keys = pa.table({_AT: pa.array([at for at, _ in rows], pa.string()), _NUMBER: numbers})

@@ -58,8 +58,6 @@ def _has_text(type_: pa.DataType) -> bool:
 def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
     """The plan's rows as a lazy frame of a session, whose settings stay as they are.
 
-    Types that Spark lacks are carried by others, see `harness.engines.spark.types`.
-
     spark: the user's session, or None for one of harness's own.
 
     Raises HarnessError: as `harness.engines.spark.lowering.lower` says.

@@ -35,8 +35,8 @@ from harness.errors import EngineError, HarnessError, MissingFileError
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.
 #
-# Harness's own carry their parts behind a mark, so that the driver raises the class that a read in its own process
-# would raise. Failures of Spark's own readers are told by the name of Spark's error and the Java exceptions behind it.
+# Harness's own carry their parts behind a mark, so that the driver raises the same class. Failures of Spark's readers
+# are told by the name of Spark's error and the Java exceptions behind it.
 
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
@@ -55,10 +55,7 @@ _NO_DAMAGE = re.compile(
 
 
 def unwrap(error: BaseException) -> HarnessError | None:
-    """The error about a file or its reader that an executor raised, out of what Spark made of it; None: another one.
-
-    `error` may be Spark's exception, or one that was raised from it.
-    """
+    """The error about a file or its reader that an executor raised, out of what Spark made of it; None: another one."""
     texts: dict[int, str] = {}  # of the error, and of those that led to it
     following: BaseException | None = error
     while following is not None and id(following) not in texts:

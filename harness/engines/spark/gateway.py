@@ -229,8 +229,7 @@ class Gateway(PlannedReads):
     def invoke(self, class_name: str, method: str, result: DataType, *columns: Column) -> Column:
         """A column that calls `harness.spark.<class_name>.<method>`, a public static method, on the executors.
 
-        Null where an argument is null: the method then is not called. Arguments are passed as Catalyst has them: bigint
-        as long, binary as byte[], string as UTF8String, and so on.
+        Null where an argument is null. Arguments come as Catalyst has them: string as UTF8String, binary as byte[].
         """
         owner = class_named(self._context, class_name)
         return Column(

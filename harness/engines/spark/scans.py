@@ -38,11 +38,9 @@ from harness.metadata.plan.scan_plan import ScanPlan
 class FrameScan:
     """A file group to be read.
 
-    looks: what looked at the files, executors where the reader is a gateway.
-    files: the members of the group.
+    looks: what looked at the files, executors where the reader is a gateway. files: the members.
     values: everything that is read, as `expressions` gives it.
     deleted: deleted positions of each member; None: the group has none.
-    positions: whether rows must know their position.
     bounds: what is known of columns in the files of the plan; None: the files are not those of the plan.
     """
 

@@ -85,7 +85,6 @@ def natural(stored: PhysicalField) -> spark.StructField:
     Times come as numbers in their own unit (millis int, else bigint), timestamps in nanos as bigint, unsigned integers
     as the next wider signed type, uuid, half and fixed as their bytes. A stored type that harness does not know stands
     as binary, so that the columns beside it can be read; reading it may fail.
-    Seen on Spark 4.3, with the vectorised reader and without it, under the settings of `gateway`.
     """
     return spark.StructField(stored.name, _natural(stored))
 

@@ -34,10 +34,7 @@ _TYPE_NAMES = {str: "text", int: "an integer", bool: "true or false", dict: "an 
 
 @dataclass(slots=True)
 class ParsedActions:
-    """The actions of one file. File actions stay as parsed JSON; `file_actions` turns many of them into tables.
-
-    sidecars, checkpoint_metadata: only a checkpoint's mean anything.
-    """
+    """The actions of one file. File actions stay as parsed JSON; `file_actions` turns many of them into tables."""
 
     file: str
     adds: list[Body] = field(default_factory=list)
@@ -152,7 +149,14 @@ def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> No
         case "checkpointMetadata":
             parsed.checkpoint_metadata.append(body)
         case "protocol":
-            parsed.protocols.append(_protocol(body))
+            parsed.protocols.append(
+                Protocol(
+                    min_reader_version=_required(body, "minReaderVersion", int),
+                    min_writer_version=_required(body, "minWriterVersion", int),
+                    reader_features=_names(body, "readerFeatures"),
+                    writer_features=_names(body, "writerFeatures"),
+                )
+            )
         case "metaData":
             parsed.metadata.append(_metadata(body))
         case "txn":
@@ -213,15 +217,6 @@ def _commit_info(body: Body, *, first: bool) -> CommitInfo:
         operation=of("operation", str),
         is_first=first,
         values=body,
-    )
-
-
-def _protocol(body: Body) -> Protocol:
-    return Protocol(
-        min_reader_version=_required(body, "minReaderVersion", int),
-        min_writer_version=_required(body, "minWriterVersion", int),
-        reader_features=_names(body, "readerFeatures"),
-        writer_features=_names(body, "writerFeatures"),
     )
 
 

@@ -148,9 +148,7 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
     """The outermost value of a column of this scale for which a writer may have recorded `value`; None: there is none.
 
     Writers take decimals through doubles: min and max of 900719925474099.31 and .39 both come as 900719925474099.4, 0.5
-    as 0.49999999999999994. Integers of 64 bits, where they count in those, end at 2^63. Whoever copies such a text into
-    the struct of a checkpoint copies the error, so structs are no better.
-
+    as 0.49999999999999994; integers of 64 bits end at 2^63. Structs of checkpoints are copies of such texts.
     inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper: no value lies between two steps of the scale, so
         bounds of up to 14 digits stay as they are.
     """

@@ -28,9 +28,7 @@ _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDelete
 class ChangedFile:
     """Rows of one file that one version inserted or deleted.
 
-    version: that version.
     change: None: the file is a change file, and says itself what happened to each row.
-    path: as recorded. physical: where the file is.
     partition_values: text by physical column name.
     size: bytes, None if unknown. record_count: physical rows, None if unknown.
     hidden: rows that did not change; None: no row is hidden.

@@ -265,10 +265,7 @@ def _refuse_parts_of_v2(content: CheckpointContent, checkpoint: Checkpoint) -> N
 
 
 def _refuse_other_counts(content: CheckpointContent, hint: Hint | None, file: LogFile) -> None:
-    """A checkpoint that lost actions still reads well, and only the counts in the hint tell.
-
-    Delta L6 and L10 do not trust the counts either: they refuse nothing where another base gives the version.
-    """
+    """A checkpoint that lost actions still reads well, and only the counts in the hint tell."""
     if hint is None:
         return
     said, found, what = (

@@ -41,8 +41,7 @@ _INTERVAL = re.compile(rf"\s*(?:interval\b)?(?:{_TERM})+\s*", re.IGNORECASE)
 class InCommitTimestamps:
     """Since when the commits of a table carry their own timestamps.
 
-    version: the first commit that does.
-    time_ms: its timestamp; None if all commits of the table have one.
+    version: the first commit that does. time_ms: its timestamp; None: all commits have one.
     """
 
     version: int = 0

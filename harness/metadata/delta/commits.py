@@ -78,10 +78,7 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class CommitReader:
-    """Reads commits of one table, each whole: for change data feeds, history and commit times.
-
-    Replay reads many commits at once instead, see `harness.metadata.delta.replay`.
-    """
+    """Reads commits of one table, each whole: for change data feeds, history and commit times."""
 
     storage: Storage
     locator: Locator
@@ -156,7 +153,6 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
     """Parsed add or remove actions as a table.
 
     schema: `ADDS`, `REMOVES`, or some columns of these, among them those of location and deletion vector.
-    file: the log file, for errors.
 
     Raises:
         CorruptFileError: a field has another type than it must have, or a deletion vector is incomplete.

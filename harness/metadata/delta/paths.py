@@ -80,7 +80,8 @@ class TableRoot:
         if _LOCAL_URI.match(recorded) is not None:
             return _local_normal(local_path(decode(_LOCAL_URI.sub("", recorded, count=1))))
         scheme = _SCHEME.match(recorded)
-        if scheme is not None and not _is_drive(scheme.group()):
+        is_drive = scheme is not None and os.name == "nt" and len(scheme.group()) == 1  # of a local path of Windows
+        if scheme is not None and not is_drive:
             if scheme.group().lower() == "file":
                 raise UnsupportedError(f"Cannot open {recorded}: it is not a path of this host", rule="delta L41")
             return _remote_normal(scheme.group().lower() + decode(recorded[scheme.end() :]))
@@ -92,11 +93,6 @@ class TableRoot:
             assert base is not None
             return _remote_normal(base.group() + path)
         return _remote_normal(join(self.path, path))
-
-
-def _is_drive(scheme: str) -> bool:
-    """True for the letter before `:/` of a local path of Windows."""
-    return os.name == "nt" and len(scheme) == 1
 
 
 def decode(recorded: str) -> str:

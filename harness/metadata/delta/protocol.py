@@ -1,7 +1,7 @@
 """Checks that harness may read a table, and the parts of its metadata that are in force (delta section 3, R12).
 
-A table names what its readers must know. Harness either does all of it or refuses the table by the names of what it
-does not do, before it looks at a single file. Features for writers alone never stop a read.
+Harness does all that a table's readers must know, or refuses the table by the names of the rest. Features for writers
+alone never stop a read.
 
 A feature of readers and writers belongs into both lists. Where a writer left it out of one, the table is read with it,
 and its reader is told: to go by the other list alone would give nulls for every mapped column. This overrules delta P1
@@ -25,8 +25,7 @@ from harness.metadata.plan.read_options import ReadOptions
 
 # Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
 #
-# Delta on Spark sets the properties without the features of the same names, so the properties count. Harness never
-# follows a redirection: the user says which of two tables is meant.
+# Delta on Spark sets the properties without the features of the same names, so the properties count.
 
 
 _READER_WRITER = ("delta.redirectReaderWriter-preview", "delta.redirectReaderWriter")
@@ -237,8 +236,6 @@ def features(protocol: Protocol) -> frozenset[str]:
 
 def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
     """The mode of column mapping in force: NONE unless the protocol has column mapping, whatever properties say (P4).
-
-    See `features` for where the protocol must have it.
 
     Raises InvalidTableError: the property has a mode that does not exist, in force or not.
     """

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
 # Checksum files `N.crc`: what a writer believes that version N holds (delta L28).
 #
-# They are optional, and were stale or malformed in real tables, so they never override replay. Where one contradicts
-# the state, its reader is told.
+# They were stale or malformed in real tables, so they never override replay: their contradictions are warnings.
 
 
 def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:

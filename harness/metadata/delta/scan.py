@@ -113,7 +113,7 @@ def planned_files(
 ) -> pa.Table:
     """`FILES` rows for a `FILES_STATE` table.
 
-    counts: physical rows of each file, -1 is unknown. partitions: the index of each file's partition tuple.
+    counts: physical rows, -1 is unknown. partitions: indexes of partition tuples.
     """
     size = files.num_rows
     zeros = from_numpy(np.zeros(size, dtype=np.int32))

@@ -1,8 +1,7 @@
 """The live files of a snapshot that may hold a row that a filter wants (delta F1 to F13, V12).
 
 Partition values are exact: the filter is decided once per partition tuple, and what is left of it, on other columns, is
-held against the statistics of the tuple's files. Nothing here says that a row matches; the engine applies all of the
-filter again.
+held against the statistics of the tuple's files. The engine applies all of the filter again.
 """
 
 from __future__ import annotations

@@ -73,8 +73,7 @@ class StatisticsBounds:
 class FileStats:
     """Statistics of some files, by their place in the list that was read.
 
-    rows: physical rows; None is unknown.
-    columns: by field id.
+    rows: physical rows; None is unknown. columns: by field id.
     """
 
     rows: Sequence[int | None] | pa.Array

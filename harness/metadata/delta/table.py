@@ -61,11 +61,7 @@ class DeltaSelection:
 
 @dataclass(frozen=True, slots=True)
 class DeltaTable:
-    """A table as its log was when it was opened.
-
-    location: as the user gave it.
-    latest: the latest version.
-    """
+    """A table as its log was when it was opened. location: as the user gave it. latest: the latest version."""
 
     location: str = field(repr=False)
     source: DeltaSource = field(repr=False)
@@ -246,8 +242,6 @@ def load(
     location: str, storage: Storage, options: ReadOptions, *, listed: tuple[Entry, ...] | None = None
 ) -> DeltaTable:
     """The Delta table at a location, see `harness.table.open_table` for the options.
-
-    listed: what is in its log, listed just now; None: it is listed here.
 
     Raises:
         TableNotFoundError: there is no log, or an empty one (delta L4).

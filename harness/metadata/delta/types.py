@@ -234,7 +234,7 @@ def parse_schema(
 def parse_type_name(text: str) -> dt.PrimitiveType | None:
     """The primitive type called `text`; None if no such type is known.
 
-    Intervals and geometries become an `OpaqueType`, so that only a read of the column is refused (delta T28).
+    Intervals and geometries become an `OpaqueType` (delta T28).
     """
     known = _NAMED.get(text)
     if known is not None:

@@ -183,7 +183,6 @@ def key_columns(
     """The keys of one delete file, in ascending order of field id.
 
     Args:
-        ids: the file's `equality_ids`.
         schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
             still counts.
 

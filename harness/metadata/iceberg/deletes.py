@@ -65,8 +65,7 @@ class FileDeletes:
 class DeleteIndex:
     """The live deletes of one snapshot; `build` makes it.
 
-    equality_deletes: every live equality delete file, in the order of the manifests.
-    equality: their scopes, by ordinal.
+    equality: the scopes of `equality_deletes`, which are in the order of the manifests.
     """
 
     equality_deletes: tuple[ManifestEntry, ...]

@@ -27,10 +27,7 @@ V = TypeVar("V")
 class Json:
     """A value inside a JSON document.
 
-    value: as `json.loads` gives it.
-    file: the document, for errors.
-    path: keys and indexes from the document's root to the value.
-    rule: the rule that errors cite.
+    value: as `json.loads` gives it. path: keys and indexes from the root of `file` to it. rule: that errors cite.
     """
 
     value: Any

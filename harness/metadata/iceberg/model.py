@@ -260,9 +260,7 @@ class PartitionStatisticsFile:
 class TableMetadata:
     """All that one metadata file says about its table. Mappings keep the order of the file.
 
-    file: the metadata file, physical path.
-    format_version: 1, 2 or 3.
-    uuid: None where a v1 table, or a sloppy writer, gives none.
+    file: the metadata file, physical path. uuid: None where a v1 table, or a sloppy writer, gives none.
     location: the table's recorded root.
     last_updated_ms: milliseconds since 1970-01-01 UTC.
     schemas, specs, sort_orders, snapshots: by id. The unsorted order 0 is always there.

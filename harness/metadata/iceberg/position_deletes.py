@@ -103,8 +103,7 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
     """The deleted row positions of one deletion vector.
 
     Args:
-        puffin: the entry's file, opened; one opening serves all the vectors in it.
-        entry: the vector's manifest entry; `harness.metadata.iceberg.deletes` has checked that it names a blob.
+        puffin: the entry's file, opened.
         data_record_count: rows of the data file that it hits, None if unknown.
 
     Reads exactly the bytes that the entry names (iceberg 4.17).
@@ -195,7 +194,6 @@ def make_loader(
     Args:
         targets: the planned files; rows of delete files on other paths are ignored.
         storage, path_map: where recorded paths are.
-        table: the table's location, for messages.
         spellings: other words for data files; None: none are looked for.
 
     The loader returns no entry for a file without deleted positions, and ignores other ordinals. It

@@ -381,10 +381,7 @@ def _plausible(counts: Numbers, values: Numbers, total: Mask) -> Mask:
 def may_hold(files: DataFiles, nested: frozenset[int], predicate: Predicate, places: Places) -> Mask:
     """For each file in `places`, whether it may hold a row that makes the predicate true.
 
-    Files whose record count is unknown may hold anything: writers that could not count rows could not count values
-    either (iceberg 2.21).
-
-    nested: ids of fields within structs.
+    Files whose record count is unknown may hold anything (iceberg 2.21). nested: ids of fields within structs.
     """
 
     def facts(column: dt.Field) -> ColumnFacts | None:

@@ -279,10 +279,8 @@ def _not_found(
 
 # The places of a copied table's files: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
 #
-# Recorded paths are absolute. The metadata file of a copied table is where the caller opened it, and its recorded place
-# follows from the metadata: the difference is the move. Cutting paths at `/data/` or `/metadata/` would break tables
-# with directories of these names.
-
+# The metadata file of a copied table is where the caller opened it, and its recorded place follows from the metadata:
+# the difference is the move. Cutting paths at `/data/` or `/metadata/` would break tables with directories so named.
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
 

@@ -250,8 +250,7 @@ def _ambiguous(directory: str, reason: str, rule: str) -> AmbiguousTableError:
 class IcebergTable:
     """A version of the metadata of a table.
 
-    location: as the user gave it.
-    metadata_path: the metadata file that was read.
+    location: as the user gave it. metadata_path: the metadata file that was read.
     """
 
     location: str = field(repr=False)

@@ -150,10 +150,8 @@ def _validity(missing: npt.NDArray[np.bool_]) -> pa.Buffer | None:
 # Nested Arrow arrays taken apart and put together again with other children.
 #
 # `children_of` gives what the rows of an array show, `with_children` puts the same number of other values in its place.
-# Children hold nothing that no row shows: not what a slice leaves out, no entries of null lists and maps, and nulls
-# where a struct is null. Thus a change can neither fail at such a value nor pay for it. They share the memory of
-# the array, unless null lists or maps have entries. Extension types, dictionaries and run ends are not nested:
-# take them off before.
+# Children hold nothing that no row shows, so a change can neither fail at such a value nor pay for it. They share the
+# memory of the array, unless null lists or maps have entries. Extension types, dictionaries and run ends go off before.
 
 
 def is_rebuilt(type_: pa.DataType) -> bool:

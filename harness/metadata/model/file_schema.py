@@ -119,7 +119,6 @@ def _mapped(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[Mapped
 
 
 # The stored types that a table type may be read from, for Iceberg (5.12, section 6) and for Delta (T16-T25), of single
-# values: `harness.metadata.plan.projection` takes structs, lists and maps apart.
 
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}

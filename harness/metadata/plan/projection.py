@@ -127,7 +127,7 @@ def resolve(
     fields: table fields, possibly pruned; `find_stored` looks metadata columns up.
     name_mapping: used only for a file without ids of an Iceberg table.
     partition_ids: source ids of the identity fields in the file's own partition spec; Delta: of the partition columns.
-    file_format: `parquet`, `avro` or `orc`. file_path, table: for messages.
+    file_format: `parquet`, `avro` or `orc`.
 
     Raises:
         SchemaMismatchError: a stored type that the table's type cannot be read from (`IncompatibleType`), a required
@@ -215,8 +215,7 @@ def check_stored(wanted: dt.Field, stored: Stored, *, file_path: str, table: str
 def is_identity(wanted: dt.Field, source: ColumnSource) -> bool:
     """True where the stored column is the table's as it is: same types, and below the top the same names and order.
 
-    The column's own name is not compared, nor are those of elements, keys and values. Never true for a variant or a
-    geometry, which engines have to convert.
+    The column's own name is not compared. Never true for a variant or a geometry, which engines have to convert.
     """
     if not isinstance(source, Stored):
         return False

@@ -82,7 +82,6 @@ def catalog_answer(
 ) -> CatalogAnswer | None:
     """The answer in a caller's arguments; None: there is none.
 
-    max_version: the latest version that the catalog knows.
     ratified: the name of a staged file, or a version with such a name, or, for a commit that only the catalog holds, a
         version with its content. None, or none of them: all commits are published.
 

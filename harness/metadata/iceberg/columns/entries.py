@@ -291,9 +291,7 @@ class DataFiles:
     """Data files that are live, in the order of their manifests.
 
     table: `COLUMNS`, then for each of `fields` its statistics: int64 counts and encoded bounds, null where unknown.
-    manifests: paths of manifests, as recorded.
     tuples: partition tuples, as internal values by partition field id; equal ones may be there twice.
-    fields: ids of the fields whose statistics are there.
     """
 
     table: pa.Table
