@@ -50,13 +50,8 @@ class FileName:
 def check_format(file: FileName, file_format: str, *, table: str) -> None:
     """Raises UnsupportedError for a file that is to be read through Arrow and is neither Avro nor ORC (iceberg 7.5)."""
     if file_format not in ("avro", "orc"):
-        raise UnsupportedError(
-            f"Cannot read file: its format {file_format!r} is not supported",
-            cause="UnsupportedFormat",
-            table=table,
-            file=str(file),
-            rule="iceberg 7.5",
-        )
+        message = f"Cannot read file: its format {file_format!r} is not supported"
+        raise UnsupportedError(message, cause="UnsupportedFormat", table=table, file=str(file), rule="iceberg 7.5")
 
 
 def check_file(file: FileName, storage: Storage, *, table: str) -> None:

@@ -38,12 +38,8 @@ class ConfigurationFile:
         for key in ("tool", "harness", name):
             document = document.get(key, {}) if isinstance(document, dict) else {}
         if not isinstance(document, dict):
-            raise RequestError(
-                f"Invalid configuration: expected a table for each {name.removesuffix('s')}",
-                cause=cause,
-                file=str(self.path),
-                field=f"tool.harness.{name}",
-            )
+            message = f"Invalid configuration: expected a table for each {name.removesuffix('s')}"
+            raise RequestError(message, cause=cause, file=str(self.path), field=f"tool.harness.{name}")
         return document
 
 

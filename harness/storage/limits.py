@@ -85,12 +85,8 @@ DEFAULT = Limits()
 
 def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
     """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
-    return LimitError(
-        f"The file asks for more than harness reads: {asked}. If you trust it, raise the option limits.{name}",
-        cause="LimitExceeded",
-        file=file,
-        options=("limits",),
-    )
+    message = f"The file asks for more than harness reads: {asked}. If you trust it, raise the option limits.{name}"
+    return LimitError(message, cause="LimitExceeded", file=file, options=("limits",))
 
 
 def names() -> tuple[str, ...]:

@@ -409,8 +409,8 @@ FAULTS = (
     Fault(
         "a redirected table is read where its data was",
         "metadata/delta/protocol.py",
-        "        if state == _READY and not _is_at(table, document):\n            raise",
-        "        if False:\n            raise",
+        "        if state == _READY and not _is_at(table, document):\n            message",
+        "        if False:\n            message",
     ),
     Fault(
         "a compacted log file is believed against the checksum of its version",

@@ -184,13 +184,11 @@ class SqlTranslation:
         if not isinstance(value, StoredColumn):
             return self.expression(value)
         if value.source.place >= len(parent.parts):  # of a damaged file, which is a struct to one reader alone
-            raise SchemaMismatchError(
+            message = (
                 f"Cannot read column {value.field.name!r}: DuckDB sees what holds it as {parent.type}, its footer says "
-                "otherwise; restore the file",
-                cause="IncompatibleType",
-                field=value.field.name,
-                rule="iceberg 6.14",
+                "otherwise; restore the file"
             )
+            raise SchemaMismatchError(message, cause="IncompatibleType", field=value.field.name, rule="iceberg 6.14")
         shown = parent.parts[value.source.place]
         return self._stored(value, shown, access(shown), depth)
 

@@ -259,11 +259,10 @@ def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
     """
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:
-        raise SchemaMismatchError(
-            f"Cannot read the field {name!r} of {physical.name!r}: the file has two of that name; rewrite the file",
-            cause="AmbiguousColumn",
-            field=name,
+        message = (
+            f"Cannot read the field {name!r} of {physical.name!r}: the file has two of that name; rewrite the file"
         )
+        raise SchemaMismatchError(message, cause="AmbiguousColumn", field=name)
     return access.getField(name)
 
 
@@ -371,9 +370,5 @@ def _uuid_of_text(access: Column) -> Column:
 
 
 def _inconvertible(physical: PhysicalField, wanted: dt.Field) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"Cannot turn a stored {physical.type} into {wanted.type}",
-        cause="IncompatibleType",
-        field=wanted.name,
-        rule="iceberg 5.12",
-    )
+    message = f"Cannot turn a stored {physical.type} into {wanted.type}"
+    return SchemaMismatchError(message, cause="IncompatibleType", field=wanted.name, rule="iceberg 5.12")

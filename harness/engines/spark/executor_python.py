@@ -119,12 +119,8 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     """The error for a file that Spark's own reader failed on; an EngineError where the file need not be at fault."""
     file = _path(location)
     if kind == "FILE_NOT_EXIST":
-        return MissingFileError(
-            "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew",
-            cause="MissingFile",
-            file=file,
-            rule="iceberg 7.6",
-        )
+        message = "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew"
+        return MissingFileError(message, cause="MissingFile", file=file, rule="iceberg 7.6")
     reason = reasons[-1] if reasons else ""
     if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
         return EngineError(f"Spark failed to read a file: {reason or kind}"[:500], file=file)

@@ -61,11 +61,10 @@ def storage_type(type_: dt.Type) -> spark.DataType:
         case dt.MapType(key=key, value=value):
             return spark.MapType(storage_type(key.type), storage_type(value.type))
         case _:
-            raise UnsupportedError(
-                f"Cannot give out a column of type {str(type_)!r}: Spark has nothing to hold it; leave the column out",
-                cause="UnsupportedType",
-                rule="iceberg 1.22",
+            message = (
+                f"Cannot give out a column of type {str(type_)!r}: Spark has nothing to hold it; leave the column out"
             )
+            raise UnsupportedError(message, cause="UnsupportedType", rule="iceberg 1.22")
 
 
 def shown(field: dt.Field) -> spark.StructField:

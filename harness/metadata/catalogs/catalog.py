@@ -125,14 +125,12 @@ class Located:
                 continue
             # The user may name the address too, in a configuration file.
             if object_client.endpoint(store, object_client.options_of(store, {})) != address:
-                raise RequestError(
+                message = (
                     f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, "
                     "without credentials, and those of this machine are not sent there; say some, or anonymous, for "
-                    "the catalog or in storage_options",
-                    cause="CatalogDenied",
-                    table=self.qualified,
-                    options=("storage_options",),
+                    "the catalog or in storage_options"
                 )
+                raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
         return found
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:

@@ -284,12 +284,11 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
             raise
     if len(found) > 1:
         whole = " or ".join(written((key, *name)) for key in found)
-        raise AmbiguousTableError(
+        message = (
             f"Cannot tell which table is meant: catalogs {' and '.join(found)} have a {written(name)}; say {whole}, or "
-            f"catalog={next(iter(found))!r}",
-            table=written(name),
-            options=("catalog",),
+            f"catalog={next(iter(found))!r}"
         )
+        raise AmbiguousTableError(message, table=written(name), options=("catalog",))
     if found:
         return found.popitem()[1]
     if not catalogs:
@@ -354,8 +353,5 @@ def _unknown(name: str, known: tuple[Name, ...]) -> RequestError:
         which = f"the nearest that are configured are {', '.join(map(written, near))}"
     else:
         which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
-    return RequestError(
-        f"Cannot find catalog {name!r}: there is no such directory, and {which}",
-        cause="UnknownCatalog",
-        options=("catalog",),
-    )
+    message = f"Cannot find catalog {name!r}: there is no such directory, and {which}"
+    return RequestError(message, cause="UnknownCatalog", options=("catalog",))

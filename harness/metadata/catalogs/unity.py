@@ -280,27 +280,24 @@ class Unity:
                 f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}", table=shown
             )
         if entry.format == "ICEBERG":
-            raise UnsupportedError(
+            message = (
                 f"Cannot read {shown} by Unity Catalog's own calls: it is an Iceberg table, which the server gives out "
                 f"through its Iceberg REST interface; configure a PyIceberg catalog of type rest with the uri "
-                f"{self.server.uri}/{_ROOT}/iceberg",
-                cause="IcebergInUnity",
-                table=shown,
+                f"{self.server.uri}/{_ROOT}/iceberg"
             )
+            raise UnsupportedError(message, cause="IcebergInUnity", table=shown)
         if entry.format != "DELTA":
-            raise UnsupportedError(
+            message = (
                 f"Cannot read {shown}: it is a table of format {entry.format or 'none'} ({entry.kind or 'unknown'}) in "
-                f"catalog {self.name}, and harness reads Delta tables there",
-                cause="UnsupportedFormat",
-                table=shown,
+                f"catalog {self.name}, and harness reads Delta tables there"
             )
+            raise UnsupportedError(message, cause="UnsupportedFormat", table=shown)
         if entry.location is None:
-            raise UnsupportedError(
+            message = (
                 f"Cannot read {shown}: catalog {self.name} does not say where it is stored ({entry.kind}), so only the "
-                "server can read it",
-                cause="NoLocation",
-                table=shown,
+                "server can read it"
             )
+            raise UnsupportedError(message, cause="NoLocation", table=shown)
         return entry.location
 
     def _with_credentials(self, located: Located, entry: TableEntry, *, is_new: bool) -> Located:

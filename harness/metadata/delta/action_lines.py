@@ -99,13 +99,11 @@ def collect(parsed: ParsedActions, name: str, body: Body, *, place: str, first: 
 def only(values: Sequence[T], name: str, file: str) -> T | None:
     """The only value, or None. Raises InvalidTableError for several (delta L25)."""
     if len(values) > 1:
-        raise InvalidTableError(
+        message = (
             f"One file of the log holds {len(values)} {name} actions, expected at most one. Which of them holds is "
-            "not defined",
-            cause="LogCorrupt",
-            file=file,
-            rule="delta L25",
+            "not defined"
         )
+        raise InvalidTableError(message, cause="LogCorrupt", file=file, rule="delta L25")
     return values[0] if values else None
 
 

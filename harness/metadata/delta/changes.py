@@ -166,11 +166,8 @@ def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     fields = bind_columns(names, schema)
     for f in fields:
         if f.name not in _OFFERED and METADATA.get(f.name) == f:
-            raise UnknownColumnError(
-                f"Cannot read {f.name} of changes: the change data feed does not have it",
-                field=f.name,
-                rule="delta C12",
-            )
+            message = f"Cannot read {f.name} of changes: the change data feed does not have it"
+            raise UnknownColumnError(message, field=f.name, rule="delta C12")
     return fields
 
 

@@ -68,12 +68,8 @@ class CheckpointPart:
                     if bounds[0] < bounds[1]:
                         yield from _of_group(parquet, group, rows, bounds, structs, room)
         except (pa.ArrowException, OSError, *DAMAGE) as error:
-            raise CorruptFileError(
-                f"Cannot read statistics in the checkpoint: {error}",
-                cause="LogCorrupt",
-                file=self.file,
-                rule="delta L19",
-            ) from error
+            message = f"Cannot read statistics in the checkpoint: {error}"
+            raise CorruptFileError(message, cause="LogCorrupt", file=self.file, rule="delta L19") from error
 
 
 def _of_group(

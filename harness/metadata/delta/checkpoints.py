@@ -122,12 +122,8 @@ class _Reader:
                 raise error.within(file=top) from None
             data = self.storage.read(physical)
             if type(size) is int and len(data) < size:
-                raise CorruptFileError(
-                    f"A sidecar of the checkpoint is cut short: {len(data)} bytes, expected {size}",
-                    cause="LogCorrupt",
-                    file=physical,
-                    rule="delta L15",
-                )
+                message = f"A sidecar of the checkpoint is cut short: {len(data)} bytes, expected {size}"
+                raise CorruptFileError(message, cause="LogCorrupt", file=physical, rule="delta L15")
             self._read_parquet(data, physical, is_sidecar=True)
 
     def content(self, top: str) -> CheckpointContent:
@@ -144,12 +140,8 @@ class _Reader:
         )
         # Against delta L17: every writer makes the column, and without it the table would seem to have no rows.
         if not self.has_adds:
-            raise CorruptFileError(
-                "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
-                cause="LogCorrupt",
-                file=top,
-                rule="delta L17",
-            )
+            message = "Cannot read the checkpoint: it has no column add, so the files that it lists are lost"
+            raise CorruptFileError(message, cause="LogCorrupt", file=top, rule="delta L17")
         return content
 
     def _read_parquet(self, data: bytes, file: str, *, is_sidecar: bool = False) -> None:

@@ -119,12 +119,8 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
     """The bytes of a commit or a compacted commit. Raises CorruptFileError for an empty file (delta L3)."""
     data = storage.read(file.path) if file.content is None else file.content
     if not data:
-        raise CorruptFileError(
-            "Cannot read the log: the commit is an empty file. Its writer may have been interrupted",
-            cause="LogCorrupt",
-            file=file.path,
-            rule="delta L3",
-        )
+        message = "Cannot read the log: the commit is an empty file. Its writer may have been interrupted"
+        raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L3")
     return data
 
 
@@ -195,12 +191,8 @@ def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, fi
     first, second = order[:-1][repeated][0], order[1:][repeated][0]
     deed = "adds the same file twice" if second < adds else "both adds and removes the same file"
     path = ids[int(first)].as_py().partition("\x00")[0]
-    raise InvalidTableError(
-        f"A commit {deed}: {path}. Which of the two holds is not defined",
-        cause="LogCorrupt",
-        file=files[int(ranks[first])],
-        rule="delta L25",
-    )
+    message = f"A commit {deed}: {path}. Which of the two holds is not defined"
+    raise InvalidTableError(message, cause="LogCorrupt", file=files[int(ranks[first])], rule="delta L25")
 
 
 def check_vectors(files: pa.Table, *, file: str | None) -> None:
@@ -212,12 +204,8 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
         wrong = pc.and_(is_absent, given) if name == "dv_offset" else pc.equal(is_absent, given)
         if pc.any(wrong).as_py():
             path = files.column("path").filter(wrong)[0].as_py()
-            raise CorruptFileError(
-                f"The deletion vector of {path} is incomplete: storageType or {FIELDS[name][-1]} is missing",
-                cause="LogCorrupt",
-                file=file,
-                rule="delta D1",
-            )
+            message = f"The deletion vector of {path} is incomplete: storageType or {FIELDS[name][-1]} is missing"
+            raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta D1")
 
 
 def _at(bodies: Sequence[Body], place: tuple[str, ...]) -> list[Any]:

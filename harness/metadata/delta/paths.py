@@ -174,11 +174,8 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
         except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
             served = False
         if not served:
-            raise UnsupportedError(
-                f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
-                file=example,
-                rule="delta L41",
-            )
+            message = f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path"
+            raise UnsupportedError(message, file=example, rule="delta L41")
 
 
 def _with_scheme(keys: pa.Array) -> pa.Array:
@@ -209,8 +206,5 @@ def _remote_normal(uri: str) -> str:
 
 
 def _bad_path(recorded: str, reason: str) -> InvalidTableError:
-    return InvalidTableError(
-        f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded",
-        cause="LogCorrupt",
-        rule="delta L38",
-    )
+    message = f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded"
+    return InvalidTableError(message, cause="LogCorrupt", rule="delta L38")

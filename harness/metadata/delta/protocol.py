@@ -48,20 +48,14 @@ def _check_redirect(configuration: Mapping[str, str], *, table: str | None = Non
         document = _document(text)
         state = document.get("state")
         if state == _READY and not _is_at(table, document):
-            raise UnsupportedError(
-                f"Cannot read a redirected table: its data is at {_place(document)}; read the table there",
-                cause="UnsupportedFeature",
-                field=name,
-                rule="frontier F5.3",
-            )
+            message = f"Cannot read a redirected table: its data is at {_place(document)}; read the table there"
+            raise UnsupportedError(message, cause="UnsupportedFeature", field=name, rule="frontier F5.3")
         if state not in (_READY, *_IN_PROGRESS, _NONE):
-            raise InvalidTableError(
+            message = (
                 f"Invalid table property {name}: got {text!r}, expected a JSON object with the state {_READY}, "
-                f"{' or '.join(_IN_PROGRESS)}",
-                cause="InvalidProperty",
-                field=name,
-                rule="frontier F5.3",
+                f"{' or '.join(_IN_PROGRESS)}"
             )
+            raise InvalidTableError(message, cause="InvalidProperty", field=name, rule="frontier F5.3")
 
 
 def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[str, ...]:
@@ -174,11 +168,10 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
         _check_version(protocol)
         _check_features(protocol)
         if metadata.provider.lower() != "parquet":
-            raise UnsupportedError(
-                f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet",
-                cause="UnsupportedFeature",
-                rule="delta R12",
+            message = (
+                f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet"
             )
+            raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta R12")
         _check_redirect(metadata.configuration, table=table)
         mapping_mode(metadata, protocol)
     except HarnessError as error:
@@ -208,13 +201,11 @@ def check_catalog(protocol: Protocol, options: ReadOptions) -> None:
                 options=("max_version", "ratified", "published_only"),
             )
     elif options.answer is not None:
-        raise RequestError(
+        message = (
             "Cannot read by a catalog's answer: no catalog manages the table, so its log alone says its commits; leave "
-            "max_version and ratified out",
-            cause="CatalogAnswer",
-            rule="frontier F4.5",
-            options=("max_version", "ratified"),
+            "max_version and ratified out"
         )
+        raise RequestError(message, cause="CatalogAnswer", rule="frontier F4.5", options=("max_version", "ratified"))
 
 
 def features(protocol: Protocol) -> frozenset[str]:
@@ -243,11 +234,8 @@ def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
     try:
         mode = MappingMode(text.lower())
     except ValueError:
-        raise InvalidTableError(
-            f"Invalid table property delta.columnMapping.mode: got {text!r}, expected none, name or id",
-            cause="UnsupportedFeature",
-            rule="delta P4",
-        ) from None
+        message = f"Invalid table property delta.columnMapping.mode: got {text!r}, expected none, name or id"
+        raise InvalidTableError(message, cause="UnsupportedFeature", rule="delta P4") from None
     return mode if COLUMN_MAPPING in features(protocol) else MappingMode.NONE
 
 
@@ -260,11 +248,8 @@ def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
         case "true":
             return True
         case _:
-            raise InvalidTableError(
-                f"Invalid table property {key}: got {text!r}, expected true or false",
-                cause="InvalidProperty",
-                rule="delta R12",
-            )
+            message = f"Invalid table property {key}: got {text!r}, expected true or false"
+            raise InvalidTableError(message, cause="InvalidProperty", rule="delta R12")
 
 
 def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
@@ -307,12 +292,11 @@ def _check_version(protocol: Protocol) -> None:
     if version > _NEWEST_READER_VERSION:
         listed_names = ", ".join(map(repr, protocol.reader_features or ()))
         named = f" and has the reader features {listed_names}" if listed_names else ""
-        raise UnsupportedError(
+        message = (
             f"Cannot read a table that needs reader version {version}{named}; harness reads versions 1 to "
-            f"{_NEWEST_READER_VERSION}",
-            cause="UnsupportedProtocol",
-            rule="delta P1",
+            f"{_NEWEST_READER_VERSION}"
         )
+        raise UnsupportedError(message, cause="UnsupportedProtocol", rule="delta P1")
     if version < 1:
         raise _malformed(f"got minReaderVersion {version}, expected 1, 2 or 3")
     listed = protocol.reader_features is not None
@@ -326,11 +310,8 @@ def _check_features(protocol: Protocol) -> None:
     unread += [name for name in protocol.writer_features or () if _canonical(name) in _REFUSED and name not in unread]
     if unread:
         reasons = [f"{name!r} ({_REFUSED.get(_canonical(name), 'unknown')})" for name in unread]
-        raise UnsupportedError(
-            f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them",
-            cause="UnsupportedFeature",
-            rule="delta P2",
-        )
+        message = f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them"
+        raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta P2")
 
 
 def _malformed(reason: str) -> InvalidTableError:

@@ -49,20 +49,12 @@ def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], dt
         )
         path = field if inner is None else f"{field}.{inner}"
         if not isinstance(before, str) or not isinstance(after, str):
-            raise InvalidTableError(
-                f"Invalid schema: got {TYPE_CHANGES} {change!r}, expected an object with fromType and toType",
-                cause="SchemaError",
-                field=path,
-                rule="delta T23",
-            )
+            message = f"Invalid schema: got {TYPE_CHANGES} {change!r}, expected an object with fromType and toType"
+            raise InvalidTableError(message, cause="SchemaError", field=path, rule="delta T23")
         old, new = parse(before), parse(after)
         if old is None or new is None or not (old == new or widens(old, new)):
-            raise UnsupportedError(
-                f"Cannot read a table with a column that changed from {before} to {after}: that is no widening",
-                cause="UnsupportedType",
-                field=path,
-                rule="delta T23",
-            )
+            message = f"Cannot read a table with a column that changed from {before} to {after}: that is no widening"
+            raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="delta T23")
 
 
 # Ids and physical names of columns. Column mapping annotates struct fields alone (delta T10 to T13); all other fields
@@ -348,12 +340,8 @@ def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tu
 
 
 def _unknown_type(text: str, path: tuple[str, ...]) -> UnsupportedError:
-    return UnsupportedError(
-        f"Cannot read a table with a column of type {text!r}, which is not known",
-        cause="UnsupportedType",
-        field=".".join(path),
-        rule="delta T1",
-    )
+    message = f"Cannot read a table with a column of type {text!r}, which is not known"
+    return UnsupportedError(message, cause="UnsupportedType", field=".".join(path), rule="delta T1")
 
 
 def _invalid(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> InvalidTableError:

@@ -310,11 +310,10 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
     """
     groups = [int(footer.row_group(i).num_rows) for i in range(footer.num_row_groups)]
     if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
-        raise CorruptFileError(
-            f"Cannot read file: its footer counts {footer.num_rows} rows, its row groups {sum(groups)}; restore it",
-            cause=cause,
-            file=file,
+        message = (
+            f"Cannot read file: its footer counts {footer.num_rows} rows, its row groups {sum(groups)}; restore it"
         )
+        raise CorruptFileError(message, cause=cause, file=file)
     return int(footer.num_rows)
 
 
@@ -328,23 +327,16 @@ def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile
     Raises CorruptFileError: it has other rows, or indices of no value; with that cause.
     """
     if read.num_rows != rows:
-        raise CorruptFileError(
-            f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it",
-            cause=cause,
-            file=file,
-        )
+        message = f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it"
+        raise CorruptFileError(message, cause=cause, file=file)
     for field, column in zip(read.schema, read.columns, strict=True):
         if not _has_dictionary(field.type):
             continue
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise CorruptFileError(
-                f"Cannot read file: values of a dictionary are damaged: {error}; restore it",
-                cause=cause,
-                file=file,
-                field=field.name,
-            ) from error
+            message = f"Cannot read file: values of a dictionary are damaged: {error}; restore it"
+            raise CorruptFileError(message, cause=cause, file=file, field=field.name) from error
     return read
 
 

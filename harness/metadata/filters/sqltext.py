@@ -175,12 +175,10 @@ class Names:
         found = exact if exact and self.case_sensitive else alike
         if len(found) > 1:
             listed = ", ".join(f'"{f.name}"' for f in found)
-            raise UnknownColumnError(
-                f'Column "{name}" is ambiguous, it may be any of {listed}. Use the exact spelling, case-sensitively.',
-                field=name,
-                cause="AmbiguousColumn",
-                rule="iceberg 5.21",
+            message = (
+                f'Column "{name}" is ambiguous, it may be any of {listed}. Use the exact spelling, case-sensitively.'
             )
+            raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
         return found[0] if found else None
 
     def _unknown(self, names: tuple[str, ...]) -> UnknownColumnError:
@@ -222,12 +220,11 @@ _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 def name(identifier: str) -> str:
     """A quoted identifier. Raises UnsupportedError: it is empty, which DuckDB's SQL cannot say."""
     if identifier == "":
-        raise UnsupportedError(
+        message = (
             "Cannot name a column or struct field '' in DuckDB, which has no empty names: leave the column out, or "
-            "read a top-level one with to_arrow()",
-            cause="UnsupportedName",
-            rule="iceberg 5.21",
+            "read a top-level one with to_arrow()"
         )
+        raise UnsupportedError(message, cause="UnsupportedName", rule="iceberg 5.21")
     return quoted(identifier)
 
 
@@ -285,11 +282,8 @@ def type_name(type_: dt.Type) -> str:
         case dt.MapType(key=key, value=value):
             return f"MAP({type_name(key.type)}, {type_name(value.type)})"
         case dt.OpaqueType(text=unknown):
-            raise UnsupportedError(
-                f"Cannot read a column of type {unknown!r}: harness does not know the type; leave the column out",
-                cause="UnsupportedType",
-                rule="iceberg 1.22",
-            )
+            message = f"Cannot read a column of type {unknown!r}: harness does not know the type; leave the column out"
+            raise UnsupportedError(message, cause="UnsupportedType", rule="iceberg 1.22")
 
 
 def literal(value: Any, type_: dt.Type) -> str:

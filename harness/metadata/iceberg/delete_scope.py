@@ -60,12 +60,8 @@ class DeleteScope:
         """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
         spec = self.specs.get(delete.file.spec_id)
         if spec is None:
-            raise InvalidTableError(
-                f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}",
-                cause="MissingSpec",
-                file=delete.file.path,
-                rule="iceberg 2.22",
-            )
+            message = f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}"
+            raise InvalidTableError(message, cause="MissingSpec", file=delete.file.path, rule="iceberg 2.22")
         return None if spec.is_unpartitioned else self.partition_of(delete.file)
 
     def target(self, file: DataFile, live: Container[str]) -> str | None:
@@ -86,13 +82,11 @@ class DeleteScope:
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
         """Refuses a vector that is older than its data file, or of another partition (iceberg 4.3)."""
         if vector.sequence_number < data.sequence_number:
-            raise CorruptDeleteError(
+            message = (
                 f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
-                f" {data.sequence_number} as its data file. Rewrite the vector",
-                cause="CorruptDeletionVector",
-                file=vector.file.path,
-                rule="iceberg 4.3",
+                f" {data.sequence_number} as its data file. Rewrite the vector"
             )
+            raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
         self.check_target(vector, data, rule="iceberg 4.3")
 
 
@@ -117,13 +111,11 @@ def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEnt
         assert target is not None  # checked with the entry (iceberg 4.17)
         other = by_target.setdefault(target, vector)
         if other is not vector:
-            raise CorruptDeleteError(
+            message = (
                 f"Data file {target} has two deletion vectors, in {other.file.path} at {other.file.content_offset} and"
-                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes",
-                cause="MultipleDVs",
-                file=vector.file.path,
-                rule="iceberg 4.21",
+                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes"
             )
+            raise CorruptDeleteError(message, cause="MultipleDVs", file=vector.file.path, rule="iceberg 4.21")
     return by_target
 
 
@@ -136,11 +128,8 @@ def check_stray_rows(delete: ManifestEntry, data: ManifestEntry, *, has_vector: 
         return
     target = delete.file.referenced_data_file
     if target is not None and target != data.file.path:
-        raise CorruptDeleteError(
-            f"Position delete file is for data file {target} and has rows for {data.file.path}. Rewrite it",
-            file=delete.file.path,
-            rule="iceberg 4.4",
-        )
+        message = f"Position delete file is for data file {target} and has rows for {data.file.path}. Rewrite it"
+        raise CorruptDeleteError(message, file=delete.file.path, rule="iceberg 4.4")
     raise _partition_mismatch(delete, data, "iceberg 4.4")
 
 
@@ -230,13 +219,8 @@ def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> tuple[dt.
         for parent in reversed(above):
             key = replace(parent, type=dt.StructType((_kept(key, schema, schemas),)))
         return _kept(key, schema, schemas), tuple(f.id for f in found)
-    raise InvalidTableError(
-        f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}",
-        cause="UnknownEqualityField",
-        file=file,
-        field=str(field_id),
-        rule="iceberg 4.23",
-    )
+    message = f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}"
+    raise InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
 
 def _path(field: dt.Field, field_id: int) -> tuple[dt.Field, ...]:
@@ -252,13 +236,8 @@ def _kept(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) ->
 
 
 def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
-    return InvalidTableError(
-        f"Cannot apply an equality delete: its key field id {field_id} {why}",
-        cause="UnknownEqualityField",
-        file=file,
-        field=str(field_id),
-        rule="iceberg 4.23",
-    )
+    message = f"Cannot apply an equality delete: its key field id {field_id} {why}"
+    return InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
 
 # Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.

@@ -168,13 +168,11 @@ class DeleteIndex:
 
 def _check_entry(entry: ManifestEntry, format_version: int) -> None:
     if format_version < 2:
-        raise InvalidTableError(
+        message = (
             f"A table of format version {format_version} has a live delete file, expected version 2 or later."
-            " Upgrade the table's format version, or remove its deletes",
-            cause="UnexpectedDeletes",
-            file=entry.file.path,
-            rule="iceberg 4.16",
+            " Upgrade the table's format version, or remove its deletes"
         )
+        raise InvalidTableError(message, cause="UnexpectedDeletes", file=entry.file.path, rule="iceberg 4.16")
     file = entry.file
     if file.content is Content.DATA:
         raise CorruptFileError(
@@ -189,12 +187,8 @@ def _check_entry(entry: ManifestEntry, format_version: int) -> None:
         if is_puffin:
             _check_vector_entry(entry, format_version)
     elif is_puffin:
-        raise UnsupportedError(
-            "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc",
-            cause="UnsupportedFormat",
-            file=file.path,
-            rule="iceberg 2.20",
-        )
+        message = "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc"
+        raise UnsupportedError(message, cause="UnsupportedFormat", file=file.path, rule="iceberg 2.20")
     elif not file.equality_ids:
         raise CorruptDeleteError(
             "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",

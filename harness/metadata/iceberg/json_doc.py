@@ -183,12 +183,8 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
             return all_streams(data, codec="gzip", most=most)
         if data.startswith(ZSTD_MAGIC):
             if not pa.Codec.is_available("zstd"):
-                raise UnsupportedError(
-                    "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read",
-                    cause="UnsupportedCodec",
-                    file=file,
-                    rule="iceberg 1.7",
-                )
+                message = "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read"
+                raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 1.7")
             return unzstd(data, most=most)
         return data
     except TooLongError as error:

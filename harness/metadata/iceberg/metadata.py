@@ -224,19 +224,12 @@ def _format_version(document: Json) -> int:
     """The format version, once it is sure that the document is table metadata that harness reads."""
     value = document.value
     if type(value) is not dict or not ("format-version" in value or "view-uuid" in value):
-        raise TableNotFoundError(
-            "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version'",
-            cause="NotATable",
-            file=document.file,
-            rule="iceberg 1.15",
-        )
+        message = "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version'"
+        raise TableNotFoundError(message, cause="NotATable", file=document.file, rule="iceberg 1.15")
     if value.get("view-uuid") is not None:
         texts = "; ".join(f"its SQL in {dialect} is {text}" for dialect, text in sorted(_view_texts(document).items()))
-        raise IsAViewError(
-            f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}",
-            file=document.file,
-            rule="iceberg 1.9",
-        )
+        message = f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}"
+        raise IsAViewError(message, file=document.file, rule="iceberg 1.9")
     version = document.under("iceberg 1.15").integer("format-version")
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedError(

@@ -30,12 +30,8 @@ def table_name_mapping(properties: Mapping[str, str], *, file: str | None = None
     try:
         return NameMapping(_level(Json(json.loads(text), file, (PROPERTY,), "iceberg 5.7"), set()))
     except (ValueError, RecursionError) as error:
-        raise InvalidTableError(
-            f"Cannot parse name mapping: got {show(text)}, expected a JSON list",
-            file=file,
-            field=PROPERTY,
-            rule="iceberg 5.7",
-        ) from error
+        message = f"Cannot parse name mapping: got {show(text)}, expected a JSON list"
+        raise InvalidTableError(message, file=file, field=PROPERTY, rule="iceberg 5.7") from error
 
 
 def _level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:

@@ -89,13 +89,11 @@ def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> 
     opened = PuffinFile(storage=storage, file=name, physical=physical, size=size, content=content)
     ends = (opened.bytes_at(0, 4), opened.bytes_at(max(size - 4, 0), 4))
     if size < 4 + 4 + _TRAILER_BYTES or ends != (_MAGIC, _MAGIC):
-        raise CorruptFileError(
+        message = (
             f"Cannot read Puffin file: its {size} bytes begin with {_hex(ends[0])} and end with {_hex(ends[1])},"
-            f" expected {_hex(_MAGIC)} at both ends. Restore the file, or rewrite the delete with a current writer",
-            cause="CorruptDeletionVector",
-            file=name,
-            rule="iceberg 4.22",
+            f" expected {_hex(_MAGIC)} at both ends. Restore the file, or rewrite the delete with a current writer"
         )
+        raise CorruptFileError(message, cause="CorruptDeletionVector", file=name, rule="iceberg 4.22")
     return opened
 
 
@@ -317,19 +315,14 @@ def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tup
 
             schema, table = read_orc(data, file=name, limits=limits)
         case _:
-            raise UnsupportedError(
-                f"Cannot read position delete file: its format is {file.format}, expected parquet, avro or orc",
-                cause="UnsupportedFormat",
-                rule="iceberg 4.11",
-            )
+            message = f"Cannot read position delete file: its format is {file.format}, expected parquet, avro or orc"
+            raise UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 4.11")
     if file.format == "avro" and file.record_count not in (None, table.num_rows):
         # Cut between two blocks it looks whole, and would lose deletes.
-        raise CorruptDeleteError(
-            f"Position delete file has {table.num_rows} rows, its entry says {file.record_count}. Restore the file",
-            file=name,
-            field="record_count",
-            rule="iceberg 4.10",
+        message = (
+            f"Position delete file has {table.num_rows} rows, its entry says {file.record_count}. Restore the file"
         )
+        raise CorruptDeleteError(message, file=name, field="record_count", rule="iceberg 4.10")
     path, position = _find_columns([(f.name, f.id) for f in schema], name)
     return table.column(path), table.column(position)
 
@@ -366,13 +359,11 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
     for label, reserved in (("file_path", FILE_PATH_ID), ("pos", POSITION_ID)):
         matches = [i for i, (name, id_) in enumerate(columns) if (id_ == reserved if by_id else name == label)]
         if len(matches) != 1:
-            raise CorruptFileError(
+            message = (
                 f"Cannot read position delete file: {len(matches)} columns are {label}"
-                f" {f'by field id {reserved}' if by_id else 'by name'}, expected one",
-                file=file,
-                field=label,
-                rule="iceberg 4.11",
+                f" {f'by field id {reserved}' if by_id else 'by name'}, expected one"
             )
+            raise CorruptFileError(message, file=file, field=label, rule="iceberg 4.11")
         found.append(matches[0])
     return found[0], found[1]
 

@@ -223,11 +223,7 @@ def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]
         types = partition_types(spec, schemas)
         for part in spec.fields:
             if isinstance(part.transform, UnknownTransform):
-                raise UnsupportedError(
-                    f"Cannot show _partition: its field {part.name!r} has the unknown transform {part.transform}",
-                    cause="UnsupportedType",
-                    field="_partition",
-                    rule="iceberg 5.17",
-                )
+                message = f"Cannot show _partition: its field {part.name!r} has the unknown transform {part.transform}"
+                raise UnsupportedError(message, cause="UnsupportedType", field="_partition", rule="iceberg 5.17")
             found.setdefault(part.field_id, dt.Field(id=part.field_id, name=part.name, type=types[part.field_id]))
     return tuple(found[field_id] for field_id in sorted(found))

@@ -90,11 +90,8 @@ def catalog_answer(
             version, or a name that is no staged commit of its version (frontier F4.4, F4.5).
     """
     if published_only and max_version is not None:
-        raise RequestError(
-            "Cannot read by the catalog's answer and published_only at once: give max_version, or published_only",
-            cause="ExclusiveSelectors",
-            options=("max_version", "published_only"),
-        )
+        message = "Cannot read by the catalog's answer and published_only at once: give max_version, or published_only"
+        raise RequestError(message, cause="ExclusiveSelectors", options=("max_version", "published_only"))
     if isinstance(ratified, str):
         raise _invalid(f"ratified={ratified!r}: expected a list of names")
     commits = tuple(sorted(map(_commit, ratified or ()), key=lambda commit: commit.version))
