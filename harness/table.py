@@ -527,13 +527,11 @@ def detect(location: str, storage: Storage) -> tuple[str, tuple[Entry, ...] | No
             return "iceberg", None
         names = names_beside()
     if _has_metadata(names):
-        raise AmbiguousTableError(
+        message = (
             "Cannot tell the format: there is both a _delta_log and Iceberg metadata. "
-            "Say format_hint='delta' or format_hint='iceberg'",
-            table=location,
-            rule="delta U1",
-            options=("format_hint",),
+            "Say format_hint='delta' or format_hint='iceberg'"
         )
+        raise AmbiguousTableError(message, table=location, rule="delta U1", options=("format_hint",))
     return "delta", listed
 
 
