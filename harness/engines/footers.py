@@ -292,11 +292,7 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSche
 
 
 def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
-    """DuckDB's types of the columns, see `Footer`. types: of the elements, of which the first is the root.
-
-    Not of nested columns, which are more elements; nor of binary ones, which a setting of the connection makes text;
-    nor where DuckDB gives a column another name: the second of two that differ only by case, and one without.
-    """
+    """DuckDB's types of the columns, see `Footer`; None: not certain, as of nested, binary and renamed columns."""
     known = tuple(type_ for type_ in types[1:] if type_ is not None)
     if len(known) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):
         return None

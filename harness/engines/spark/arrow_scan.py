@@ -95,22 +95,14 @@ def reads_natively(
 
 
 def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
-    """Tells whether no column's path, joined by dots, can be another's: `a.b` beside a struct `a`, at any level.
-
-    Parquet's library for Java finds dictionaries by such texts: a filter on the one column would skip row groups by the
-    dictionary of the other.
-    """
+    """Tells whether no column's path with dots can be another's: Parquet's Java library finds dictionaries by such."""
     dotted = [f.name for f in level if "." in f.name]
     apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
     return apart and all(_has_plain_paths(f.children) for f in level)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
-    """Spark finds columns by name, lists and maps by their parts.
-
-    Names that are told apart by case alone are found in the private session. But rules of the optimizer, and Spark's
-    row reader within structs, go by the session that executes, which may be the user's: an error, or nulls.
-    """
+    """Tells whether no names differ by case alone: Spark's optimizer and row reader may go by the user's session."""
     names = [folded(f.name) for f in level]
     return len(set(names)) == len(names) and all(
         not isinstance(f.type, dt.StructType) or _has_distinct_names(f.children, folded) for f in walk_stored(level)

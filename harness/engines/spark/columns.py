@@ -253,10 +253,7 @@ class ColumnTranslation:
 
 
 def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
-    """The stored field of a struct that `part` names.
-
-    Raises SchemaMismatchError: another field of the struct has the same name, and Spark finds fields by name.
-    """
+    """The stored field of a struct that `part` names; SchemaMismatchError where another has its name."""
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:
         message = (

@@ -101,10 +101,7 @@ def _with_tuples(plan: ScanPlan, field_id: int, bounds: ColumnBounds | None) -> 
 
 
 def _shown(wanted: dt.Type, stored: dt.Type) -> Callable[[Sequence[Any] | pa.Array], pa.Array] | None:
-    """Makes bounds of a table's column an array of the type that Spark reads the stored one as (`types.natural`).
-
-    None: their values are others. A bound that the type does not hold exactly is left out.
-    """
+    """Makes bounds an array of the type that Spark reads a stored column as, without those that it cannot hold."""
     match wanted, stored:
         case dt.IntegerType(), dt.IntegerType(bits=bits):
             return _exact({8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits])

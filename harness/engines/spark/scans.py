@@ -101,10 +101,7 @@ class FrameScan:
                 assert_never(other)
 
     def _is_readable(self) -> bool:
-        """Tells whether Spark can read files of these names, with these columns, in the reader's session.
-
-        Raises RequestError: nothing can read them in that session.
-        """
+        """Tells whether Spark can read such files in the reader's session; RequestError where nothing can."""
         names = [file.name.physical for file in self.files]
         match self.reader:
             case Gateway():

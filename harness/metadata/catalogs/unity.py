@@ -238,10 +238,7 @@ class Unity:
         return self.versions[catalog]
 
     def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer | None:
-        """The commits of a table that an older server manages, a page after the other (frontier F4.6).
-
-        None: the server is too old to say, so that its caller has to know more, or want what is published.
-        """
+        """The commits by an older server's pages (frontier F4.6); None: the server is too old to say them."""
         commits: list[Any] = []
         start = 0
         for _ in range(_MOST_PAGES):

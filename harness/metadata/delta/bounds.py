@@ -134,10 +134,7 @@ def upper_bounds(values: Sequence[Any], type_: dt.Type) -> Sequence[Any]:
 
 
 def _float32_neighbour(value: float, towards: float) -> float:
-    """`value`, or where it may be the short text of a 32-bit float, the next 32-bit float.
-
-    A column that was widened from float has old statistics such as 3.4 for the value 3.4000000953674316 (delta T24).
-    """
+    """`value`, or where it may be the short text of a 32-bit float (delta T24), the next 32-bit float."""
     nearest = np.float32(value) if abs(value) <= float(np.finfo(np.float32).max) else None
     if nearest is None or float(nearest) == value:
         return value

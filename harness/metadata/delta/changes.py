@@ -1,7 +1,7 @@
 """The change data feed: every row that a range of versions inserted, deleted or updated, as a `ScanPlan`.
 
-The plan reads each changed file once for each change of it, under the schema of the last version. The kind and the
-time of a change are constants of the file, as partition values are; only change files hold them row by row.
+The plan reads each changed file once for each change of it, under the schema of the last version. Kind and time of a
+change are constants of the file; only change files hold them row by row.
 
 Spec: Delta, "Change Data Files".
 """

@@ -222,10 +222,7 @@ def read_base(
 def _read(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
 ) -> CheckpointContent:
-    """The content of the checkpoint, decoded now or held from before: all snapshots that begin with it share it.
-
-    A checkpoint with sidecars is read each time, as its own version does not tell theirs.
-    """
+    """The content of the checkpoint, decoded now or held from before; with sidecars it is read each time."""
     key = None if cache is None or statistics != "later" else _key(checkpoint, storage, locator, cache)
     found = None if key is None else DECODED.get(key, CheckpointContent)
     if found is None:

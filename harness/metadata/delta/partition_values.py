@@ -53,8 +53,6 @@ def parse_partition_value(
 ) -> Any:
     """The value as internal values (see `harness.metadata.model.schema`); None for null.
 
-    Null is what the log says is null, and the empty text for every type but string and binary (delta V2).
-
     text: as in the log; None: null, or the key is missing.
     type_: the column's type in the version that is read, which may be wider than when the text was written (T24).
 

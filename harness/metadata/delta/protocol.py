@@ -36,11 +36,7 @@ _NONE = "NO-REDIRECT"
 
 
 def _check_redirect(configuration: Mapping[str, str], *, table: str | None = None) -> None:
-    """Refuses a table whose rows are at another place, and a redirection in no known form (frontier F5.3).
-
-    table: where this table is; None: unknown. The log of a redirected table is copied with its property, so the table
-        at the named place is read.
-    """
+    """Refuses a table whose rows are elsewhere than at `table`, and unknown redirections (frontier F5.3)."""
     for name in _READER_WRITER:
         text = configuration.get(name)
         if text is None:

@@ -56,10 +56,7 @@ if TYPE_CHECKING:
 
 
 def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
-    """Warnings of fields in the version's checksum file that contradict the state, or of an unreadable file (L28).
-
-    Fields that are absent, or of an unexpected type, say nothing.
-    """
+    """Warnings of known fields in the checksum file that contradict the state, or of an unreadable file (L28)."""
     if segment.checksum is None:
         return ()
     file, name = segment.checksum.path, segment.checksum.name

@@ -363,8 +363,7 @@ def _validity(present: Sequence[bool]) -> pa.Buffer | None:
 def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
     """The columns of an Avro container and all its rows, in file order.
 
-    Columns keep their order and names, values their stored units. Enums come as text, a UUID in fixed bytes as Arrow's
-    uuid.
+    Values keep their stored units. Enums come as text, a UUID in fixed bytes as Arrow's uuid.
 
     Raises:
         CorruptFileError: not an Avro container, cut, or damaged: a checksum, a length, or a value that its type does

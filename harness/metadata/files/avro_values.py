@@ -1,8 +1,7 @@
 """Avro values of every type, read into columns: the one decoder of manifests, data files and delete files.
 
 A step, a `Read`, takes the value at a position, adds it to a column, and returns the position after it; or only skips
-it. Columns are put together from a schema by `harness.metadata.files.avro_decoding`
-(manifests, only the wanted fields) and `harness.metadata.files.avro` (data files, whole, as Arrow).
+it. Columns are put together by `avro_decoding` (manifests, only the wanted fields) and `avro` (data files, as Arrow).
 
 Hot loops repeat inline how a number is encoded: a call per number would double their time.
 """

@@ -319,10 +319,7 @@ def _period(node: exp.Expr) -> PeriodOf | None:
 
 
 def _clock(node: exp.Expr) -> Field | None:
-    """A date, or a wall-clock timestamp in microseconds.
-
-    The year of an instant depends on the session's zone; nanoseconds have functions of their own.
-    """
+    """A date, or a wall-clock timestamp in micros: the year of an instant depends on the session's zone."""
     field = field_of(node)
     match None if field is None else field.type:
         case DateType() | TimestampType(unit="us", utc=False):

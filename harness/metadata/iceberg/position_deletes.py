@@ -191,11 +191,9 @@ def make_loader(
 
     Args:
         targets: the planned files; rows of delete files on other paths are ignored.
-        storage, path_map: where recorded paths are.
         spellings: other words for data files; None: none are looked for.
 
-    The loader returns no entry for a file without deleted positions, and ignores other ordinals. It
-    reads each delete file once in its life, so calls after the first are cheap. Not thread-safe.
+    The loader has no entry for a file without deleted positions, and reads each delete file once. Not thread-safe.
 
     The loader raises:
         MissingFileError: a delete file is not there (4.10).

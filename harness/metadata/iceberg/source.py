@@ -73,11 +73,7 @@ class ScanSource:
         return KeptManifests(cache, version)
 
     def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
-        """The version of a manifest in a store, without asking the store; None: the list does not say.
-
-        A manifest never changes, and a random UUID in its name was drawn for no other one. Without one, as in a slice
-        that is pulled anew over an old one, the same name may mean another file.
-        """
+        """The version of a manifest in a store without asking it; None: no UUID in its name makes it unique."""
         uuid = self.metadata.uuid
         if manifest is None or not manifest.length or manifest.added_snapshot_id is None or uuid is None:
             return None
