@@ -533,8 +533,5 @@ def _refuse_foreign_columns(plan: ScanPlan) -> None:
     """Metadata columns that only the other format has."""
     used = (*plan.columns, *(plan.filter.columns if plan.filter is not None else ()))
     if plan.format == "iceberg" and METADATA["_row_commit_version"] in used:
-        raise UnknownColumnError(
-            "Cannot read _row_commit_version: only Delta tables have it; read _last_updated_sequence_number",
-            table=plan.table,
-            field="_row_commit_version",
-        )
+        message = "Cannot read _row_commit_version: only Delta tables have it; read _last_updated_sequence_number"
+        raise UnknownColumnError(message, table=plan.table, field="_row_commit_version")

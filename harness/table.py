@@ -406,14 +406,9 @@ def open_storage(
 ) -> Storage:
     """The storage of one table, which reads within its roots and sends options where they were given for.
 
-    Args:
-        location: the table's.
-        options, limits, allowed_roots, outside, untrusted: as for `harness.table.open_table`.
-        targets: what its path map leads to.
-        renewal: where the options end.
+    targets: what the path map leads to. renewal: where the options end. The others are as for `open_table`.
 
-    Raises:
-        RequestError: `outside` has no such value, or the options of a store are none.
+    Raises RequestError: `outside` has no such value, or the options of a store are none.
     """
     if outside not in [kind.value for kind in Outside]:
         expected = f"expected one of {', '.join(kind.value for kind in Outside)}"
@@ -439,8 +434,7 @@ def check_within(
 ) -> None:
     """Holds a table's directory, which was found in another one, against what is allowed: a link may lead out of that.
 
-    Raises:
-        OutsideTableError: it does, and `outside` or `untrusted` refuse that.
+    Raises OutsideTableError: it does, and `outside` or `untrusted` refuse that.
     """
     roots = Roots.of(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
     roots.check(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/")
@@ -452,11 +446,7 @@ def check_within(
 def load_table(location: str, storage: Storage, options: ReadOptions, *, format_hint: str | None) -> OpenedTable:
     """The table at a location.
 
-    Args:
-        location: a table's directory or, for Iceberg, a metadata file.
-        storage: reads it.
-        options: those of both formats.
-        format_hint: the format; None: it is told by what is there.
+    location: a table's directory or, for Iceberg, a metadata file. format_hint: None: it is told by what is there.
 
     Raises:
         RequestError: there is no such format, or an option is not for the table's.
@@ -505,8 +495,7 @@ def _loaded(
 def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
     """The plan of a read of changes, see `harness.metadata.delta.changes.plan_changes`.
 
-    Raises:
-        UnsupportedError: the table's format has no change data feed.
+    Raises UnsupportedError: the table's format has no change data feed.
     """
     from harness.metadata.delta.table import DeltaTable
 
@@ -539,13 +528,11 @@ def detect(location: str, storage: Storage) -> tuple[str, tuple[Entry, ...] | No
             return "iceberg", None
         names = names_beside()
     if _has_metadata(names):
-        raise AmbiguousTableError(
+        message = (
             "Cannot tell the format: there is both a _delta_log and Iceberg metadata. "
-            "Say format_hint='delta' or format_hint='iceberg'",
-            table=location,
-            rule="delta U1",
-            options=("format_hint",),
+            "Say format_hint='delta' or format_hint='iceberg'"
         )
+        raise AmbiguousTableError(message, table=location, rule="delta U1", options=("format_hint",))
     return "delta", listed
 
 

@@ -15,33 +15,18 @@ from typing import Any, TypeAlias, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import child_types, children_of, is_rebuilt, nullable, with_children
-from harness.metadata.model.schema import (
-    DateType,
-    Field,
-    ListType,
-    MapType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-    arrow_type,
-    children,
-)
 from harness.metadata.plan.projection import ColumnSource, PartitionValue, Stored, Value
 from harness.storage.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """The same value in every row: null, a default, or what all files agree in.
-
-    value: as internal values (see `harness.metadata.model.schema`).
-    """
+    """The same value in every row: null, a default, or what all files agree in."""
 
     value: Any = field(hash=False)
-    type: Type
+    type: dt.Type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,14 +34,14 @@ class PerFile:
     """A value of a primitive type for each file, as internal values. Each is equal to itself alone: 0.0 == -0.0."""
 
     values: tuple[Any, ...]
-    type: Type
+    type: dt.Type
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantStruct:
     """A struct of constants, which is never null itself; `parts` are those of `fields`, in order."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[dt.Field, ...]
     parts: tuple[Constant, ...]
 
 
@@ -71,7 +56,7 @@ class StoredColumn:
         single value and for a variant. Where the stored value is null, so is this one, whatever its parts are.
     """
 
-    field: Field
+    field: dt.Field
     source: Stored
     parts: tuple[StoredColumn | Constant, ...] = ()
 
@@ -107,9 +92,9 @@ class Lineage:
 ColumnValue: TypeAlias = Constant | StoredColumn | Position | PositionFrom | StoredOr | Lineage
 
 
-def constant(values: Sequence[Any], type_: Type) -> Constant:
+def constant(values: Sequence[Any], type_: dt.Type) -> Constant:
     """The value that each of some files has in all of its rows. `values`: per file, as internal values."""
-    if isinstance(type_, StructType) and any(value is not None for value in values):
+    if isinstance(type_, dt.StructType) and any(value is not None for value in values):
         parts = [constant([None if v is None else v.get(f.id) for v in values], f.type) for f in type_.fields]
         return ConstantStruct(type_.fields, tuple(parts))
     # By its text, -0.0 is not 0.0, and NaN equals itself.
@@ -120,7 +105,7 @@ def constant(values: Sequence[Any], type_: Type) -> Constant:
 
 
 def column_values(
-    fields: Sequence[Field], sources: Sequence[ColumnSource], partitions: Sequence[Mapping[int, Any]]
+    fields: Sequence[dt.Field], sources: Sequence[ColumnSource], partitions: Sequence[Mapping[int, Any]]
 ) -> tuple[StoredColumn | Constant, ...]:
     """The value of each of `fields`, which `sources` says file by file.
 
@@ -130,7 +115,7 @@ def column_values(
     for wanted, source in zip(fields, sources, strict=True):
         match source:
             case Stored(parts=parts):
-                below = column_values(children(wanted.type), parts, partitions)
+                below = column_values(dt.children(wanted.type), parts, partitions)
                 values.append(StoredColumn(wanted, source, below))
             case Value(value=value):
                 values.append(Uniform(value, wanted.type))
@@ -157,30 +142,29 @@ def stored_columns(values: Iterable[ColumnValue]) -> Iterator[StoredColumn]:
                 assert_never(other)
 
 
-def as_arrow(values: Sequence[Any], type_: Type) -> pa.Array:
+def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
     """Internal values (see `harness.metadata.model.schema`) as an array of the Arrow type of `type_`.
 
-    Raises:
-        pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
+    Raises pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
     """
-    wanted = nullable(arrow_type(type_))
+    wanted = nullable(dt.arrow_type(type_))
     missing = pa.array([value is None for value in values], pa.bool_())
     match type_:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             parts = [as_arrow([None if v is None else v.get(f.id) for v in values], f.type) for f in fields]
             return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=missing)
-        case ListType(element=element):
+        case dt.ListType(element=element):
             items = as_arrow([item for value in values for item in value or ()], element.type)
             return pa.ListArray.from_arrays(_ends(values), items, type=wanted, mask=missing)
-        case MapType(key=key, value=item):
+        case dt.MapType(key=key, value=item):
             entries = [entry for value in values for entry in value or ()]
             keys, items = as_arrow([k for k, _ in entries], key.type), as_arrow([v for _, v in entries], item.type)
             return pa.MapArray.from_arrays(_ends(values), keys, items, type=wanted, mask=missing)
-        case DateType():
+        case dt.DateType():
             return pa.array(values, pa.int32()).view(wanted)
-        case TimeType(unit="us" | "ns") | TimestampType():
+        case dt.TimeType(unit="us" | "ns") | dt.TimestampType():
             return pa.array(values, pa.int64()).view(wanted)
-        case UuidType():
+        case dt.UuidType():
             return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
         case _:
             return pa.array(values, wanted)
@@ -196,8 +180,7 @@ def _ends(values: Sequence[Any]) -> pa.Array:
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """`rows` with the names of `schema` and its types as `conformed` has them, column by column; see `exact`.
 
-    Raises:
-        pa.ArrowException, ValueError: a value does not fit.
+    Raises pa.ArrowException, ValueError: a value does not fit.
     """
     loose = conformed(schema)
     columns = [
@@ -228,8 +211,7 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
     Bytes become Booleans, integers times and timestamps, text UUIDs, bytes fixed ones; a zone is only a label.
 
-    Raises:
-        pa.ArrowException, ValueError: a value does not fit.
+    Raises pa.ArrowException, ValueError: a value does not fit.
     """
     if array.type.equals(wanted):
         return array

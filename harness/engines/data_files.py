@@ -21,8 +21,9 @@ from harness.errors import (
 )
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.model.arrow_values import children_of, nested_type, with_children
+from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
-from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.storage.gate import ABSENT
 from harness.storage.limits import contained
 from harness.storage.paths import is_local
@@ -49,20 +50,14 @@ class FileName:
 def check_format(file: FileName, file_format: str, *, table: str) -> None:
     """Raises UnsupportedError for a file that is to be read through Arrow and is neither Avro nor ORC (iceberg 7.5)."""
     if file_format not in ("avro", "orc"):
-        raise UnsupportedError(
-            f"Cannot read file: its format {file_format!r} is not supported",
-            cause="UnsupportedFormat",
-            table=table,
-            file=str(file),
-            rule="iceberg 7.5",
-        )
+        message = f"Cannot read file: its format {file_format!r} is not supported"
+        raise UnsupportedError(message, cause="UnsupportedFormat", table=table, file=str(file), rule="iceberg 7.5")
 
 
 def check_file(file: FileName, storage: Storage, *, table: str) -> None:
     """Refuses a file that is missing, empty, no regular file or encrypted, naming it under both its paths.
 
-    Raises:
-        MissingFileError, EncryptedTableError: as said.
+    Raises MissingFileError, EncryptedTableError: as said.
     """
     try:
         head = storage.read(file.physical, length=_MAGIC)  # of a store, one request that reads what it asks for
@@ -158,8 +153,7 @@ class _Stored(io.RawIOBase):
 # Files without a column, whose rows are only a number in the footer.
 #
 # Writers leave out partition columns of Delta tables and columns of no type, and a file may be left with none. DuckDB
-# refuses such a Parquet file; Spark's refuse it or find no row. So engines count up to the number in its footer.
-# The count in the table's metadata is held against that number: nothing else could show that rows are lost.
+# and Spark refuse such a file or find no row, so engines count up to the number in its footer.
 
 
 def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, int]:
@@ -167,20 +161,14 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, in
 
     A file that cannot be read is left out: who reads it for its columns says why.
 
-    Raises:
-        CorruptFileError: a footer's row groups have other rows than it counts in all.
+    Raises CorruptFileError: a footer's row groups have other rows than it counts in all.
     """
     from pyarrow import parquet
 
     def rows(file: FileName) -> int | None:
         try:
             footer = parquet.read_metadata(opened(file, storage))
-        except (
-            HarnessError,
-            pa.ArrowException,
-            OSError,
-            UnicodeError,
-        ):  # the last: of a message with bytes of the file
+        except (HarnessError, pa.ArrowException, OSError, UnicodeError):  # the last: a message holds bytes of the file
             return None
         return None if footer.num_columns else row_count(footer, file=str(file))
 
@@ -190,8 +178,7 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, in
 
 # Well-known binary, the bytes of a geometry, in one canonical form: little-endian, ISO codes, no SRID (frontier F1.6).
 #
-# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. DuckDB gives native ones in this form,
-# and so does every engine.
+# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. Every engine gives this form.
 
 
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000

@@ -19,24 +19,9 @@ from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_files, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-)
-from harness.metadata.plan.projection import (
-    ColumnSource,
-    PhysicalSchema,
-    Stored,
-    is_positional,
-    resolve,
-    shares_columns,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.file_schema import PhysicalSchema
+from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
@@ -78,11 +63,9 @@ class ScanFile:
 class FileGroup:
     """Files that are read in one way.
 
-    members: indexes of the files in the list that was grouped.
+    members: indexes of the files in the list that was grouped. format: `parquet`, `avro` or `orc`.
     rows: per member, the physical row count; None: not known before the file is read (avro).
-    format: `parquet`, `avro` or `orc`.
-    schema: the physical schema of all members.
-    sources: per wanted field, where its values come from.
+    schema: the physical schema of all members. sources: per wanted field, where its values come from.
     legacy: what the files hold in the old calendar, see `harness.engines.footers`.
     converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
     shown: the types in which DuckDB shows the columns, where the footer tells, see `footers.Footer`.
@@ -106,8 +89,7 @@ class FileGroup:
 class KnownFile:
     """A file as a look shows it, before its rows are read.
 
-    rows: None, where only reading tells.
-    legacy, converted, shown: as in `FileGroup`.
+    rows: None, where only reading tells. legacy, converted, shown: as in `FileGroup`.
     fault: why it cannot be read; then nothing else is known.
     """
 
@@ -125,14 +107,15 @@ class Looks(Protocol):
     def prefetch(self, files: Sequence[ScanFile]) -> None:
         """Looks at those of `files` that were not looked at, in one go where that is quicker.
 
-        Raises:
-            HarnessError: naming a file that cannot be read.
+        Raises HarnessError: naming a file that cannot be read.
         """
 
     def opened(self, file: ScanFile) -> KnownFile:
         """The file, which was prefetched. Raises as `prefetch`."""
 
-    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+    def check_partition_values(
+        self, file: ScanFile, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
+    ) -> None:
         """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
 
         Raises:
@@ -154,11 +137,10 @@ class Inspector:
         """Looks at `files` in one go, for the calls of `groups` that follow."""
         self.looks.prefetch(files)
 
-    def groups(self, files: Sequence[ScanFile], fields: tuple[Field, ...]) -> list[FileGroup]:
+    def groups(self, files: Sequence[ScanFile], fields: tuple[dt.Field, ...]) -> list[FileGroup]:
         """The file groups of `files`, in the order of their first files, with `fields` resolved.
 
-        Raises:
-            HarnessError: naming the file that cannot be read, or has no column for a field.
+        Raises HarnessError: naming the file that cannot be read, or has no column for a field.
         """
         self.prefetch(files)
         opened = [self._open(file) for file in files]
@@ -174,7 +156,7 @@ class Inspector:
         self._warn_of_strangers(files, opened, split.values())
         return [self._group(files, members, opened, fields) for members in split.values()]
 
-    def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[Field, ...]) -> None:
+    def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[dt.Field, ...]) -> None:
         """Checks one file of a group as `Looks.check_partition_values` says."""
         if group.format == "parquet" and group.faults is None:
             self.looks.check_partition_values(file, fields, group.sources)
@@ -189,7 +171,11 @@ class Inspector:
         return found if met[1] is found.schema else replace(found, schema=met[1])
 
     def _group(
-        self, files: Sequence[ScanFile], members: Sequence[int], opened: Sequence[KnownFile], fields: tuple[Field, ...]
+        self,
+        files: Sequence[ScanFile],
+        members: Sequence[int],
+        opened: Sequence[KnownFile],
+        fields: tuple[dt.Field, ...],
     ) -> FileGroup:
         first, found = files[members[0]], opened[members[0]]
         schema = found.schema
@@ -246,10 +232,7 @@ class Inspector:
     def _warn_of_strangers(
         self, files: Sequence[ScanFile], opened: Sequence[KnownFile], groups: Iterable[Sequence[int]]
     ) -> None:
-        """Tells of files that have no column of the table: mostly names or ids went astray.
-
-        The whole schema of the table counts, partition columns too: a column that was added later is in no older file.
-        """
+        """Tells of files that have no column of the table: mostly names or ids went astray."""
         strangers = [
             number
             for members in groups
@@ -286,19 +269,26 @@ def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> Corrupt
 
 # Looks from this process, for engines that run here.
 #
-# A file imported from elsewhere may have field ids that collide with the table's, and rows would be wrong without a
-# sign. So the statistics of the first row group are held against the partition tuple, in one file of each file group:
-# a writer's files are alike (iceberg 5.3).
+# An imported file may have field ids that collide with the table's. So the statistics of the first row group are held
+# against the partition tuple, in one file of each file group (iceberg 5.3).
 
 
 # Types whose statistics DuckDB prints in a form that it also reads.
-_COMPARABLE = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
+_COMPARABLE = (
+    dt.BooleanType,
+    dt.DateType,
+    dt.DecimalType,
+    dt.FloatType,
+    dt.IntegerType,
+    dt.StringType,
+    dt.TimestampType,
+)
 
 
 def check_partition_values(
     access: DuckDBFiles,
     file: FileName,
-    fields: Sequence[Field],
+    fields: Sequence[dt.Field],
     sources: Sequence[ColumnSource],
     constants: Mapping[int, Any],
     *,
@@ -315,7 +305,7 @@ def check_partition_values(
         for f, source in zip(fields, sources, strict=True)
         if isinstance(source, Stored)
         and isinstance(f.type, _COMPARABLE)
-        and not (isinstance(f.type, TimestampType) and f.type.utc)  # the text depends on the session's zone
+        and not (isinstance(f.type, dt.TimestampType) and f.type.utc)  # the text depends on the session's zone
         and f.id in constants
         and constants[f.id] == constants[f.id]  # statistics leave NaN out
     }
@@ -345,7 +335,7 @@ def check_partition_values(
 
 def _contradicts(
     connection: duckdb.DuckDBPyConnection,
-    wanted: Field,
+    wanted: dt.Field,
     value: Any,
     low: str | None,
     high: str | None,
@@ -407,7 +397,7 @@ class DirectLooks:
         converted = path in self._converted
         return KnownFile(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
 
-    def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[Field]) -> pa.Table:
+    def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[dt.Field]) -> pa.Table:
         """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).
 
         fields: what the group's sources are the sources of.
@@ -423,7 +413,9 @@ class DirectLooks:
             rows = self._loaded[name.physical]
         return with_canonical_geometries(rows, fields, group.sources, file=name, table=table)
 
-    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+    def check_partition_values(
+        self, file: ScanFile, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
+    ) -> None:
         """Checks as `Looks` says."""
         table = self.plan.table
         with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):

@@ -30,18 +30,8 @@ from harness.metadata.files.parquet_footer import (
     tail_length,
 )
 from harness.metadata.filters import sqltext
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FloatType,
-    Int96Type,
-    IntegerType,
-    StringType,
-    TimestampType,
-)
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
@@ -134,14 +124,11 @@ def read_footers(
 
 
 def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
-    """The physical paths of the files whose binary columns DuckDB parses as geometries and writes anew (frontier F0.2).
-
-    Connections of harness's own have the conversion turned off. On a user's, such files come in through Arrow.
-    """
+    """The physical paths of files whose binary columns DuckDB turns into geometries and back (frontier F0.2)."""
     binary = [
         path
         for path, footer in footers.items()
-        if footer.may_be_geo and any(isinstance(f.type, BinaryType) for f in footer.schema)
+        if footer.may_be_geo and any(isinstance(f.type, dt.BinaryType) for f in footer.schema)
     ]
     if not binary:
         return frozenset()
@@ -237,10 +224,7 @@ def _check_claims(path: str, end: bytes) -> None:
 
 
 def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
-    """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`.
-
-    A stranger's footer is parsed. Of others a look is enough where they are as usual, and none where they were seen.
-    """
+    """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`."""
     length = tail_length(end)
     if not 0 < length <= len(end):
         return  # no footer, which DuckDB says
@@ -308,11 +292,7 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSche
 
 
 def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
-    """DuckDB's types of the columns, see `Footer`. types: of the elements, of which the first is the root.
-
-    Not of nested columns, which are more elements; nor of binary ones, which a setting of the connection makes text;
-    nor where DuckDB gives a column another name: the second of two that differ only by case, and one without.
-    """
+    """DuckDB's types of the columns, see `Footer`; None: not certain, as of nested, binary and renamed columns."""
     known = tuple(type_ for type_ in types[1:] if type_ is not None)
     if len(known) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):
         return None
@@ -320,14 +300,13 @@ def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, .
     return known if len(names) == len(columns) and "" not in names else None
 
 
-_PLAIN = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
+_PLAIN = (dt.BooleanType, dt.DateType, dt.DecimalType, dt.FloatType, dt.IntegerType, dt.StringType, dt.TimestampType)
 
 
 # Files of writers that counted days in the old calendar before 1582 (delta T20).
 #
 # Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
-# hybrid Julian calendar and in local zones, as the footer says. A value that is old enough to be wrong is refused when
-# it is met. No writer rebases timestamps without a zone, and neither does Spark when it reads.
+# hybrid Julian calendar and in local zones, as the footer says. A value that is old enough to be wrong is refused.
 
 
 OLDEST_DAY = -141427
@@ -367,9 +346,9 @@ def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str,
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
     """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
     match stored.type:
-        case DateType() | TimestampType(utc=True):
+        case dt.DateType() | dt.TimestampType(utc=True):
             return _DATES in legacy
-        case Int96Type():
+        case dt.Int96Type():
             return _INT96 in legacy
         case _:
             return False

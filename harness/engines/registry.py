@@ -37,8 +37,7 @@ class Engine(Protocol):
     def to_arrow(self, plan: ScanPlan) -> pa.Table:
         """All rows of a plan in any order, in its columns' exact types (`harness.metadata.model.schema.arrow_type`).
 
-        Raises:
-            HarnessError: the plan cannot be run; an EngineError if it failed while it ran.
+        Raises HarnessError: the plan cannot be run; an EngineError if it failed while it ran.
         """
 
 
@@ -102,8 +101,7 @@ _REQUIRED = ("name", "version", "to_arrow")
 def find_engine(name: str) -> Engine:
     """The engine of that name, harness's own or registered by a package.
 
-    Raises:
-        RequestError: there is no such engine, or what it needs is not installed.
+    Raises RequestError: there is no such engine, or what it needs is not installed.
     """
     if name in _BUILT_IN:
         module, package, install = _BUILT_IN[name]
@@ -181,17 +179,10 @@ class Batches(Iterator["pa.RecordBatch"]):
 
     Closing it ends the query, and so does dropping it; there are no more batches then. Anything that takes an Arrow
     stream takes what is left of it, as `pyarrow.RecordBatchReader.from_stream(batches)` does.
-
-    Attributes:
-        schema: of every batch.
     """
 
     def __init__(
-        self,
-        schema: pa.Schema,
-        read: Callable[[], pa.RecordBatch | None],
-        close: Callable[[], None],
-        context: Context,
+        self, schema: pa.Schema, read: Callable[[], pa.RecordBatch | None], close: Callable[[], None], context: Context
     ) -> None:
         self.schema = schema
         self._read, self._close, self._context = read, close, context

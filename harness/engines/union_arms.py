@@ -25,18 +25,7 @@ from harness.engines.column_values import (
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import FileGroup, Inspector, Looks, Pooled, ScanFile, Scope, Split
 from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
-from harness.metadata.model.schema import (
-    METADATA,
-    Field,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    StructType,
-    Type,
-    UnknownType,
-    children,
-    walk,
-)
+from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import (
     ColumnSource,
     PartitionValue,
@@ -49,10 +38,10 @@ from harness.metadata.plan.projection import (
 from harness.metadata.plan.scan_plan import EqualityDelete, Partition, ScanPlan
 from harness.storage.records import dataclass
 
-DELETED = METADATA["_deleted"].id
+DELETED = dt.METADATA["_deleted"].id
 """Id of the column that no arm has a value for: it is true where a row is deleted, and then no row is dropped."""
-_INT, _LONG = IntegerType(32), IntegerType(64)
-_METADATA_IDS = frozenset(f.id for f in METADATA.values())
+_INT, _LONG = dt.IntegerType(32), dt.IntegerType(64)
+_METADATA_IDS = frozenset(f.id for f in dt.METADATA.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +103,9 @@ class UnionArm:
 
     plan: ScanPlan
     planned: FilesByOrdinal
-    columns: tuple[Field, ...]
-    roots: tuple[Field, ...]
-    fields: tuple[Field, ...]
+    columns: tuple[dt.Field, ...]
+    roots: tuple[dt.Field, ...]
+    fields: tuple[dt.Field, ...]
     group: FileGroup
     files: tuple[ScanFile, ...]
     deleted: tuple[BitMap64, ...] | None
@@ -131,7 +120,7 @@ class UnionArm:
         """Tells whether the arm yields all rows, and says of each whether it is deleted."""
         return any(f.id == DELETED for f in self.columns)
 
-    def key_labels(self) -> dict[Field, str]:
+    def key_labels(self) -> dict[dt.Field, str]:
         """The labels of `roots` among `values`; none where no equality delete hits the arm."""
         return {} if self.scope is None else {root: f"e{i}" for i, root in enumerate(self.roots)}
 
@@ -143,7 +132,7 @@ class UnionArm:
         """
         partitions = [file.constants for file in self.files]
         resolved = column_values(self.fields, self.group.sources, partitions)
-        stored: dict[Field, ColumnValue] = dict(zip(self.fields, resolved, strict=True))
+        stored: dict[dt.Field, ColumnValue] = dict(zip(self.fields, resolved, strict=True))
         columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id != DELETED}
         values = {label: self._metadata(f) if f.id in _METADATA_IDS else stored[f] for label, f in columns.items()}
         values |= {label: stored[root] for root, label in self.key_labels().items()}
@@ -163,18 +152,18 @@ class UnionArm:
             deleted=None if self.deleted is None else tuple(self.deleted[i] for i in places),
         )
 
-    def _metadata(self, column: Field) -> ColumnValue:
+    def _metadata(self, column: dt.Field) -> ColumnValue:
         """The values of a metadata column (iceberg 5.17, 5.18; delta W2, W3)."""
         match column.name:
             case "_file":
-                return self._constant(self.planned.path, StringType())
+                return self._constant(self.planned.path, dt.StringType())
             case "_pos":
                 return Position()
             case "_spec_id":
                 return self._constant(self.planned.spec_id, _INT)
             case "_partition":
                 # No spec of the table has a field: null. A file whose own spec has none: a struct of nulls.
-                has_fields = isinstance(column.type, StructType)
+                has_fields = isinstance(column.type, dt.StructType)
                 partitions = [self.planned.partition(ordinal) for ordinal in self.group.members]
                 return constant([p.values if has_fields else None for p in partitions], column.type)
             case "_row_id":
@@ -190,14 +179,14 @@ class UnionArm:
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
-    def _stored_or(self, column: Field, inherited: Constant | PositionFrom) -> Constant | PositionFrom | StoredOr:
+    def _stored_or(self, column: dt.Field, inherited: Constant | PositionFrom) -> Constant | PositionFrom | StoredOr:
         """The value that the files hold, and where it is null or they have none, the inherited one."""
         if self.plan.lookup.is_delta:
             name = self.plan.materialized.get(column.name)
             source = None if name is None else find_named(name, self.group.schema)
         else:
             source = find_stored(column.id, self.group.schema)
-        if source is None or isinstance(source.physical.type, UnknownType):
+        if source is None or isinstance(source.physical.type, dt.UnknownType):
             return inherited
         place = {"file_path": str(self.files[0].name), "table": self.plan.table}
         check_stored(column, source, **place, lookup=self.plan.lookup)
@@ -206,12 +195,12 @@ class UnionArm:
     def _sequence_number(self) -> Constant:
         return self._constant(self.planned.sequence_number, _LONG)
 
-    def _constant(self, values: Sequence[Any], type_: Type) -> Constant:
+    def _constant(self, values: Sequence[Any], type_: dt.Type) -> Constant:
         return constant([values[ordinal] for ordinal in self.group.members], type_)
 
 
 def union_arms(
-    plan: ScanPlan, columns: tuple[Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
+    plan: ScanPlan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
 ) -> list[UnionArm]:
     """The arms that together have the rows of a plan, which has files; raises HarnessError about the file at fault.
 
@@ -220,7 +209,7 @@ def union_arms(
     planned = FilesByOrdinal.of(plan)
     loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
     deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
-    shows_ids, by_set = any(f.id == METADATA["_row_id"].id for f in columns), scopes(plan)
+    shows_ids, by_set = any(f.id == dt.METADATA["_row_id"].id for f in columns), scopes(plan)
     files = [
         planned.scan_file(i, (by_set[planned.delete_set[i]], i in deleted), exact=i in deleted or shows_ids)
         for i in planned
@@ -289,9 +278,9 @@ class KeySet:
     keys: per key the root column that holds it. names: per key, from its root down. types: per key, its own.
     """
 
-    keys: tuple[Field, ...]
+    keys: tuple[dt.Field, ...]
     names: tuple[tuple[str, ...], ...]
-    types: tuple[Type, ...]
+    types: tuple[dt.Type, ...]
 
     @staticmethod
     def of(delete: EqualityDelete) -> KeySet:
@@ -300,14 +289,14 @@ class KeySet:
         for root, ids in zip(delete.keys, delete.key_paths, strict=True):
             below, current = [], root
             for field_id in ids[1:]:
-                current = next(f for f in children(current.type) if f.id == field_id)
+                current = next(f for f in dt.children(current.type) if f.id == field_id)
                 below.append(current.name)
             names.append(tuple(below))
             types.append(current.type)
         return KeySet(delete.keys, tuple(names), tuple(types))
 
 
-def key_roots(plan: ScanPlan) -> tuple[Field, ...]:
+def key_roots(plan: ScanPlan) -> tuple[dt.Field, ...]:
     """Every column that holds a key of the plan's deletes, in the type in which keys are compared."""
     return tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
 
@@ -368,8 +357,7 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
 
     group: the files, with the key set's roots resolved. members: the indexes of what was grouped, as of `key_sets`.
 
-    Raises:
-        CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
+    Raises CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[members[i]] for i in group.members]
     for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
@@ -395,9 +383,9 @@ def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
     return {} if delete.partition is None else plan.partitions[delete.partition].constants
 
 
-def _has_value(wanted: Field, source: ColumnSource) -> bool:
+def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
     """Tells whether something provides the single key below `wanted`."""
-    below = children(wanted.type)
+    below = dt.children(wanted.type)
     match source:
         case PartitionValue():
             return True
@@ -406,13 +394,13 @@ def _has_value(wanted: Field, source: ColumnSource) -> bool:
         case Value(value=value) if below and value is not None:
             return _has_value(below[0], Value(value.get(below[0].id)))
         case Value(value=value):
-            return value is not None or isinstance(wanted.type, UnknownType)
+            return value is not None or isinstance(wanted.type, dt.UnknownType)
 
 
 # Names that an engine could confuse (iceberg 5.21): no engine may answer where another one cannot.
 
 
-def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
+def columns_to_read(plan: ScanPlan) -> tuple[dt.Field, ...]:
     """The plan's columns, each once, and after them those that only its filter needs.
 
     Raises:
@@ -423,8 +411,8 @@ def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
     if plan.filter is not None:
         chosen |= {f.id: f for f in plan.filter.columns if f.id not in chosen}
     columns = tuple(chosen.values())
-    for path, f in walk(columns):
-        if isinstance(f.type, OpaqueType):
+    for path, f in dt.walk(columns):
+        if isinstance(f.type, dt.OpaqueType):
             raise UnsupportedError(
                 f"Cannot read column {'.'.join(path)}: its type {f.type.text!r} is not known; leave the column out",
                 cause="UnsupportedType",
@@ -432,7 +420,7 @@ def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
                 field=".".join(path),
                 rule=in_format("iceberg 1.22", plan.format),
             )
-        if isinstance(f.type, StructType):
+        if isinstance(f.type, dt.StructType):
             names = [part.name.lower() for part in f.type.fields]
             if len(set(names)) < len(names):
                 raise SchemaMismatchError(
@@ -445,9 +433,9 @@ def columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
     return columns
 
 
-def refuse_same_names(columns: Sequence[Field], table: str) -> None:
+def refuse_same_names(columns: Sequence[dt.Field], table: str) -> None:
     """Raises SchemaMismatchError for columns whose names differ only by case, or not at all."""
-    seen: dict[str, Field] = {}
+    seen: dict[str, dt.Field] = {}
     for column in columns:
         other = seen.setdefault(column.name.lower(), column)
         if other is not column:

@@ -172,10 +172,8 @@ class _FsspecClient:
                 info: dict[str, Any] = self.file_system.info(name)
         except FileNotFoundError as error:
             # That of HTTP says so of any failure (fsspec 2026.9): a file that is there would be taken for absent.
-            failure, answers = (
-                error.__cause__,
-                (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
-            )
+            failure = error.__cause__
+            answers = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
             is_unanswered = isinstance(failure, OSError) and not isinstance(failure, answers)
             if failure is not None and (passing_reason(failure) or is_unanswered):
                 raise failure from None
@@ -275,8 +273,7 @@ TRAFFIC = Traffic()
 
 # Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
 #
-# A request to a file system of fsspec that failed in a way that passes is asked again here; obstore repeats its own
-# requests, unseen.
+# Requests to file systems of fsspec are repeated here; obstore repeats its own, unseen.
 
 
 _Result = TypeVar("_Result")

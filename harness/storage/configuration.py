@@ -38,12 +38,8 @@ class ConfigurationFile:
         for key in ("tool", "harness", name):
             document = document.get(key, {}) if isinstance(document, dict) else {}
         if not isinstance(document, dict):
-            raise RequestError(
-                f"Invalid configuration: expected a table for each {name.removesuffix('s')}",
-                cause=cause,
-                file=str(self.path),
-                field=f"tool.harness.{name}",
-            )
+            message = f"Invalid configuration: expected a table for each {name.removesuffix('s')}"
+            raise RequestError(message, cause=cause, file=str(self.path), field=f"tool.harness.{name}")
         return document
 
 
@@ -162,8 +158,7 @@ class Renewal:
     def current(self) -> Mapping[str, Any]:
         """The options that hold now; `generation` counts how often there were other ones.
 
-        Raises:
-            HarnessError: they ended, and whoever gives new ones does not.
+        Raises HarnessError: they ended, and whoever gives new ones does not.
         """
         with self._lock:
             if self._due_ms is not None and _now_ms() >= self._due_ms:

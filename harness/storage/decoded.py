@@ -195,8 +195,7 @@ def open_cache(cache_dir: str | None, *, untrusted: bool = False) -> Cache | Non
     cache_dir: where entries are kept on disk; None: where the environment variable HARNESS_CACHE_DIR says. Empty,
         either: nowhere, and this process remembers all the same.
 
-    Raises:
-        RequestError: the directory is not private, or one is given for a table of a stranger's.
+    Raises RequestError: the directory is not private, or one is given for a table of a stranger's.
     """
     if untrusted:
         if cache_dir:

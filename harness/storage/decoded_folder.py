@@ -160,8 +160,7 @@ def _refusal(reason: str) -> RequestError:
 
 # Entries as bytes: a digest, the key, and columns as an Arrow IPC file. Nothing in them is ever run.
 #
-# An entry that was cut, flipped, or written under another name has another digest or key. Columns are validated first:
-# offsets which lead out of an entry are an error here and not a crash later.
+# Columns are validated first: offsets which lead out of an entry are an error here and not a crash later.
 
 
 _MAGIC = b"HRNSENT1"
@@ -188,8 +187,7 @@ class KeptEntry:
     def columns(self, schema: pa.Schema) -> pa.Table:
         """The columns of these names and types; others are not looked at.
 
-        Raises:
-            StrangeEntryError: it has no such columns, or they are damaged.
+        Raises StrangeEntryError: it has no such columns, or they are damaged.
         """
         try:
             found = self._opened(None).schema
@@ -218,11 +216,7 @@ def encode(key: Key, table: pa.Table, about: Mapping[bytes, bytes]) -> bytes:
 
 
 def decode(data: bytes, key: Key) -> KeptEntry:
-    """The entry in `data`.
-
-    Raises:
-        StrangeEntryError: it is damaged, or none of that key.
-    """
+    """The entry in `data`. Raises StrangeEntryError: it is damaged, or none of that key."""
     if len(data) < _HEAD.size:
         raise StrangeEntryError("too short")
     magic, digest, length = _HEAD.unpack_from(data)

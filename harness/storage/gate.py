@@ -95,8 +95,7 @@ def mode_of(path: str) -> int | None:
 def is_there(path: str) -> bool:
     """Tells whether a regular file is at a local path, links followed; False: nothing is.
 
-    Raises:
-        MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
+    Raises MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
     """
     mode = mode_of(path)
     if mode is None and os.path.islink(path):
@@ -119,8 +118,7 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
     follow: says where a link leads, if that may be read; what becomes a link after that is not opened. None: all links
         are followed.
 
-    Raises:
-        MissingFileError: it cannot be opened, or is no regular file. StorageError: the file system fails.
+    Raises MissingFileError: it cannot be opened, or is no regular file. StorageError: the file system fails.
     """
     return os.fdopen(_opened(path, follow)[0], "rb")
 
@@ -200,8 +198,7 @@ def _missing(reason: str, path: str, cause: str | None = None) -> MissingFileErr
 
 # Roots: the directories that a table may be read from, and what becomes of a path that leads out of them.
 #
-# A table's roots are its own directory, what the caller maps paths to, and what else the caller allows. Every path is
-# held against them by its directory, in canonical form, with links resolved; each directory is asked about once.
+# Every path is held against them by its directory, in canonical form, links resolved; each directory is judged once.
 
 
 _SHOWN_FOLDERS = 5

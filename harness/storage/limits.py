@@ -69,11 +69,10 @@ class Limits:
     def check(self, name: str, found: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
         """Raises LimitError for what is beyond a limit.
 
-        Args:
-            name: of the limit.
-            found: what the file asks for, or the part of it that is known.
-            what: names it, such as "bytes of JSON".
-            allowed: in place of the limit, where more than it is allowed.
+        name: of the limit.
+        found: what the file asks for, or the part of it that is known.
+        what: names it, such as "bytes of JSON".
+        allowed: in place of the limit, where more than it is allowed.
         """
         most = getattr(self, name) if allowed is None else allowed
         if found > most:
@@ -86,12 +85,8 @@ DEFAULT = Limits()
 
 def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
     """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
-    return LimitError(
-        f"The file asks for more than harness reads: {asked}. If you trust it, raise the option limits.{name}",
-        cause="LimitExceeded",
-        file=file,
-        options=("limits",),
-    )
+    message = f"The file asks for more than harness reads: {asked}. If you trust it, raise the option limits.{name}"
+    return LimitError(message, cause="LimitExceeded", file=file, options=("limits",))
 
 
 def names() -> tuple[str, ...]:
@@ -102,8 +97,7 @@ def names() -> tuple[str, ...]:
 def parse_limits(pairs: Iterable[tuple[str, str]]) -> Limits:
     """Limits from names and digits, those that are not named as they are by default.
 
-    Raises:
-        RequestError: there is no such limit, or its value is no whole number.
+    Raises RequestError: there is no such limit, or its value is no whole number.
     """
     given: dict[str, int] = {}
     for name, text in pairs:

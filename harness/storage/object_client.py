@@ -211,8 +211,7 @@ def _status(meta: Mapping[str, Any]) -> FileStatus:
 
 # Failures of a store, out of the text of obstore's error: one line, and what to set.
 #
-# obstore's message holds the server's answer, beside much that may be secret. So nothing of it is passed on but the
-# server's status, its code and the kind of a broken connection.
+# obstore's message may hold secrets: the server's status, its code and the kind of a broken connection are passed on.
 
 
 _STATUS = re.compile(r"status code: (\d{3})")

@@ -36,8 +36,7 @@ def profile_settings(name: str | None) -> dict[str, str]:
 
     name: None: that of `AWS_PROFILE`, or `default`.
 
-    Raises:
-        RequestError: a profile that was named is in none of the files.
+    Raises RequestError: a profile that was named is in none of the files.
     """
     asked = name or os.environ.get("AWS_PROFILE")
     profile = asked or "default"

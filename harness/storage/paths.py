@@ -103,7 +103,6 @@ class PathMap:
 # The canonical form of a path, in which it can be compared: which store it is in, and where there.
 #
 # One file has many spellings: `s3a://b/t/x` and `s3://b/./t/x`, `file:/t/x` and `/t//x`, `C:\t` and `file:///c:/T`.
-# Nothing here asks a file system: links are resolved in `harness.storage.gate`.
 
 
 # Names of one store under several clients.

@@ -101,8 +101,7 @@ def milliseconds(time: datetime) -> int:
 
 # Ends of remote files that were read ahead of them: a footer's bytes are kept for whoever parses it.
 #
-# A reader that knows what the file was, by size and etag, expects it of all further bytes: other ones under the same
-# name are refused, so no row comes out of two files.
+# A reader that knows size and etag of a file expects both of all further bytes: no row comes out of two files.
 
 
 _MOST_BYTES = 64 << 20
@@ -220,8 +219,7 @@ class Storage:
     def client(self, path: str) -> Client:
         """The client of the store of `path`, physical and not local.
 
-        Raises:
-            RequestError: nothing installed serves the scheme, or the options are wrong. OutsideTableError: see `check`.
+        Raises RequestError: nothing that is installed serves the scheme, or an option is wrong. Else as `check`.
         """
         from harness.storage import clients  # local files are read without it
 
@@ -322,8 +320,7 @@ class Storage:
     def has_file(self, path: str) -> bool:
         """Tells whether there is a file at `path`, which must not be missed where there is; False: nothing is there.
 
-        Raises:
-            MissingFileError: something else is in its place. StorageError: that cannot be told.
+        Raises MissingFileError: something else is in its place. StorageError: that cannot be told.
         """
         local = local_path(path)
         if not is_name(local) or not is_local(local):
@@ -369,8 +366,7 @@ class Storage:
     def version(self, path: str) -> FileVersion | None:
         """The version of a file now, asked for afresh; None: its storage does not tell versions apart.
 
-        To be asked before the file is read: if it is replaced in between, what was read is remembered under a version
-        that never comes back. One request to an object store. Raises as `read`.
+        To be asked before the file is read. One request to an object store. Raises as `read`.
         """
         local = local_path(path)
         refuse_no_name(local)

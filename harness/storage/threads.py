@@ -119,8 +119,7 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
 
 # The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.
 #
-# Python handles a signal only in the main thread, once that comes back from C code: from DuckDB when the query is done.
-# And what waits for Spark gives up the wait, not the jobs. Another thread can end both, if it knows where.
+# Python handles a signal once the main thread comes back from C code, when the query is done. Another thread ends it.
 
 
 class Interruptible(Protocol):

@@ -30,8 +30,9 @@ from harness.engines.spark.types import natural
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.metadata.files.roaring import to_positions
+from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
-from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored, resolve
+from harness.metadata.plan.projection import ColumnSource, Stored, resolve
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 

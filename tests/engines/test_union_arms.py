@@ -30,7 +30,7 @@ from harness.engines.duckdb.columns import FileTable, SqlTranslation
 from harness.engines.file_groups import FileGroup, Pooled, ScanFile, Scope
 from harness.engines.union_arms import FilesByOrdinal, UnionArm, scopes
 from harness.errors import SchemaMismatchError
-from harness.metadata.model.file_schema import STORED_STRUCT
+from harness.metadata.model.file_schema import STORED_STRUCT, PhysicalField
 from harness.metadata.model.schema import (
     METADATA,
     DateType,
@@ -42,7 +42,7 @@ from harness.metadata.model.schema import (
     StructType,
     Type,
 )
-from harness.metadata.plan.projection import ColumnLookup, ColumnSource, PartitionValue, PhysicalField, Stored, Value
+from harness.metadata.plan.projection import ColumnLookup, ColumnSource, PartitionValue, Stored, Value
 from harness.metadata.plan.scan_plan import FILES, Counts, Partition, ScanPlan
 from harness.storage.stores import Storage
 

@@ -128,6 +128,37 @@ def test_optional_in_either_order(union):
     assert read_column(union, [1, None, -3])[1].to_pylist() == [1, None, -3]
 
 
+@pytest.mark.parametrize(
+    ("type_", "value", "encoded"),
+    [
+        (["long"], 5, "000a"),
+        (["null"], None, "00"),
+        ({"type": "array", "items": ["int"]}, [1, -1], "04000200" + "0100"),
+        ([{"type": "array", "items": "int"}], [1], "00020200"),
+        ([record(column("x", "int"), name="inner")], {"x": 2}, "0004"),
+    ],
+)
+def test_a_union_of_one_type_has_its_branch_before_each_value(type_, value, encoded):
+    schema = record(column("c", type_), column("last", "int"))
+    rows = [{"c": value, "last": 7}] * 2
+    data = avro(schema, rows)
+    assert bytes.fromhex(encoded + "0e") * 2 in data  # 7 is the byte 0e
+    assert read_avro(data, file="f")[1].to_pylist() == rows
+
+
+def test_another_branch_than_the_only_one_is_damage():
+    data = avro(record(column("c", ["long"])), [{"c": 5}])
+    with pytest.raises(CorruptFileError, match="union branch 1 does not exist"):
+        read_avro(data.replace(b"\x02\x04\x00\x0a", b"\x02\x04\x02\x0a"), file="f")
+
+
+@pytest.mark.parametrize("union", [["null", ["null", "int"]], [["int"]], ["null", {"type": ["int", "null"]}]])
+def test_a_union_right_inside_a_union_is_no_schema(union):
+    data = with_schema(avro(record(column("c", "int")), [{"c": 1}]), record(column("c", union)))
+    with pytest.raises(CorruptFileError, match="a union right inside a union at c"):
+        read_avro(data, file="f")
+
+
 LAST_MICROS_OF_3332 = 42_998_256_000_000_000 - 1
 
 

@@ -212,8 +212,8 @@ FAULTS = (
     Fault(
         "columns of type unknown are judged by statistics of files",
         "metadata/iceberg/skipping.py",
-        "opaque = (StructType, UnknownType)",
-        "opaque = (StructType,)",
+        "opaque = (dt.StructType, dt.UnknownType)",
+        "opaque = (dt.StructType,)",
     ),
     Fault(
         "position deletes of a file in the wrong path order get its neighbour's rows",
@@ -409,8 +409,8 @@ FAULTS = (
     Fault(
         "a redirected table is read where its data was",
         "metadata/delta/protocol.py",
-        "        if state == _READY and not _is_at(table, document):\n            raise",
-        "        if False:\n            raise",
+        "        if state == _READY and not _is_at(table, document):\n            message",
+        "        if False:\n            message",
     ),
     Fault(
         "a compacted log file is believed against the checksum of its version",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import SchemaMismatchError, UnsupportedError
-from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, readable
+from harness.metadata.model.file_schema import (
+    STORED_LIST,
+    STORED_MAP,
+    STORED_STRUCT,
+    MappedName,
+    NameMapping,
+    PhysicalField,
+    readable,
+)
 from harness.metadata.model.schema import (
     METADATA,
     BinaryType,
@@ -32,10 +40,7 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.metadata.plan.projection import (
-    MappedName,
-    NameMapping,
     PartitionValue,
-    PhysicalField,
     Stored,
     Value,
     find_stored,

@@ -29,28 +29,8 @@ from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.sqltext import name
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalSchema
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-    arrow_type,
-    children,
-)
 from harness.metadata.plan.projection import is_identity
 from harness.storage.records import dataclass
 
@@ -91,7 +71,7 @@ def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[
     """`shown` with the oldest value of each column, at any level, that is the same in both calendars (delta T20)."""
     found = []
     for column, physical in zip(shown, schema, strict=True):
-        oldest = _OLDEST_DATE if isinstance(physical.type, DateType) else _OLDEST_TIMESTAMP
+        oldest = _OLDEST_DATE if isinstance(physical.type, dt.DateType) else _OLDEST_TIMESTAMP
         if column.parts:
             found.append(replace(column, parts=tuple(guarded(column.parts, physical.children, legacy))))
         else:
@@ -103,9 +83,7 @@ def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[
 class FileTable:
     """A table with a row per file of a relation, which joins it on DuckDB's `file_index`.
 
-    A join costs next to nothing per row, works alike on every DuckDB, and lets filters on the columns skip whole files.
-
-    size: how many files there are.
+    size: of the files. The join costs next to nothing a row, and lets filters on the columns skip whole files.
     """
 
     size: int
@@ -175,7 +153,7 @@ class SqlTranslation:
     def _stored(self, value: StoredColumn, shown: Exposed, access: str, depth: int) -> str:
         """`access`, which DuckDB shows as `shown`, as the wanted type. `depth`: how deep in lambdas it may stand."""
         wanted = value.field.type
-        if not children(wanted):
+        if not dt.children(wanted):
             return cast(_checked(access, shown), shown.type, wanted)
         if is_identity(value.field, value.source) and _same_shape(wanted, shown):
             return access
@@ -188,11 +166,11 @@ class SqlTranslation:
 
         item = f"x{depth}"
         match wanted:
-            case StructType(fields=fields):
+            case dt.StructType(fields=fields):
                 built = sqltext.struct({f.name: part(i, extracted) for i, f in enumerate(fields)})
-            case ListType():
+            case dt.ListType():
                 built = f"list_transform({access}, lambda {item}: {part(0, lambda _: item)})"
-            case MapType():
+            case dt.MapType():
                 entry = {"k": part(0, lambda _: f"{item}.key"), "v": part(1, lambda _: f"{item}.value")}
                 entries = f"list_transform(map_entries({access}), lambda {item}: {sqltext.struct(entry)})"
                 built = f"map_from_entries({entries})"
@@ -206,25 +184,23 @@ class SqlTranslation:
         if not isinstance(value, StoredColumn):
             return self.expression(value)
         if value.source.place >= len(parent.parts):  # of a damaged file, which is a struct to one reader alone
-            raise SchemaMismatchError(
+            message = (
                 f"Cannot read column {value.field.name!r}: DuckDB sees what holds it as {parent.type}, its footer says "
-                "otherwise; restore the file",
-                cause="IncompatibleType",
-                field=value.field.name,
-                rule="iceberg 6.14",
+                "otherwise; restore the file"
             )
+            raise SchemaMismatchError(message, cause="IncompatibleType", field=value.field.name, rule="iceberg 6.14")
         shown = parent.parts[value.source.place]
         return self._stored(value, shown, access(shown), depth)
 
 
-def _storable(type_: Type) -> tuple[pa.DataType, str]:
+def _storable(type_: dt.Type) -> tuple[pa.DataType, str]:
     """An Arrow type that holds internal values of a primitive type as they are, and how DuckDB shows it."""
     match type_:
-        case BooleanType() | FloatType() | DecimalType() | IntegerType() | StringType():
-            return arrow_type(type_), sqltext.type_name(type_)
-        case DateType():
+        case dt.BooleanType() | dt.FloatType() | dt.DecimalType() | dt.IntegerType() | dt.StringType():
+            return dt.arrow_type(type_), sqltext.type_name(type_)
+        case dt.DateType():
             return pa.int32(), "INTEGER"
-        case TimeType() | TimestampType():
+        case dt.TimeType() | dt.TimestampType():
             return pa.int64(), "BIGINT"
         case _ if sqltext.type_name(type_) in ("BLOB", "UUID"):
             return pa.binary(), "BLOB"
@@ -241,45 +217,44 @@ def _checked(access: str, shown: Exposed) -> str:
     return f"CASE WHEN {local} < {shown.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
 
 
-def _same_shape(type_: Type, shown: Exposed) -> bool:
+def _same_shape(type_: dt.Type, shown: Exposed) -> bool:
     """Tells whether DuckDB shows a column with the very names and types of the table, at every level."""
-    parts = children(type_)
+    parts = dt.children(type_)
     if not parts:
         return shown.type == sqltext.type_name(type_) and shown.oldest is None
-    if isinstance(type_, StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
+    if isinstance(type_, dt.StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
         return False
     return len(parts) == len(shown.parts) and all(
         _same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True)
     )
 
 
-def cast(access: str, shown: str, target: Type) -> str:
+def cast(access: str, shown: str, target: dt.Type) -> str:
     """`access`, which DuckDB shows as type `shown`, as a value of `target` in the engine's type for it.
 
     No conversion depends on the session's time zone, rounds, or renders bytes as escapes.
 
-    Raises:
-        SchemaMismatchError: there is no exact conversion.
+    Raises SchemaMismatchError: there is no exact conversion.
     """
     wanted = sqltext.type_name(target)
-    if shown == wanted and not isinstance(target, GeometryType | GeographyType):
+    if shown == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):
         return access
     match target:
-        case StringType():
+        case dt.StringType():
             return f"decode({access})" if shown == "BLOB" else f"CAST({access} AS VARCHAR)"
-        case GeometryType() | GeographyType():  # in one form, however it is stored (frontier F1.6)
+        case dt.GeometryType() | dt.GeographyType():  # in one form, however it is stored (frontier F1.6)
             return f"st_aswkb({access})" if shown.startswith("GEOMETRY") else f"st_aswkb(st_geomfromwkb({access}))"
-        case BinaryType() | FixedType():
+        case dt.BinaryType() | dt.FixedType():
             return f"encode({access})"
-        case UuidType():
+        case dt.UuidType():
             return f"CAST({f'hex({access})' if shown == 'BLOB' else access} AS UUID)"
-        case DateType() if shown == "INTEGER":
+        case dt.DateType() if shown == "INTEGER":
             return f"(DATE '1970-01-01' + {access})"
-        case TimeType() if shown == "BIGINT":
+        case dt.TimeType() if shown == "BIGINT":
             return f"(TIME '00:00:00' + to_microseconds({access}))"
-        case TimestampType():
+        case dt.TimestampType():
             return _timestamp(access, shown, target)
-        case BooleanType() | IntegerType() | FloatType() | DecimalType() | DateType() | TimeType():
+        case dt.BooleanType() | dt.IntegerType() | dt.FloatType() | dt.DecimalType() | dt.DateType() | dt.TimeType():
             return f"CAST({access} AS {wanted})"
         case _:
             raise SchemaMismatchError(
@@ -287,7 +262,7 @@ def cast(access: str, shown: str, target: Type) -> str:
             )
 
 
-def _timestamp(access: str, shown: str, target: TimestampType) -> str:
+def _timestamp(access: str, shown: str, target: dt.TimestampType) -> str:
     """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8).
 
     DuckDB takes the outermost ints of dates and timestamps for infinities, which conversions would keep as such.
@@ -300,7 +275,7 @@ def _timestamp(access: str, shown: str, target: TimestampType) -> str:
             case "TIMESTAMPTZ_NS":  # epoch_ns gives NULL for an infinity in DuckDB 2.0
                 return f"coalesce(make_timestamp_ns(epoch_ns({access})), CAST({access} AS TIMESTAMP_NS))"
             case _:  # out-of-range micros raise in the cast (iceberg 6.10)
-                micros = _timestamp(access, shown, TimestampType())
+                micros = _timestamp(access, shown, dt.TimestampType())
                 return _finite(micros, f"CAST({micros} AS {wanted})")
     match shown:
         case "TIMESTAMP":

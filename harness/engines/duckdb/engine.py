@@ -1,7 +1,6 @@
 """The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
 
-`lowering` puts a query together out of `scans`, which open file groups and apply equality deletes, and `columns`, which
-translate values. `relations` runs queries on connections, which `instance` makes.
+`lowering` puts a query together out of `scans` and `columns`; `relations` runs queries on connections of `instance`.
 """
 
 from __future__ import annotations
@@ -191,8 +190,7 @@ class Streamed:
         relation: on a connection of harness, which nobody else interrupts.
         rows: of a batch, at most.
 
-    Raises:
-        duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row; of a stream that runs they are OSErrors.
+    Raises duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row; an OSError of a stream that runs.
     """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, rows: int) -> None:

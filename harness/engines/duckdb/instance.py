@@ -190,10 +190,7 @@ class DuckDBFiles:
         return f"getvariable('{variable}')"
 
     def end(self, physical: str, length: int) -> bytes:
-        """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says.
-
-        Who opened a file needs not look once more whether it can be opened, which takes as long as to read its end.
-        """
+        """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says."""
         found = self.storage.end(physical, length)
         self._names[physical] = local_path(physical)
         return found
@@ -201,8 +198,7 @@ class DuckDBFiles:
 
 # DuckDB's words about files, in a caller's words: physical paths for its names, and its errors as one line.
 #
-# DuckDB keeps of an exception that Python raises under it a text alone, with a traceback, in a form that changes with
-# the versions of both. So what is to be read in it stands between two marks.
+# DuckDB keeps of such an exception a text with a traceback, in a changing form: what counts stands between two marks.
 
 
 P = ParamSpec("P")

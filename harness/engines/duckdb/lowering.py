@@ -13,12 +13,9 @@ of the query alone (docs/bench has whole reads by the clock):
   optimizer is known to leave it alone, and where `runs` finds enough to do for all threads. Never for streams: each run
   holds a row group, and DuckDB begins all of them (20 runs held 530 MB, one arm of bitmaps 96).
 
-What else was measured, in multiples of the plain scan: to read `file_row_number` and compare it 1.13, which every
-lookup pays; an anti join on positions 2.7 and more; each file with its bitmap from a cross product 2.1; with one bit or
-Boolean of a list 2.0 and 8.9; each run of row groups with its flags, cut by `file_row_number`, 1.5; ranges in place of
-bits where deletes are clustered 2.0 to 2.4, and a range around them before the bit 2.0; bitmaps that Arrow carries as
-BIT 1.65; bits as constants in a tree of CASE over file and position 2.0 to 2.5, and 14 s to plan. Of the 9 ns that a
-lookup takes a row, `get_bit` is 3.5 and the join 2.5; a filter that keeps few rows pays them for these alone.
+Slower, in multiples of the plain scan: an anti join on positions 2.7, one bit or Boolean of a list 2.0 and 8.9, row
+groups with flags cut by `file_row_number` 1.5, ranges in place of bits 2.0 to 2.4, BIT from Arrow 1.65, bits in a tree
+of CASE 2.0 to 2.5 and 14 s to plan. Reading `file_row_number`, which every lookup pays, takes 1.13.
 """
 
 from __future__ import annotations
@@ -41,8 +38,6 @@ from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
-# Which files are read together where deleted positions are joined by position.
-#
 # A positional join reads all that it joins on one thread, in order. So files are dealt out to runs, each with a join of
 # its own: enough runs to keep the threads busy, and no more, because each costs 1 to 2 ms to bind and to plan.
 

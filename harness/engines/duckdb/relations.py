@@ -37,10 +37,7 @@ _PREFIX = f"harness_{secrets.token_hex(8)}_"
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
-    """A function that registers Arrow tables on a connection of harness's own under new names, and returns each name.
-
-    Registered tables live as long as the connection: relations and views made from a plan need them.
-    """
+    """A function that registers Arrow tables on a connection of harness's own, and returns the name of each."""
 
     def add(table: pa.Table) -> str:
         name = f"{_PREFIX}{next(_counter)}"
@@ -224,10 +221,8 @@ def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConn
         )
 
 
-# What DuckDB says of a query that names a column which is not there.
-#
-# A view of a plan has only the columns that the query uses, so DuckDB would suggest among those: for a misspelt column
-# that is the only one, none at all.
+# DuckDB's words on a column that is not there. A view of a plan has only the columns that the query uses: among those
+# DuckDB would suggest, and none for a misspelt column that is the only one.
 
 
 def better_told(
@@ -297,8 +292,7 @@ def given_out(
     types: of the columns, as a relation has them. shown: what they are called from here on; None: as they are.
     as_arrow: HUGEINT becomes DECIMAL(38,0), for files have no type of that size.
 
-    Raises:
-        UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
+    Raises UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))

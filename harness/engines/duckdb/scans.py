@@ -23,8 +23,9 @@ from harness.engines.union_arms import KeySet, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
+from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
-from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
@@ -39,8 +40,7 @@ _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 class RelationScan:
     """The relation that reads a file group, whose members are in the order of their `file_index`.
 
-    rows: per member, the physical row count.
-    relation: the FROM item, without alias.
+    rows: per member, the physical row count. relation: the FROM item, without alias.
     parquet: whether DuckDB reads the files itself.
     shown: how DuckDB shows the columns of the group's schema, by place.
     """
@@ -78,8 +78,7 @@ class Scanner:
     def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> RelationScan:
         """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
 
-        Raises:
-            HarnessError: DuckDB cannot open the files, or sees other columns than harness.
+        Raises HarnessError: DuckDB cannot open the files, or sees other columns than harness.
         """
         schema = group.schema
         rows = tuple(count for count in group.rows if count is not None)
@@ -286,7 +285,7 @@ def padding(keys: int, probes: int) -> int:
 def padded(relation: str, keys: int, probes: int) -> str:
     """The FROM item with copies of one of its rows, for anti and semi joins by equality, null-safe or not, of all keys.
 
-    Never for a join with another condition: it would walk all copies for each row that has their key.
+    Never for a join with another condition, which would walk all copies.
     """
     copies = padding(keys, probes)
     if not copies:
@@ -297,10 +296,7 @@ def padded(relation: str, keys: int, probes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoins:
-    """The equality deletes of one plan, on one connection.
-
-    files: every delete file.
-    """
+    """The equality deletes of one plan, on one connection. files: every delete file."""
 
     plan: ScanPlan
     scanner: Scanner
@@ -375,10 +371,7 @@ class AntiJoins:
         return f"({' UNION ALL '.join(selects)})", rows
 
     def _where(self, key_set: KeySet, keys: Sequence[str]) -> str:
-        """The filter's conditions on the keys: a row that it keeps has them too, so no other key can hit one.
-
-        With them DuckDB skips the row groups of delete files as it skips those of data files.
-        """
+        """The filter's conditions on the keys: a row that it keeps has them too, so no other key can hit one."""
         if self.plan.filter is None:
             return ""
         whole = zip(key_set.keys, key_set.names, keys, strict=True)

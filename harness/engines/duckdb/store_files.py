@@ -6,8 +6,6 @@ interpreter, another thread moves the position in between, and rows come out wro
 two stores would be read with the credentials of the other. So no file system of fsspec is ever registered. DuckDB gets
 `StoreFiles`, once per database, under a name that nobody can guess. It opens nothing but the files that a plan named,
 each through the storage of its own table, and reads by offset.
-
-The module brings fsspec, which local tables do without: it is imported for the first file of a store.
 """
 
 from __future__ import annotations
@@ -85,10 +83,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._lock = Lock()
 
     def admit(self, physical: str, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
-        """Lets a file be opened by SQL of a connection; the name under which. Raises as `Storage.client`.
-
-        A connection that is gone holds it still: relations that were made on it may not be.
-        """
+        """Lets a file be opened by SQL of a connection; the name under which. Raises as `Storage.client`."""
         store = storage.client(physical).identity
         with self._lock:
             number = self._stores.setdefault(store, len(self._stores))

@@ -33,24 +33,9 @@ from harness.engines.spark import types
 from harness.engines.spark.arrow_worker import ArrowFile, FileReader, uses
 from harness.engines.spark.executor_python import prepare
 from harness.metadata.files.orc import OrcTraits
-from harness.metadata.model.file_schema import walk_stored
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    Field,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    StringType,
-    StructType,
-    TimeType,
-)
-from harness.metadata.plan.projection import ColumnSource, PhysicalField, PhysicalSchema, Stored
+from harness.metadata.model import schema as dt
+from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.storage.stores import Storage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -73,7 +58,7 @@ class FileTraits(Protocol):
 def reads_natively(
     file_format: str,
     schema: PhysicalSchema,
-    fields: Sequence[Field],
+    fields: Sequence[dt.Field],
     sources: Sequence[ColumnSource],
     *,
     positions: bool,
@@ -86,8 +71,7 @@ def reads_natively(
     files, traits: the files of that schema, and what their footers say beside it; without traits the answer for ORC is
         the careful one.
 
-    Raises:
-        HarnessError: a footer cannot be read; naming the file.
+    Raises HarnessError: a footer cannot be read; naming the file.
     """
     if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False
@@ -95,7 +79,7 @@ def reads_natively(
     used = [schema[place] for place in sorted(places)]
     match file_format:
         case "parquet":
-            is_known = not any(isinstance(f.type, OpaqueType) for f in walk_stored(used))
+            is_known = not any(isinstance(f.type, dt.OpaqueType) for f in walk_stored(used))
             distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
             plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
             return plain and _has_plain_paths(schema) and not (traits is not None and traits.needs_brotli(files))
@@ -103,7 +87,7 @@ def reads_natively(
             if positions or all(f.name.startswith(_POSITIONAL) for f in schema):
                 return False
             plain = all(map(_is_exact, walk_stored(used))) and all(map(_is_plainly_named, used))
-            if not plain or not any(isinstance(f.type, StringType) for f in walk_stored(used)):
+            if not plain or not any(isinstance(f.type, dt.StringType) for f in walk_stored(used)):
                 return plain
             return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)
         case _:
@@ -111,25 +95,17 @@ def reads_natively(
 
 
 def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
-    """Tells whether no column's path, joined by dots, can be another's: `a.b` beside a struct `a`, at any level.
-
-    Parquet's library for Java finds dictionaries by such texts: a filter on the one column would skip row groups by the
-    dictionary of the other.
-    """
+    """Tells whether no column's path with dots can be another's: Parquet's Java library finds dictionaries by such."""
     dotted = [f.name for f in level if "." in f.name]
     apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
     return apart and all(_has_plain_paths(f.children) for f in level)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
-    """Spark finds columns by name, lists and maps by their parts.
-
-    Names that are told apart by case alone are found in the private session. But rules of the optimizer, and Spark's
-    row reader within structs, go by the session that executes, which may be the user's: an error, or nulls.
-    """
+    """Tells whether no names differ by case alone: Spark's optimizer and row reader may go by the user's session."""
     names = [folded(f.name) for f in level]
     return len(set(names)) == len(names) and all(
-        not isinstance(f.type, StructType) or _has_distinct_names(f.children, folded) for f in walk_stored(level)
+        not isinstance(f.type, dt.StructType) or _has_distinct_names(f.children, folded) for f in walk_stored(level)
     )
 
 
@@ -141,9 +117,11 @@ def _is_plainly_named(stored: PhysicalField) -> bool:
 
 def _is_exact(stored: PhysicalField) -> bool:
     match stored.type:
-        case BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType() | BinaryType():
+        case (
+            dt.BooleanType() | dt.IntegerType() | dt.FloatType() | dt.DecimalType() | dt.StringType() | dt.BinaryType()
+        ):
             return True
-        case TimeType() | GeometryType() | GeographyType() | StructType() | ListType() | MapType():
+        case dt.TimeType() | dt.GeometryType() | dt.GeographyType() | dt.StructType() | dt.ListType() | dt.MapType():
             return True  # the first three are stored as long and binary
         case _:
             return False
@@ -165,9 +143,9 @@ def natural(stored: PhysicalField, place: Place, encoded: frozenset[Place]) -> s
     if not any(variant[: len(place)] == place for variant in encoded):
         return types.natural(stored).dataType
     inner = [natural(child, (*place, i), encoded) for i, child in enumerate(stored.children)]
-    if isinstance(stored.type, ListType):
+    if isinstance(stored.type, dt.ListType):
         return spark.ArrayType(inner[0])
-    if isinstance(stored.type, MapType):
+    if isinstance(stored.type, dt.MapType):
         return spark.MapType(inner[0], inner[1])
     named = zip(stored.children, inner, strict=True)
     return spark.StructType([spark.StructField(child.name, type_) for child, type_ in named])
@@ -216,7 +194,7 @@ def arrow_frame(
     files: Sequence[ArrowFile],
     file_format: str,
     schema: PhysicalSchema,
-    fields: Sequence[Field],
+    fields: Sequence[dt.Field],
     sources: Sequence[ColumnSource],
     constants: pa.Table,
     storage: Storage,

@@ -33,8 +33,9 @@ from harness.metadata.files.avro import schema_of_avro
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.metadata.files.parquet_footer import TAIL_BYTES
 from harness.metadata.model.arrow_values import child_types, children_of, with_children
+from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.projection import ColumnSource, PhysicalSchema, Stored
+from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.storage.stores import Storage
 
 # Stored values as Arrow arrays of another, announced type, part by part.
@@ -132,7 +133,6 @@ class FileReader:
     fields, sources: everything that is read, stored row lineage included.
     uses, types: by place, what is read of a column, and its Arrow type.
     constants: one row per file, unless it has no columns; small values, because every row carries them.
-    storage: with its options; the executors must reach the same places.
     """
 
     files: tuple[ArrowFile, ...]

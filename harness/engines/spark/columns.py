@@ -34,30 +34,8 @@ from harness.engines.column_values import (
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
 from harness.engines.spark.types import natural, storage_type
 from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-    VariantType,
-    children,
-)
 from harness.metadata.plan.projection import Stored, is_identity
 
 # Values that are the same in many rows: as Spark literals, and as per-file columns of the scan.
@@ -84,33 +62,33 @@ class FileConstants:
         return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
 
 
-def literal(value: Any, type_: Type) -> Column:
+def literal(value: Any, type_: dt.Type) -> Column:
     """A constant column of `types.storage_type(type_)`. value: internal, see `harness.metadata.model.schema`."""
     target = storage_type(type_)
     if value is None:
         return F.lit(None).cast(target)
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return F.lit(bool(value))
-        case FloatType():
+        case dt.FloatType():
             return F.lit(repr(float(value))).cast(target)  # the very same float: `nan` and `inf` are words to Spark too
-        case DecimalType():
+        case dt.DecimalType():
             return F.lit(f"{Decimal(value):f}").cast(target)
-        case DateType():
+        case dt.DateType():
             return F.date_from_unix_date(F.lit(int(value)))
-        case TimestampType(unit="us" | "ms", utc=utc):
+        case dt.TimestampType(unit="us" | "ms", utc=utc):
             return from_micros(F.lit(int(value)), utc=utc)
-        case StringType() | VariantType():
+        case dt.StringType() | dt.VariantType():
             return F.lit(value)
-        case UuidType():
+        case dt.UuidType():
             return F.lit(_uuid_text(value))
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return F.unhex(F.lit(bytes(value).hex()))
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return F.struct(*[literal(value.get(f.id), f.type).alias(f.name) for f in fields]).cast(target)
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return F.array(*[literal(item, element.type) for item in value]).cast(target)
-        case MapType():
+        case dt.MapType():
             return _map(value, type_)
         case _:
             return F.lit(int(value)).cast(target)
@@ -122,26 +100,34 @@ def from_micros(micros: Column, *, utc: bool) -> Column:
     return instant if utc else instant.cast(spark.TimestampNTZType())
 
 
-def _storable(values: Sequence[Any], type_: Type) -> pa.Array:
+def _storable(values: Sequence[Any], type_: dt.Type) -> pa.Array:
     """Internal values of a primitive type, one per file, in an Arrow type that a scan's constants may have."""
     match type_:
-        case IntegerType(bits=8 | 16):
+        case dt.IntegerType(bits=8 | 16):
             return pa.array(values, pa.int32())
-        case TimeType() | TimestampType(unit="ns"):
+        case dt.TimeType() | dt.TimestampType(unit="ns"):
             return pa.array(values, pa.int64())
-        case BooleanType() | IntegerType() | FloatType() | StringType() | DecimalType() | DateType() | TimestampType():
+        case (
+            dt.BooleanType()
+            | dt.IntegerType()
+            | dt.FloatType()
+            | dt.StringType()
+            | dt.DecimalType()
+            | dt.DateType()
+            | dt.TimestampType()
+        ):
             return as_arrow(values, type_)
-        case UuidType():
+        case dt.UuidType():
             return pa.array([None if v is None else _uuid_text(v) for v in values], pa.string())
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return pa.array(values, pa.binary())
         case other:
             raise UnsupportedError(f"Cannot use {other} as a per-file constant", cause="UnsupportedType")
 
 
-def _map(entries: Sequence[tuple[Any, Any]], type_: MapType) -> Column:
+def _map(entries: Sequence[tuple[Any, Any]], type_: dt.MapType) -> Column:
     """A map literal. Float keys go in as text, because building a map in Spark turns a key of -0.0 into 0.0."""
-    if isinstance(type_.key.type, FloatType):
+    if isinstance(type_.key.type, dt.FloatType):
         keys = [F.lit(repr(float(k))) for k, _ in entries]
     else:
         keys = [literal(k, type_.key.type) for k, _ in entries]
@@ -183,7 +169,7 @@ class ColumnTranslation:
             case PerFile(values=values, type=type_):
                 if value not in self._constants:
                     column = F.col(self.constants.label(_storable(values, type_)))
-                    is_short = isinstance(type_, IntegerType) and type_.bits < 32
+                    is_short = isinstance(type_, dt.IntegerType) and type_.bits < 32
                     self._constants[value] = column.cast(storage_type(type_)) if is_short else column
                 return self._constants[value]
             case ConstantStruct(fields=fields, parts=parts):
@@ -204,12 +190,12 @@ class ColumnTranslation:
     def _stored(self, value: StoredColumn, access: Column) -> Column:
         """`access`, the stored values, as the wanted type."""
         wanted, physical, parts = value.field.type, value.source.physical, value.parts
-        if not children(wanted):
+        if not dt.children(wanted):
             return converted(self._checked(access, physical), physical, value.field)
         if self._is_unchanged(value):
             return access
         match wanted:
-            case StructType(fields=fields):
+            case dt.StructType(fields=fields):
                 built = []
                 for f, part in zip(fields, parts, strict=True):
                     if isinstance(part, StoredColumn):
@@ -218,9 +204,9 @@ class ColumnTranslation:
                         column = F.when(access.isNotNull(), self.expression(part))
                     built.append(column.alias(f.name))
                 return F.when(access.isNotNull(), F.struct(*built))
-            case ListType():
+            case dt.ListType():
                 return F.transform(access, lambda item: self._item(parts[0], item))
-            case MapType(key=key, value=item):
+            case dt.MapType(key=key, value=item):
                 return self._map(key, item, value, access)
             case other:
                 raise AssertionError(f"{other} is not nested")
@@ -236,14 +222,14 @@ class ColumnTranslation:
         """An element, key or value."""
         return self._stored(part, item) if isinstance(part, StoredColumn) else self.expression(part)
 
-    def _map(self, key: Field, item: Field, value: StoredColumn, access: Column) -> Column:
+    def _map(self, key: dt.Field, item: dt.Field, value: StoredColumn, access: Column) -> Column:
         """The map with its entries in the file's order. Keys that become equal fail the query."""
         keys_of, items_of = value.parts
         if not (isinstance(items_of, StoredColumn) and self._is_unchanged(items_of)):
             access = F.transform_values(access, lambda _, stored: self._item(items_of, stored))
         if isinstance(keys_of, StoredColumn) and self._is_unchanged(keys_of):
             return access
-        if isinstance(key.type, FloatType):  # a map that Spark builds turns a key of -0.0 into 0.0, a cast does not
+        if isinstance(key.type, dt.FloatType):  # a map that Spark builds turns a key of -0.0 into 0.0, a cast does not
             return access.cast(spark.MapType(storage_type(key.type), storage_type(item.type)))
         keys = F.transform(F.map_keys(access), lambda stored: self._item(keys_of, stored))
         built = F.map_from_arrays(keys, F.map_values(access))
@@ -256,9 +242,9 @@ class ColumnTranslation:
         if not is_legacy(physical, self.legacy):
             return access
         match physical.type:
-            case DateType():
+            case dt.DateType():
                 oldest, limit = "DATE '1582-10-15'", F.date_from_unix_date(F.lit(OLDEST_DAY))
-            case TimestampType(unit="ns"):  # no old writer had them
+            case dt.TimestampType(unit="ns"):  # no old writer had them
                 return access
             case _:
                 oldest, limit = "TIMESTAMP '1900-01-01 00:00:00'", from_micros(F.lit(OLDEST_MICROS), utc=True)
@@ -267,102 +253,96 @@ class ColumnTranslation:
 
 
 def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
-    """The stored field of a struct that `part` names.
-
-    Raises:
-        SchemaMismatchError: another field of the struct has the same name, and Spark finds fields by name.
-    """
+    """The stored field of a struct that `part` names; SchemaMismatchError where another has its name."""
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:
-        raise SchemaMismatchError(
-            f"Cannot read the field {name!r} of {physical.name!r}: the file has two of that name; rewrite the file",
-            cause="AmbiguousColumn",
-            field=name,
+        message = (
+            f"Cannot read the field {name!r} of {physical.name!r}: the file has two of that name; rewrite the file"
         )
+        raise SchemaMismatchError(message, cause="AmbiguousColumn", field=name)
     return access.getField(name)
 
 
 def _has_float_fields(stored: PhysicalField) -> bool:
     """Tells whether Spark could push a filter on a float below a stored struct, which `converted` keeps it from."""
-    if not isinstance(stored.type, StructType):
+    if not isinstance(stored.type, dt.StructType):
         return False
-    return any(isinstance(f.type, FloatType) or _has_float_fields(f) for f in stored.children)
+    return any(isinstance(f.type, dt.FloatType) or _has_float_fields(f) for f in stored.children)
 
 
-def converted(access: Column, physical: PhysicalField, wanted: Field) -> Column:
+def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
     """Single values, shown as `types.natural(physical)`, as the storage_type of the wanted type.
 
-    Raises:
-        SchemaMismatchError: there is no exact conversion.
+    Raises SchemaMismatchError: there is no exact conversion.
     """
     stored, target = physical.type, wanted.type
     match target:
-        case VariantType():
+        case dt.VariantType():
             return access
-        case UuidType():
-            return _uuid_of_text(access) if isinstance(stored, StringType) else _uuid_of_bytes(access)
-        case StringType() if isinstance(stored, BinaryType):
+        case dt.UuidType():
+            return _uuid_of_text(access) if isinstance(stored, dt.StringType) else _uuid_of_bytes(access)
+        case dt.StringType() if isinstance(stored, dt.BinaryType):
             return F.validate_utf8(access.cast(spark.StringType()))
-        case BinaryType() | GeometryType() | GeographyType() if isinstance(stored, StringType):
+        case dt.BinaryType() | dt.GeometryType() | dt.GeographyType() if isinstance(stored, dt.StringType):
             return access.cast(spark.BinaryType())
-        case StringType() | BinaryType() | FixedType() | GeometryType() | GeographyType():
+        case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.GeometryType() | dt.GeographyType():
             if natural(physical).dataType != storage_type(target):
                 raise _inconvertible(physical, wanted)
             return access
-        case DateType() if isinstance(stored, IntegerType):
+        case dt.DateType() if isinstance(stored, dt.IntegerType):
             return F.date_from_unix_date(access)
-        case TimeType() if stored == TimeType("ms"):
+        case dt.TimeType() if stored == dt.TimeType("ms"):
             return access.cast(spark.LongType()) * F.lit(1000)
-        case TimeType() if stored == TimeType("us"):
+        case dt.TimeType() if stored == dt.TimeType("us"):
             return access
-        case TimestampType(unit="ns"):
+        case dt.TimestampType(unit="ns"):
             return access if stored in _NANOS else _micros(access, physical, wanted) * F.lit(1000)
-        case TimestampType(utc=utc):
+        case dt.TimestampType(utc=utc):
             return _timestamp(access, physical, wanted, utc=utc)
-        case FloatType():
+        case dt.FloatType():
             # The value itself, but nothing that Spark pushes: it would skip row groups whose bounds leave out a NaN,
             # which is above all other numbers (delta F9).
             number = _cast(access, physical, target)
             return F.nanvl(number, number)
-        case BooleanType() | IntegerType() | DecimalType() | DateType():
+        case dt.BooleanType() | dt.IntegerType() | dt.DecimalType() | dt.DateType():
             return _cast(access, physical, target)
         case _:
             raise _inconvertible(physical, wanted)
 
 
-_NANOS = (TimestampType("ns", utc=False), TimestampType("ns", utc=True))
+_NANOS = (dt.TimestampType("ns", utc=False), dt.TimestampType("ns", utc=True))
 
 
-def _cast(access: Column, physical: PhysicalField, target: Type) -> Column:
+def _cast(access: Column, physical: PhysicalField, target: dt.Type) -> Column:
     return access if natural(physical).dataType == storage_type(target) else access.cast(storage_type(target))
 
 
-def _timestamp(access: Column, physical: PhysicalField, wanted: Field, *, utc: bool) -> Column:
+def _timestamp(access: Column, physical: PhysicalField, wanted: dt.Field, *, utc: bool) -> Column:
     """A timestamp of any stored unit and zone kind in micros: the kind changes, the value does not (iceberg 6.8)."""
     match physical.type:
-        case TimestampType(unit="ns"):  # floor, also before 1970
+        case dt.TimestampType(unit="ns"):  # floor, also before 1970
             borrow = F.when(access % F.lit(1000) < F.lit(0), F.lit(1)).otherwise(F.lit(0))
             return from_micros(F.call_function("div", access, F.lit(1000)) - borrow, utc=utc)
-        case DateType():
+        case dt.DateType():
             return from_micros(_micros(access, physical, wanted), utc=utc)
-        case TimestampType(utc=stored_utc) if stored_utc == utc:
+        case dt.TimestampType(utc=stored_utc) if stored_utc == utc:
             return access
-        case Int96Type() if utc:
+        case dt.Int96Type() if utc:
             return access
-        case TimestampType() | Int96Type():  # the private session's zone is UTC, so nothing shifts
+        case dt.TimestampType() | dt.Int96Type():  # the private session's zone is UTC, so nothing shifts
             return access.cast(spark.TimestampType() if utc else spark.TimestampNTZType())
         case _:
             raise _inconvertible(physical, wanted)
 
 
-def _micros(access: Column, physical: PhysicalField, wanted: Field) -> Column:
+def _micros(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
     """Micros since 1970-01-01 as bigint."""
     match physical.type:
-        case DateType():
+        case dt.DateType():
             return F.unix_date(access).cast(spark.LongType()) * F.lit(86_400_000_000)
-        case TimestampType(utc=True) | Int96Type():
+        case dt.TimestampType(utc=True) | dt.Int96Type():
             return F.unix_micros(access)
-        case TimestampType():
+        case dt.TimestampType():
             return F.unix_micros(access.cast(spark.TimestampType()))
         case _:
             raise _inconvertible(physical, wanted)
@@ -386,10 +366,6 @@ def _uuid_of_text(access: Column) -> Column:
     return F.when(digits.rlike("^[0-9a-f]{32}$"), dashed).when(access.isNotNull(), F.raise_error(refusal))
 
 
-def _inconvertible(physical: PhysicalField, wanted: Field) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"Cannot turn a stored {physical.type} into {wanted.type}",
-        cause="IncompatibleType",
-        field=wanted.name,
-        rule="iceberg 5.12",
-    )
+def _inconvertible(physical: PhysicalField, wanted: dt.Field) -> SchemaMismatchError:
+    message = f"Cannot turn a stored {physical.type} into {wanted.type}"
+    return SchemaMismatchError(message, cause="IncompatibleType", field=wanted.name, rule="iceberg 5.12")

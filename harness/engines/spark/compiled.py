@@ -2,8 +2,8 @@
 
 Spark's extension points for files are JVM interfaces, and a jar built beforehand would tie harness to one version of
 Spark. So the sources are part of this package, and Janino, with which every Spark compiles its generated code, turns
-them into classes once per driver, in a fraction of a second. The classes go into a jar in a temporary directory: the
-driver's class loader gets it once, and each context ships it to its executors.
+them into classes once per driver, in a fraction of a second. The classes go into a jar that the driver's class loader
+gets once, and each context ships to its executors.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ def _own_jars() -> Path:
 def add_to_driver(context: SparkContext, entries: Mapping[str, bytes]) -> None:
     """Gives the driver's class loader files by their names in a jar, such as `META-INF/services/…`.
 
-    Raises:
-        UnsupportedError: the driver's class loader takes no further classes.
+    Raises UnsupportedError: the driver's class loader takes no further classes.
     """
     gateway: Any = context._gateway
     _extend_driver(gateway.jvm, _jar(entries))

@@ -29,22 +29,8 @@ from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.session import are_distinct, check_nested, failure, levels, require
 from harness.engines.spark.types import quoted
 from harness.errors import EngineError, RequestError
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    UuidType,
-)
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local
 
@@ -133,10 +119,7 @@ class PlainPaths:
         return frame.select(*columns), found
 
     def _joined(self, frame: DataFrame, spellings: Sequence[str], constants: pa.Table) -> DataFrame:
-        """`frame` with the constants and the number of each row's file; rows of a file planned twice stand twice.
-
-        spellings: of the files, as Spark lists them.
-        """
+        """`frame` with the constants and the number of each row's file; rows of a file planned twice stand twice."""
         rows = [(at, number) for number, spelling in enumerate(spellings) for at in _spellings(spelling)]
         numbers = pa.array([number for _, number in rows], pa.int64())
         keys = pa.table({_AT: pa.array([at for at, _ in rows], pa.string()), _NUMBER: numbers})
@@ -156,8 +139,7 @@ Reader: TypeAlias = Gateway | PlannedSource | PlainPaths
 def reader_of(spark: Any) -> Reader:
     """The reader of a user's session, whose settings stay as they are.
 
-    Raises:
-        RequestError: it is no Spark session, or it was stopped.
+    Raises RequestError: it is no Spark session, or it was stopped.
     """
     if has_gateway(spark):
         return Gateway.of(spark)
@@ -213,13 +195,13 @@ def _spellings(spelling: str) -> set[str]:
 def _is_settled(stored: PhysicalField) -> bool:
     """Tells whether Spark gives a type alike under all settings, tried on Spark 4.3; others are read through Arrow."""
     match stored.type:
-        case BooleanType() | IntegerType() | DecimalType() | StringType() | BinaryType() | DateType():
+        case dt.BooleanType() | dt.IntegerType() | dt.DecimalType() | dt.StringType() | dt.BinaryType() | dt.DateType():
             return True
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return bits != 16
-        case TimestampType(unit=unit):
+        case dt.TimestampType(unit=unit):
             return unit == "us"
-        case UuidType() | FixedType() | StructType() | ListType() | MapType():
+        case dt.UuidType() | dt.FixedType() | dt.StructType() | dt.ListType() | dt.MapType():
             return True
         case _:
             return False

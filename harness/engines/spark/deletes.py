@@ -235,10 +235,8 @@ class DeleteJoins:
 class _Match:
     """A join of data rows with deletes.
 
-    prefix: of the labels of the deletes' columns in the joined frame.
     rows: the deletes: a column `k0`, `k1`, … for each of `keys`, and `ks` and `kp` where they are compared.
-    keys: on the data side.
-    same: when a key of either side is the same.
+    keys: on the data side. same: when a key of either side is the same.
     hint: to Spark, how to join; None: by the size of the files.
     """
 

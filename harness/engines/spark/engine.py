@@ -32,8 +32,7 @@ __all__ = ["dataframe", "name", "query", "to_arrow", "version"]
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows that `DataFrame.toArrow` gives for columns of `types.storage_type`, as `column_values.conform` has them.
 
-    Raises:
-        EngineError: a value does not fit, or text is no UTF-8 (iceberg 6.11), which Spark does not check.
+    Raises EngineError: a value does not fit, or text is no UTF-8 (iceberg 6.11), which Spark does not check.
     """
     loose, columns = conformed(schema), []
     for column, f in zip(rows.columns, loose, strict=True):
@@ -59,12 +58,9 @@ def _has_text(type_: pa.DataType) -> bool:
 def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
     """The plan's rows as a lazy frame of a session, whose settings stay as they are.
 
-    Types that Spark lacks are carried by others, see `harness.engines.spark.types`.
-
     spark: the user's session, or None for one of harness's own.
 
-    Raises:
-        HarnessError: as `harness.engines.spark.lowering.lower` says.
+    Raises HarnessError: as `harness.engines.spark.lowering.lower` says.
     """
     own = spark_session() if spark is None else spark
     reader = reader_of(own)

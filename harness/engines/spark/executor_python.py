@@ -35,8 +35,8 @@ from harness.errors import EngineError, HarnessError, MissingFileError
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.
 #
-# Harness's own carry their parts behind a mark, so that the driver raises the class that a read in its own process
-# would raise. Failures of Spark's own readers are told by the name of Spark's error and the Java exceptions behind it.
+# Harness's own carry their parts behind a mark, so that the driver raises the same class. Failures of Spark's readers
+# are told by the name of Spark's error and the Java exceptions behind it.
 
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
@@ -55,10 +55,7 @@ _NO_DAMAGE = re.compile(
 
 
 def unwrap(error: BaseException) -> HarnessError | None:
-    """The error about a file or its reader that an executor raised, out of what Spark made of it; None: another one.
-
-    `error` may be Spark's exception, or one that was raised from it.
-    """
+    """The error about a file or its reader that an executor raised, out of what Spark made of it; None: another one."""
     texts: dict[int, str] = {}  # of the error, and of those that led to it
     following: BaseException | None = error
     while following is not None and id(following) not in texts:
@@ -122,12 +119,8 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     """The error for a file that Spark's own reader failed on; an EngineError where the file need not be at fault."""
     file = _path(location)
     if kind == "FILE_NOT_EXIST":
-        return MissingFileError(
-            "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew",
-            cause="MissingFile",
-            file=file,
-            rule="iceberg 7.6",
-        )
+        message = "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew"
+        return MissingFileError(message, cause="MissingFile", file=file, rule="iceberg 7.6")
     reason = reasons[-1] if reasons else ""
     if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
         return EngineError(f"Spark failed to read a file: {reason or kind}"[:500], file=file)
@@ -150,8 +143,7 @@ _PACKAGE = "lakeharness.zip"
 def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: int) -> pa.Table:
     """The rows that `batches` gives on executors for the numbers below `count`, a bigint and a binary column.
 
-    Raises:
-        EngineError: the job failed, or the executors' Python lacks a module.
+    Raises EngineError: the job failed, or the executors' Python lacks a module.
     """
     prepare(session)
     schema = StructType([StructField("n", LongType()), StructField("found", BinaryType())])

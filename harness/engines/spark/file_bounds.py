@@ -11,24 +11,9 @@ import pyarrow as pa
 
 from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
+from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import from_numpy, listed
 from harness.metadata.model.column_stats import ColumnBounds, Mask
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    Int96Type,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    children,
-)
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
@@ -44,16 +29,16 @@ class FileBounds:
         be read of the same column as another type.
     """
 
-    columns: Mapping[tuple[int, Type], ColumnBounds]
+    columns: Mapping[tuple[int, dt.Type], ColumnBounds]
 
     @staticmethod
-    def of(plan: ScanPlan, fields: Sequence[Field]) -> FileBounds:
+    def of(plan: ScanPlan, fields: Sequence[dt.Field]) -> FileBounds:
         """The bounds of the first single values among `fields`; none of a single file, whose row groups tell more."""
         files = plan.files.num_rows
         if plan.bounds is None or files < 2:
             return FileBounds({})
         known = {f.id for f in plan.schema.fields}
-        single = [f for f in fields if f.id in known and not children(f.type)][: _MOST_CELLS // files]
+        single = [f for f in fields if f.id in known and not dt.children(f.type)][: _MOST_CELLS // files]
         found = dict(plan.bounds(single)) if single else {}
         for f in single:
             if any(f.id in partition.constants for partition in plan.partitions):
@@ -83,7 +68,7 @@ class FileBounds:
                 side.take(from_numpy(rows)) if isinstance(side, pa.Array) else [side[member] for member in members]
                 for side in (bounds.lower, bounds.upper)
             )
-            if isinstance(column.field.type, FloatType):  # to Spark, NaN is above all other numbers
+            if isinstance(column.field.type, dt.FloatType):  # to Spark, NaN is above all other numbers
                 nans = bounds.has_nans[rows].tolist()
                 upper = [math.nan if nan else value for nan, value in zip(nans, listed(upper), strict=True)]
             found[f"lower {number}"], found[f"upper {number}"] = shown(lower), shown(upper)
@@ -115,31 +100,30 @@ def _with_tuples(plan: ScanPlan, field_id: int, bounds: ColumnBounds | None) -> 
     )
 
 
-def _shown(wanted: Type, stored: Type) -> Callable[[Sequence[Any] | pa.Array], pa.Array] | None:
-    """Makes bounds of a table's column an array of the type that Spark reads the stored one as (`types.natural`).
-
-    None: their values are others. A bound that the type does not hold exactly is left out.
-    """
+def _shown(wanted: dt.Type, stored: dt.Type) -> Callable[[Sequence[Any] | pa.Array], pa.Array] | None:
+    """Makes bounds an array of the type that Spark reads a stored column as, without those that it cannot hold."""
     match wanted, stored:
-        case IntegerType(), IntegerType(bits=bits):
+        case dt.IntegerType(), dt.IntegerType(bits=bits):
             return _exact({8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits])
-        case DateType(), DateType():
+        case dt.DateType(), dt.DateType():
             return lambda values: _exact(pa.int32())(values).cast(pa.date32())
-        case FloatType(), FloatType(bits=32 | 64 as bits):
+        case dt.FloatType(), dt.FloatType(bits=32 | 64 as bits):
             return _exact(pa.float64()) if bits == 64 else _floats
-        case DecimalType(), DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(), dt.DecimalType(precision=precision, scale=scale):
             return _exact(pa.decimal128(precision, scale))
-        case TimestampType(unit="us", utc=utc), TimestampType(unit="us" | "ms", utc=stored_utc) if utc == stored_utc:
+        case dt.TimestampType(unit="us", utc=utc), dt.TimestampType(unit="us" | "ms", utc=stored_utc) if (
+            utc == stored_utc
+        ):
             return lambda values: _exact(pa.int64())(values).cast(pa.timestamp("us", "UTC" if utc else None))
-        case TimestampType(unit="us", utc=True), Int96Type():
+        case dt.TimestampType(unit="us", utc=True), dt.Int96Type():
             return lambda values: _exact(pa.int64())(values).cast(pa.timestamp("us", "UTC"))
-        case (TimestampType(unit="ns"), TimestampType(unit="ns")) | (TimeType(), TimeType(unit="us")):
+        case (dt.TimestampType(unit="ns"), dt.TimestampType(unit="ns")) | (dt.TimeType(), dt.TimeType(unit="us")):
             return _exact(pa.int64())
-        case StringType(), StringType():
+        case dt.StringType(), dt.StringType():
             return _exact(pa.string())
-        case (BinaryType(), BinaryType()) | (FixedType(), FixedType()):
+        case (dt.BinaryType(), dt.BinaryType()) | (dt.FixedType(), dt.FixedType()):
             return _exact(pa.binary())
-        case BooleanType(), BooleanType():
+        case dt.BooleanType(), dt.BooleanType():
             return _exact(pa.bool_())
         case _:
             return None

@@ -90,8 +90,7 @@ class PlannedRead:
     bounds: what is known of the columns in each file, see `file_bounds`; filters on them then skip files.
     root: the location of the table that the files are of, as Spark's plans show it.
 
-    Raises:
-        UnsupportedError: two columns of one exact name, or positions of an ORC file.
+    Raises UnsupportedError: two columns of one exact name, or positions of an ORC file.
     """
 
     file_format: str
@@ -177,8 +176,7 @@ class Gateway(PlannedReads):
     def of(cls, spark: SparkSession) -> Gateway:
         """The gateway of a user's session; the same one each time.
 
-        Raises:
-            UnsupportedError: Python can reach no JVM of the session. RequestError: it was stopped.
+        Raises UnsupportedError: Python can reach no JVM of the session. RequestError: it was stopped.
         """
         if not has_gateway(spark):
             raise UnsupportedError(
@@ -231,8 +229,7 @@ class Gateway(PlannedReads):
     def invoke(self, class_name: str, method: str, result: DataType, *columns: Column) -> Column:
         """A column that calls `harness.spark.<class_name>.<method>`, a public static method, on the executors.
 
-        Null where an argument is null: the method then is not called. Arguments are passed as Catalyst has them: bigint
-        as long, binary as byte[], string as UTF8String, and so on.
+        Null where an argument is null. Arguments come as Catalyst has them: string as UTF8String, binary as byte[].
         """
         owner = class_named(self._context, class_name)
         return Column(

@@ -126,10 +126,7 @@ def _of_bucket(bucket: str, said: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
-    """For the account of `CONTAINER@HOST`. Of several credentials a key goes first, and a SAS token before a secret.
-
-    A client without a secret is a managed identity of the machines that the executors run on.
-    """
+    """For the account of `CONTAINER@HOST`: a key before a SAS token before a secret; else a managed identity."""
     host, account = authority.partition("@")[2], azure_account(said, authority)
     if account.key is not None:
         given = {"account.auth.type": "SharedKey", "account.key": account.key}

@@ -394,10 +394,7 @@ class ClientTraits:
     storage: Storage
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Tells whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at.
-
-        Tables are written with one codec as a rule. Where one is not, Spark fails, and says which codec it lacks.
-        """
+        """Tells whether the pages of a Parquet file are in Brotli; of many files, only the first ones are looked at."""
         first = [file.physical for file in files[:_MOST_FOOTERS]]
         return "BROTLI" in codecs(DuckDBFiles(cursor(), self.storage), first)
 

@@ -48,8 +48,7 @@ from harness.storage.threads import Lock
 
 # Fewer delete sets: data files that the rules give the same equality deletes share one join.
 #
-# A plan leaves out the deletes whose bounds keep them off a file, so that each of many files may have a set of its own.
-# On Spark each set is a scan and two joins with broadcasts, which cost more than keys that hit nothing in a hash table.
+# A plan leaves out deletes by bounds, so that each file may have a set of its own; on Spark each costs two broadcasts.
 
 
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
@@ -101,7 +100,6 @@ def _classes(plan: ScanPlan) -> Numbers:
 
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
 #
-# Filters on the values of a file's partition tuple leave it out, as they do files that can be read.
 
 
 def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
@@ -227,10 +225,7 @@ class _FrameLowering:
         return frames
 
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:
-        """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition).
-
-        members: indexes into `plan.equality_deletes`.
-        """
+        """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition)."""
         files = [self.deletes[member] for member in members]
         frames = []
         for group in self.inspector.groups(files, key_set.keys):

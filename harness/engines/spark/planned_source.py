@@ -25,16 +25,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.spark.compiled import jar_beside_a_client
 from harness.engines.spark.executor_python import engine_error
-from harness.engines.spark.gateway import (
-    OPTIONS,
-    SETTINGS,
-    PlannedRead,
-    PlannedReads,
-    ipc,
-    joined,
-    location,
-    stream,
-)
+from harness.engines.spark.gateway import OPTIONS, SETTINGS, PlannedRead, PlannedReads, ipc, joined, location, stream
 from harness.engines.spark.hadoop_options import check_schemes
 from harness.errors import HarnessError, RequestError
 from harness.storage.threads import Lock

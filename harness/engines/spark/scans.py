@@ -30,7 +30,7 @@ from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.session import tells_apart
 from harness.engines.spark.types import natural
 from harness.metadata.files.roaring import to_positions
-from harness.metadata.plan.projection import PhysicalField
+from harness.metadata.model.file_schema import PhysicalField
 from harness.metadata.plan.scan_plan import ScanPlan
 
 
@@ -38,11 +38,9 @@ from harness.metadata.plan.scan_plan import ScanPlan
 class FrameScan:
     """A file group to be read.
 
-    looks: what looked at the files, executors where the reader is a gateway.
-    files: the members of the group.
+    looks: what looked at the files, executors where the reader is a gateway. files: the members.
     values: everything that is read, as `expressions` gives it.
     deleted: deleted positions of each member; None: the group has none.
-    positions: whether rows must know their position.
     bounds: what is known of columns in the files of the plan; None: the files are not those of the plan.
     """
 
@@ -103,11 +101,7 @@ class FrameScan:
                 assert_never(other)
 
     def _is_readable(self) -> bool:
-        """Tells whether Spark can read files of these names, with these columns, in the reader's session.
-
-        Raises:
-            RequestError: nothing can read them in that session.
-        """
+        """Tells whether Spark can read such files in the reader's session; RequestError where nothing can."""
         names = [file.name.physical for file in self.files]
         match self.reader:
             case Gateway():

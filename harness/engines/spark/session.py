@@ -250,8 +250,7 @@ def check_session(session: SparkSession, columns: Sequence[Field], condition: st
 
     columns: all that a plan reads. condition: its filter, in Spark's SQL.
 
-    Raises:
-        RequestError: naming the setting, its value, and the value needed.
+    Raises RequestError: naming the setting, its value, and the value needed.
     """
     require(session, "spark.sql.ansi.enabled", "true")
     if _has_times(columns) or "TIMESTAMP" in (condition or "").upper():

@@ -28,8 +28,7 @@ _NEAR = 3
 def parse_name(text: str | Name) -> Name:
     """The parts of a dotted name: `sales.orders`, and `sales."a.b"` where a part has a dot itself; parts stay as given.
 
-    Raises:
-        RequestError: a part is empty, or a quote is not closed.
+    Raises RequestError: a part is empty, or a quote is not closed.
     """
     if not isinstance(text, str | tuple):
         raise RequestError(f"Invalid name {text!r:.80}: expected text such as sales.orders")
@@ -126,14 +125,12 @@ class Located:
                 continue
             # The user may name the address too, in a configuration file.
             if object_client.endpoint(store, object_client.options_of(store, {})) != address:
-                raise RequestError(
+                message = (
                     f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, "
                     "without credentials, and those of this machine are not sent there; say some, or anonymous, for "
-                    "the catalog or in storage_options",
-                    cause="CatalogDenied",
-                    table=self.qualified,
-                    options=("storage_options",),
+                    "the catalog or in storage_options"
                 )
+                raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
         return found
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:

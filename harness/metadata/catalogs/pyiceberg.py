@@ -24,8 +24,7 @@ from harness.storage.paths import is_local, local_path, place
 
 # Properties of a catalog and of its answers, as storage options of the stores that a table is in.
 #
-# PyIceberg's names (`s3.endpoint`, `gcs.oauth2.token`) become those of fsspec's file systems. Other properties are left
-# out, such as a class to load.
+# PyIceberg's names (`s3.endpoint`) become those of fsspec's file systems. Other properties are left out.
 
 
 _ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from harness.errors import IsAViewError, StorageError, UnsupportedError
 from harness.metadata.catalogs.catalog import Name, written
@@ -45,9 +45,9 @@ def answer(catalog: Any, name: Name) -> Answer:
     if "RestCatalog" in kinds:
         return _rest(catalog, name)
     if "GlueCatalog" in kinds:
-        return _of_record(_glue_record(catalog, name), name)
+        return _of_record(name, *_glue_record(catalog, name))
     if "HiveCatalog" in kinds:
-        return _of_record(_hive_record(catalog, name), name)
+        return _of_record(name, *_hive_record(catalog, name))
     try:
         return of_table(catalog.load_table(name))
     except Found as found:  # such a catalog knows no more than the metadata file's location
@@ -128,14 +128,8 @@ def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Excepti
     return said
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """A table in Glue or Hive. parameters: the table's. path: of its storage descriptor's parameters."""
-
-    parameters: Mapping[str, str]
-    location: str | None
-    path: str | None
-    kind: str | None
+_Record: TypeAlias = "tuple[Mapping[str, str], str | None, str | None, str | None]"
+"""Of a table in Glue or Hive: its parameters, location, the path in its storage descriptor's parameters, and kind."""
 
 
 def _glue_record(catalog: Any, name: Name) -> _Record:
@@ -145,7 +139,7 @@ def _glue_record(catalog: Any, name: Name) -> _Record:
     found = catalog._get_glue_table(database_name=database, table_name=table)
     described = found.get("StorageDescriptor") or {}
     serde = (described.get("SerdeInfo") or {}).get("Parameters") or {}
-    return _Record(found.get("Parameters") or {}, described.get("Location"), serde.get("path"), found.get("TableType"))
+    return (found.get("Parameters") or {}, described.get("Location"), serde.get("path"), found.get("TableType"))
 
 
 def _hive_record(catalog: Any, name: Name) -> _Record:
@@ -156,7 +150,7 @@ def _hive_record(catalog: Any, name: Name) -> _Record:
         found = catalog._get_hive_table(client, database, table)
     serde = getattr(found.sd, "serdeInfo", None)
     path = (getattr(serde, "parameters", None) or {}).get("path")
-    return _Record(found.parameters or {}, getattr(found.sd, "location", None), path, found.tableType)
+    return (found.parameters or {}, getattr(found.sd, "location", None), path, found.tableType)
 
 
 def record_format(parameters: Mapping[str, str]) -> str | None:
@@ -166,24 +160,22 @@ def record_format(parameters: Mapping[str, str]) -> str | None:
     return next((value for value in found if value in (_ICEBERG, _DELTA)), found[0] if found else None)
 
 
-def _of_record(record: _Record, name: Name) -> Answer:
-    kind = record_format(record.parameters)
+def _of_record(
+    name: Name, parameters: Mapping[str, str], location: str | None, path: str | None, kind: str | None
+) -> Answer:
+    table_format, metadata = record_format(parameters), parameters.get("metadata_location")
     # Spark writes the place of a Delta table among the parameters, and sometimes a placeholder for the location.
-    location = record.path or record.location
-    if kind == _DELTA and location:
-        return Answer(format=_DELTA, location=location)
-    metadata = record.parameters.get("metadata_location")
-    if kind == _ICEBERG and metadata:
-        return Answer(format=_ICEBERG, metadata_location=metadata, places=_places(record.location))
-    if (record.kind or "").upper() == "VIRTUAL_VIEW":
+    if table_format == _DELTA and (path or location):
+        return Answer(format=_DELTA, location=path or location)
+    if table_format == _ICEBERG and metadata:
+        return Answer(format=_ICEBERG, metadata_location=metadata, places=_places(location))
+    if (kind or "").upper() == "VIRTUAL_VIEW":
         raise IsAViewError("Cannot read a view: query what it names", table=written(name))
-    if kind in (_DELTA, _ICEBERG):
-        raise UnsupportedError(
-            f"Cannot read a table of which the catalog says that it is {kind}, and not where", table=written(name)
-        )
-    raise UnsupportedError(
-        f"Cannot read a table of format {kind or 'unknown'}: harness reads Iceberg and Delta", table=written(name)
-    )
+    if table_format in (_DELTA, _ICEBERG):
+        reason = f"Cannot read a table of which the catalog says that it is {table_format}, and not where"
+    else:
+        reason = f"Cannot read a table of format {table_format or 'unknown'}: harness reads Iceberg and Delta"
+    raise UnsupportedError(reason, table=written(name))
 
 
 def of_table(table: Any) -> Answer:

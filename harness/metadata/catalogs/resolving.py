@@ -161,8 +161,7 @@ class Together:
     def locate(self, name: Name) -> Located:
         """The place of a table.
 
-        Raises:
-            TableNotFoundError: the name is none of a catalog's, or the catalog has no such table.
+        Raises TableNotFoundError: the name is none of a catalog's, or the catalog has no such table.
         """
         catalog = self._catalog(name[0]) if len(name) > 1 else None
         if catalog is None:
@@ -285,12 +284,11 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
             raise
     if len(found) > 1:
         whole = " or ".join(written((key, *name)) for key in found)
-        raise AmbiguousTableError(
+        message = (
             f"Cannot tell which table is meant: catalogs {' and '.join(found)} have a {written(name)}; say {whole}, or "
-            f"catalog={next(iter(found))!r}",
-            table=written(name),
-            options=("catalog",),
+            f"catalog={next(iter(found))!r}"
         )
+        raise AmbiguousTableError(message, table=written(name), options=("catalog",))
     if found:
         return found.popitem()[1]
     if not catalogs:
@@ -355,8 +353,5 @@ def _unknown(name: str, known: tuple[Name, ...]) -> RequestError:
         which = f"the nearest that are configured are {', '.join(map(written, near))}"
     else:
         which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
-    return RequestError(
-        f"Cannot find catalog {name!r}: there is no such directory, and {which}",
-        cause="UnknownCatalog",
-        options=("catalog",),
-    )
+    message = f"Cannot find catalog {name!r}: there is no such directory, and {which}"
+    return RequestError(message, cause="UnknownCatalog", options=("catalog",))

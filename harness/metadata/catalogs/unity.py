@@ -125,8 +125,7 @@ def open_unity(
         storage_options: as for `open_table`, for what the catalog does not say of the stores, such as an endpoint.
         timeout: seconds to wait for the server's next byte.
 
-    Raises:
-        RequestError: the address or the token cannot be one.
+    Raises RequestError: the address or the token cannot be one.
     """
     token = os.environ.get(TOKEN_VARIABLE) if token is None else token
     uri = uri.rstrip("/").removesuffix(f"/{_ROOT}")
@@ -239,10 +238,7 @@ class Unity:
         return self.versions[catalog]
 
     def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer | None:
-        """The commits of a table that an older server manages, a page after the other (frontier F4.6).
-
-        None: the server is too old to say, so that its caller has to know more, or want what is published.
-        """
+        """The commits by an older server's pages (frontier F4.6); None: the server is too old to say them."""
         commits: list[Any] = []
         start = 0
         for _ in range(_MOST_PAGES):
@@ -281,27 +277,24 @@ class Unity:
                 f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}", table=shown
             )
         if entry.format == "ICEBERG":
-            raise UnsupportedError(
+            message = (
                 f"Cannot read {shown} by Unity Catalog's own calls: it is an Iceberg table, which the server gives out "
                 f"through its Iceberg REST interface; configure a PyIceberg catalog of type rest with the uri "
-                f"{self.server.uri}/{_ROOT}/iceberg",
-                cause="IcebergInUnity",
-                table=shown,
+                f"{self.server.uri}/{_ROOT}/iceberg"
             )
+            raise UnsupportedError(message, cause="IcebergInUnity", table=shown)
         if entry.format != "DELTA":
-            raise UnsupportedError(
+            message = (
                 f"Cannot read {shown}: it is a table of format {entry.format or 'none'} ({entry.kind or 'unknown'}) in "
-                f"catalog {self.name}, and harness reads Delta tables there",
-                cause="UnsupportedFormat",
-                table=shown,
+                f"catalog {self.name}, and harness reads Delta tables there"
             )
+            raise UnsupportedError(message, cause="UnsupportedFormat", table=shown)
         if entry.location is None:
-            raise UnsupportedError(
+            message = (
                 f"Cannot read {shown}: catalog {self.name} does not say where it is stored ({entry.kind}), so only the "
-                "server can read it",
-                cause="NoLocation",
-                table=shown,
+                "server can read it"
             )
+            raise UnsupportedError(message, cause="NoLocation", table=shown)
         return entry.location
 
     def _with_credentials(self, located: Located, entry: TableEntry, *, is_new: bool) -> Located:

@@ -56,18 +56,14 @@ class Server:
     def __post_init__(self) -> None:
         parts = urlsplit(self.uri)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-            raise RequestError(
+            message = (
                 f"Invalid uri of catalog {self.name}: expected the address of a server, such as https://host:8080, "
-                "and the token apart from it",
-                cause="InvalidCatalog",
-                options=("uri",),
+                "and the token apart from it"
             )
+            raise RequestError(message, cause="InvalidCatalog", options=("uri",))
         if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
-            raise RequestError(
-                f"Invalid token of catalog {self.name}: it holds blanks or other signs that no token has",
-                cause="InvalidCatalog",
-                options=("token",),
-            )
+            message = f"Invalid token of catalog {self.name}: it holds blanks or other signs that no token has"
+            raise RequestError(message, cause="InvalidCatalog", options=("token",))
 
     def is_open(self) -> bool:
         """True if others on the way to the server can read the token."""

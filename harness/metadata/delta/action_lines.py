@@ -34,10 +34,7 @@ _TYPE_NAMES = {str: "text", int: "an integer", bool: "true or false", dict: "an 
 
 @dataclass(slots=True)
 class ParsedActions:
-    """The actions of one file. File actions stay as parsed JSON; `file_actions` turns many of them into tables.
-
-    sidecars, checkpoint_metadata: only a checkpoint's mean anything.
-    """
+    """The actions of one file. File actions stay as parsed JSON; `file_actions` turns many of them into tables."""
 
     file: str
     adds: list[Body] = field(default_factory=list)
@@ -102,13 +99,11 @@ def collect(parsed: ParsedActions, name: str, body: Body, *, place: str, first: 
 def only(values: Sequence[T], name: str, file: str) -> T | None:
     """The only value, or None. Raises InvalidTableError for several (delta L25)."""
     if len(values) > 1:
-        raise InvalidTableError(
+        message = (
             f"One file of the log holds {len(values)} {name} actions, expected at most one. Which of them holds is "
-            "not defined",
-            cause="LogCorrupt",
-            file=file,
-            rule="delta L25",
+            "not defined"
         )
+        raise InvalidTableError(message, cause="LogCorrupt", file=file, rule="delta L25")
     return values[0] if values else None
 
 
@@ -152,7 +147,14 @@ def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> No
         case "checkpointMetadata":
             parsed.checkpoint_metadata.append(body)
         case "protocol":
-            parsed.protocols.append(_protocol(body))
+            parsed.protocols.append(
+                Protocol(
+                    min_reader_version=_required(body, "minReaderVersion", int),
+                    min_writer_version=_required(body, "minWriterVersion", int),
+                    reader_features=_names(body, "readerFeatures"),
+                    writer_features=_names(body, "writerFeatures"),
+                )
+            )
         case "metaData":
             parsed.metadata.append(_metadata(body))
         case "txn":
@@ -213,15 +215,6 @@ def _commit_info(body: Body, *, first: bool) -> CommitInfo:
         operation=of("operation", str),
         is_first=first,
         values=body,
-    )
-
-
-def _protocol(body: Body) -> Protocol:
-    return Protocol(
-        min_reader_version=_required(body, "minReaderVersion", int),
-        min_writer_version=_required(body, "minWriterVersion", int),
-        reader_features=_names(body, "readerFeatures"),
-        writer_features=_names(body, "writerFeatures"),
     )
 
 

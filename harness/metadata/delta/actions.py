@@ -108,9 +108,7 @@ class DeletionVectorDescriptor:
     """The place of the deleted positions of a data file, see delta D1.
 
     storage_type: `u` (relative file), `p` (absolute file), `i` (inline).
-    offset: of the bitmap in its file, in bytes; None: not recorded.
-    size: bytes of the bitmap.
-    cardinality: number of deleted rows.
+    offset, size: bytes of the bitmap; offset None: not recorded. cardinality: deleted rows.
     """
 
     storage_type: str
@@ -189,7 +187,6 @@ class Commit:
     """A commit file, all of it.
 
     version: of the commit; for a compaction file the last one that it covers.
-    file: its physical path.
     adds, removes: tables of schema `ADDS` and `REMOVES`, in the order of the lines, which means nothing (delta L26).
     """
 
@@ -212,8 +209,7 @@ class State:
     files: `FILES_STATE`, one row per live file, keys unique; perhaps with `stats_parsed` or `stats_row`. Order means
         nothing.
     statistics: of the files that have a `stats_row`; None: there are none.
-    transactions: the latest of each application.
-    domains: the latest of each domain, removed ones left out.
+    transactions, domains: the latest of each; without removed domains.
     warnings: what is odd about the log and does not change the result.
     """
 

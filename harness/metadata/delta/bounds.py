@@ -16,16 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from harness.metadata.filters.sqltext import parse_date, parse_instant, parse_timestamp
-from harness.metadata.model.schema import (
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    Type,
-    arrow_type,
-)
+from harness.metadata.model import schema as dt
 
 PREFIX_LENGTH = 32
 """Writers cut strings to this many characters in bounds (delta F6)."""
@@ -47,39 +38,41 @@ _SATURATED = Decimal(2**63)
 _ABOVE_DECIMALS = Decimal(10) ** 39
 
 
-def has_bounds(type_: Type) -> bool:
+def has_bounds(type_: dt.Type) -> bool:
     """True if the log records minimum and maximum of such a column; others have only a null count (delta F5)."""
-    return isinstance(type_, IntegerType | FloatType | DecimalType | DateType | TimestampType | StringType)
+    return isinstance(
+        type_, dt.IntegerType | dt.FloatType | dt.DecimalType | dt.DateType | dt.TimestampType | dt.StringType
+    )
 
 
-def from_json(values: pa.Array | Sequence[Any], type_: Type) -> list[Any]:
+def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> list[Any]:
     """JSON values as stored-form values of `type_`; None where a value is not of the type.
 
     values: an Arrow array of texts or numbers, or any Python values as `json` gives them (decimals for fractions).
     """
     if isinstance(values, pa.Array):
-        if pa.types.is_string(values.type) and isinstance(type_, DateType | TimestampType):
-            numbers = pa.int32() if isinstance(type_, DateType) else pa.int64()
+        if pa.types.is_string(values.type) and isinstance(type_, dt.DateType | dt.TimestampType):
+            numbers = pa.int32() if isinstance(type_, dt.DateType) else pa.int64()
             try:
-                return list(values.cast(arrow_type(type_)).cast(numbers).to_pylist())
+                return list(values.cast(dt.arrow_type(type_)).cast(numbers).to_pylist())
             except pa.ArrowInvalid:  # a text is not of the usual form
                 pass
         listed: list[Any] = values.to_pylist()
-        if type_ == IntegerType(64) and pa.types.is_int64(values.type):
+        if type_ == dt.IntegerType(64) and pa.types.is_int64(values.type):
             return listed
         values = listed
     convert = _json_reader(type_)
     return [None if value is None else convert(value) for value in values]
 
 
-def from_struct(values: pa.Array, type_: Type) -> list[Any]:
+def from_struct(values: pa.Array, type_: dt.Type) -> list[Any]:
     """Values of a checkpoint's statistics struct as stored-form values of `type_`; None where they cannot become one.
 
     A struct may still have the type that the column had before it was widened (delta F10, T24).
     """
     stored = values.type
     if pa.types.is_timestamp(stored):
-        if not isinstance(type_, TimestampType):
+        if not isinstance(type_, dt.TimestampType):
             return [None] * len(values)
         numbers: list[Any] = values.cast(pa.int64()).to_pylist()
         per_second = _PER_SECOND[stored.unit]
@@ -88,11 +81,11 @@ def from_struct(values: pa.Array, type_: Type) -> list[Any]:
         return [None if number is None else number * _PER_SECOND["us"] // per_second for number in numbers]
     if pa.types.is_date32(stored):
         days: list[Any] = values.cast(pa.int32()).to_pylist()
-        if isinstance(type_, DateType):
+        if isinstance(type_, dt.DateType):
             return days
-        is_wall_clock = isinstance(type_, TimestampType) and not type_.utc
+        is_wall_clock = isinstance(type_, dt.TimestampType) and not type_.utc
         return [None if day is None or not is_wall_clock else day * _DAY_US for day in days]
-    if isinstance(type_, DateType | TimestampType):
+    if isinstance(type_, dt.DateType | dt.TimestampType):
         return [None] * len(values)
     convert = _json_reader(type_)
     is_number = pa.types.is_integer(stored) or pa.types.is_decimal(stored) or pa.types.is_floating(stored)
@@ -101,37 +94,37 @@ def from_struct(values: pa.Array, type_: Type) -> list[Any]:
     return [None] * len(values)
 
 
-def lower_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
+def lower_bounds(values: Sequence[Any], type_: dt.Type) -> Sequence[Any]:
     """Values that no value of the column is below, for its recorded minima; None stays None."""
     match type_:
-        case DateType():
+        case dt.DateType():
             return [None if value is None or value < _MODERN_DAY else value for value in values]
-        case TimestampType():
+        case dt.TimestampType():
             # Cut to milliseconds, by some writers towards zero (delta F7).
             return [
                 None if value is None or value < _MODERN_US else value if value >= 0 else value - _MS_US
                 for value in values
             ]
-        case FloatType(bits=64):
+        case dt.FloatType(bits=64):
             return [None if value is None else _float32_neighbour(value, -math.inf) for value in values]
-        case DecimalType(scale=scale):
+        case dt.DecimalType(scale=scale):
             return [None if value is None else _decimal_bound(value, scale, ROUND_CEILING) for value in values]
         case _:
             return values
 
 
-def upper_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
+def upper_bounds(values: Sequence[Any], type_: dt.Type) -> Sequence[Any]:
     """Values that no value of the column but NaN is above, for its recorded maxima; None: there is none."""
     match type_:
-        case DateType():
+        case dt.DateType():
             return [None if value is None else max(value, _MODERN_DAY) for value in values]
-        case TimestampType():
+        case dt.TimestampType():
             return [None if value is None else max(value, _MODERN_US) + _MS_US for value in values]
-        case FloatType(bits=64):
+        case dt.FloatType(bits=64):
             return [None if value is None else _float32_neighbour(value, math.inf) for value in values]
-        case DecimalType(scale=scale):
+        case dt.DecimalType(scale=scale):
             return [None if value is None else _decimal_bound(value, scale, ROUND_FLOOR) for value in values]
-        case StringType():
+        case dt.StringType():
             return [
                 value if value is None or len(value) < PREFIX_LENGTH else _after_prefix(value[:PREFIX_LENGTH])
                 for value in values
@@ -141,10 +134,7 @@ def upper_bounds(values: Sequence[Any], type_: Type) -> Sequence[Any]:
 
 
 def _float32_neighbour(value: float, towards: float) -> float:
-    """`value`, or where it may be the short text of a 32-bit float, the next 32-bit float.
-
-    A column that was widened from float has old statistics such as 3.4 for the value 3.4000000953674316 (delta T24).
-    """
+    """`value`, or where it may be the short text of a 32-bit float (delta T24), the next 32-bit float."""
     nearest = np.float32(value) if abs(value) <= float(np.finfo(np.float32).max) else None
     if nearest is None or float(nearest) == value:
         return value
@@ -155,9 +145,7 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
     """The outermost value of a column of this scale for which a writer may have recorded `value`; None: there is none.
 
     Writers take decimals through doubles: min and max of 900719925474099.31 and .39 both come as 900719925474099.4, 0.5
-    as 0.49999999999999994. Integers of 64 bits, where they count in those, end at 2^63. Whoever copies such a text into
-    the struct of a checkpoint copies the error, so structs are no better.
-
+    as 0.49999999999999994; integers of 64 bits end at 2^63. Structs of checkpoints are copies of such texts.
     inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper: no value lies between two steps of the scale, so
         bounds of up to 14 digits stay as they are.
     """
@@ -184,21 +172,19 @@ def _after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _json_reader(type_: Type) -> Callable[[Any], Any]:
+def _json_reader(type_: dt.Type) -> Callable[[Any], Any]:
     match type_:
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return lambda value: _integer(value, 1 << bits - 1)
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _float32 if bits == 32 else _float64
-        case DecimalType():
+        case dt.DecimalType():
             return _decimal
-        case DateType():
+        case dt.DateType():
             return lambda value: parse_date(value) if isinstance(value, str) else None
-        case TimestampType(utc=True):
-            return _instant
-        case TimestampType():
-            return _wall_clock
-        case StringType():
+        case dt.TimestampType(utc=utc):
+            return lambda value: _micros(value, utc=utc)
+        case dt.StringType():
             return lambda value: value if isinstance(value, str) else None
         case _:
             return lambda value: None
@@ -233,14 +219,9 @@ def _decimal(value: Any) -> Decimal | None:
     return Decimal(value)
 
 
-def _instant(value: Any) -> int | None:
-    """Without an offset nobody knows the zone of the writer, so nothing is known (delta F10)."""
-    if not isinstance(value, str) or _ZONED.fullmatch(value) is None:
+def _micros(value: Any, *, utc: bool) -> int | None:
+    """An instant without an offset is unknown: nobody knows the zone of the writer (delta F10)."""
+    if not isinstance(value, str) or (utc and _ZONED.fullmatch(value) is None):
         return None
-    nanos = parse_instant(value, digits=9)
-    return None if nanos is None else nanos // 1000
-
-
-def _wall_clock(value: Any) -> int | None:
-    nanos = parse_timestamp(value, digits=9) if isinstance(value, str) else None
+    nanos = parse_instant(value, digits=9) if utc else parse_timestamp(value, digits=9)
     return None if nanos is None else nanos // 1000

@@ -28,9 +28,7 @@ _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDelete
 class ChangedFile:
     """Rows of one file that one version inserted or deleted.
 
-    version: that version.
     change: None: the file is a change file, and says itself what happened to each row.
-    path: as recorded. physical: where the file is.
     partition_values: text by physical column name.
     size: bytes, None if unknown. record_count: physical rows, None if unknown.
     hidden: rows that did not change; None: no row is hidden.
@@ -163,13 +161,11 @@ _ENABLED = "delta.enableChangeDataFeed"
 def check_enabled(metadata: Metadata, *, version: int) -> None:
     """Refuses a version as of which the table keeps no change data feed (RequestError, delta C3)."""
     if not is_enabled(metadata.configuration, _ENABLED):
-        raise RequestError(
+        message = (
             f"Cannot read changes of version {version}: {_ENABLED} is not true as of that version; "
-            "start after the version that sets it",
-            cause="ChangeFeedError",
-            snapshot=version,
-            rule="delta C3",
+            "start after the version that sets it"
         )
+        raise RequestError(message, cause="ChangeFeedError", snapshot=version, rule="delta C3")
 
 
 def check_names(columns: DeltaSchema, *, version: int) -> None:
@@ -193,13 +189,11 @@ def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: in
     if before != after:
         reason = f"the partition columns changed from {list(before)} to {list(after)}"
     if reason is not None:
-        raise RequestError(
+        message = (
             f"Cannot show the changes of version {version} in the schema of version {end}: {reason}; "
-            "read the versions before and after that change apart",
-            cause="ChangeFeedError",
-            snapshot=version,
-            rule="delta C11",
+            "read the versions before and after that change apart"
         )
+        raise RequestError(message, cause="ChangeFeedError", snapshot=version, rule="delta C11")
 
 
 def _fields_differ(old: Sequence[Field], new: Sequence[Field], parent: str) -> str | None:

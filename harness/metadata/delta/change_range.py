@@ -53,12 +53,8 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
     missing = [version for version in versions if version not in listing.commits]
     if missing:  # checkpoints and compactions cannot stand in for a commit (delta C3)
         shown = show_ranges(tuple(range(version, version + 1) for version in missing))
-        raise InvalidTableError(
-            f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {shown}",
-            cause="LogGap",
-            table=listing.root,
-            rule="delta C2",
-        )
+        message = f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {shown}"
+        raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta C2")
     return versions
 
 
@@ -75,11 +71,8 @@ def _check_selectors(request: ChangeRequest) -> None:
                 options=(f"{side}_version", f"{side}_timestamp"),
             )
         if version is not None and version < 0:
-            raise RequestError(
-                f"Cannot read changes: {side}_version is {version}, expected 0 or more",
-                cause="ChangeFeedError",
-                rule="delta C2",
-            )
+            message = f"Cannot read changes: {side}_version is {version}, expected 0 or more"
+            raise RequestError(message, cause="ChangeFeedError", rule="delta C2")
     if request.from_version is None and request.from_timestamp is None:
         raise RequestError(
             "Cannot read changes without a start: give from_version or from_timestamp",
@@ -90,11 +83,8 @@ def _check_selectors(request: ChangeRequest) -> None:
     if request.from_timestamp is not None and request.to_timestamp is not None:
         start, end = timestamp_ms(request.from_timestamp), timestamp_ms(request.to_timestamp)
         if start > end:
-            raise RequestError(
-                f"Cannot read changes: the range starts at {show_ms(start)}, after its end at {show_ms(end)}",
-                cause="ChangeFeedError",
-                rule="delta C2",
-            )
+            message = f"Cannot read changes: the range starts at {show_ms(start)}, after its end at {show_ms(end)}"
+            raise RequestError(message, cause="ChangeFeedError", rule="delta C2")
 
 
 def _start(request: ChangeRequest, history: CommitHistory) -> int:

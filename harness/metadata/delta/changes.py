@@ -1,7 +1,7 @@
 """The change data feed: every row that a range of versions inserted, deleted or updated, as a `ScanPlan`.
 
-The plan reads each changed file once for each change of it, under the schema of the last version. The kind and the
-time of a change are constants of the file, as partition values are; only change files hold them row by row.
+The plan reads each changed file once for each change of it, under the schema of the last version. Kind and time of a
+change are constants of the file; only change files hold them row by row.
 
 Spec: Delta, "Change Data Files".
 """
@@ -30,14 +30,7 @@ from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
-from harness.metadata.plan.scan_plan import (
-    FILES,
-    Counts,
-    Partition,
-    PositionLoader,
-    ScanPlan,
-    within_roots,
-)
+from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionLoader, ScanPlan, within_roots
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 
@@ -173,11 +166,8 @@ def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     fields = bind_columns(names, schema)
     for f in fields:
         if f.name not in _OFFERED and METADATA.get(f.name) == f:
-            raise UnknownColumnError(
-                f"Cannot read {f.name} of changes: the change data feed does not have it",
-                field=f.name,
-                rule="delta C12",
-            )
+            message = f"Cannot read {f.name} of changes: the change data feed does not have it"
+            raise UnknownColumnError(message, field=f.name, rule="delta C12")
     return fields
 
 

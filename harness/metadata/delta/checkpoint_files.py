@@ -230,7 +230,7 @@ class FileActions:
     few: those of the kinds that a table has few of, by kind.
     adds: tables of schema `ADDS`, perhaps with `stats_parsed`, or with `stats_row`, which counts the rows of this file.
     remove_ids: of the files that the removes are about.
-    rows: of the file. has_adds: whether it has the column `add`, with or without any.
+    has_adds: whether the file has the column `add`, with or without any.
     """
 
     few: tuple[tuple[str, Body], ...]

@@ -16,15 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, warn
-from harness.metadata.delta.checkpoint_files import (
-    BATCH_ROWS,
-    STATS_ROW,
-    STATS_STRUCT,
-    Room,
-    Rows,
-    batches,
-    children,
-)
+from harness.metadata.delta.checkpoint_files import BATCH_ROWS, STATS_ROW, STATS_STRUCT, Room, Rows, batches, children
 from harness.metadata.delta.statistics import (
     FileStats,
     Leaf,
@@ -65,8 +57,7 @@ class CheckpointPart:
 
         structs: what of `stats_parsed` to read where a file has no text.
 
-        Raises:
-            CorruptFileError: they are damaged. LimitError: they take more memory than the limits allow.
+        Raises CorruptFileError: they are damaged. LimitError: they take more memory than the limits allow.
         """
         room = Room.of(self.limits, self.file, len(self.data))
         try:
@@ -77,12 +68,8 @@ class CheckpointPart:
                     if bounds[0] < bounds[1]:
                         yield from _of_group(parquet, group, rows, bounds, structs, room)
         except (pa.ArrowException, OSError, *DAMAGE) as error:
-            raise CorruptFileError(
-                f"Cannot read statistics in the checkpoint: {error}",
-                cause="LogCorrupt",
-                file=self.file,
-                rule="delta L19",
-            ) from error
+            message = f"Cannot read statistics in the checkpoint: {error}"
+            raise CorruptFileError(message, cause="LogCorrupt", file=self.file, rule="delta L19") from error
 
 
 def _of_group(
@@ -262,8 +249,7 @@ class FilesStatistics:
 
         places: ascending.
 
-        Raises:
-            CorruptFileError: as said. LimitError: statistics take more memory than the limits allow.
+        Raises CorruptFileError: as said. LimitError: statistics take more memory than the limits allow.
         """
         yield from self._read(wanted, places, lambda table: read_statistics(table, wanted))
 

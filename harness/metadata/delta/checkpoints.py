@@ -122,12 +122,8 @@ class _Reader:
                 raise error.within(file=top) from None
             data = self.storage.read(physical)
             if type(size) is int and len(data) < size:
-                raise CorruptFileError(
-                    f"A sidecar of the checkpoint is cut short: {len(data)} bytes, expected {size}",
-                    cause="LogCorrupt",
-                    file=physical,
-                    rule="delta L15",
-                )
+                message = f"A sidecar of the checkpoint is cut short: {len(data)} bytes, expected {size}"
+                raise CorruptFileError(message, cause="LogCorrupt", file=physical, rule="delta L15")
             self._read_parquet(data, physical, is_sidecar=True)
 
     def content(self, top: str) -> CheckpointContent:
@@ -144,12 +140,8 @@ class _Reader:
         )
         # Against delta L17: every writer makes the column, and without it the table would seem to have no rows.
         if not self.has_adds:
-            raise CorruptFileError(
-                "Cannot read the checkpoint: it has no column add, so the files that it lists are lost",
-                cause="LogCorrupt",
-                file=top,
-                rule="delta L17",
-            )
+            message = "Cannot read the checkpoint: it has no column add, so the files that it lists are lost"
+            raise CorruptFileError(message, cause="LogCorrupt", file=top, rule="delta L17")
         return content
 
     def _read_parquet(self, data: bytes, file: str, *, is_sidecar: bool = False) -> None:
@@ -230,10 +222,7 @@ def read_base(
 def _read(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
 ) -> CheckpointContent:
-    """The content of the checkpoint, decoded now or held from before: all snapshots that begin with it share it.
-
-    A checkpoint with sidecars is read each time, as its own version does not tell theirs.
-    """
+    """The content of the checkpoint, decoded now or held from before; with sidecars it is read each time."""
     key = None if cache is None or statistics != "later" else _key(checkpoint, storage, locator, cache)
     found = None if key is None else DECODED.get(key, CheckpointContent)
     if found is None:
@@ -265,10 +254,7 @@ def _refuse_parts_of_v2(content: CheckpointContent, checkpoint: Checkpoint) -> N
 
 
 def _refuse_other_counts(content: CheckpointContent, hint: Hint | None, file: LogFile) -> None:
-    """A checkpoint that lost actions still reads well, and only the counts in the hint tell.
-
-    Delta L6 and L10 do not trust the counts either: they refuse nothing where another base gives the version.
-    """
+    """A checkpoint that lost actions still reads well, and only the counts in the hint tell."""
     if hint is None:
         return
     said, found, what = (

@@ -41,8 +41,7 @@ _INTERVAL = re.compile(rf"\s*(?:interval\b)?(?:{_TERM})+\s*", re.IGNORECASE)
 class InCommitTimestamps:
     """Since when the commits of a table carry their own timestamps.
 
-    version: the first commit that does.
-    time_ms: its timestamp; None if all commits of the table have one.
+    version: the first commit that does. time_ms: its timestamp; None: all commits have one.
     """
 
     version: int = 0
@@ -52,8 +51,7 @@ class InCommitTimestamps:
 def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None = None) -> InCommitTimestamps | None:
     """The in-commit timestamps that a table's latest configuration enables; None if it does not (delta L35).
 
-    Raises:
-        InvalidTableError: a property has no legal value, or one of the two enablement properties is missing.
+    Raises InvalidTableError: a property has no legal value, or one of the two enablement properties is missing.
     """
     enabled = configuration.get(ENABLED, "false")
     if enabled.lower() not in ("true", "false"):

@@ -78,10 +78,7 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class CommitReader:
-    """Reads commits of one table, each whole: for change data feeds, history and commit times.
-
-    Replay reads many commits at once instead, see `harness.metadata.delta.replay`.
-    """
+    """Reads commits of one table, each whole: for change data feeds, history and commit times."""
 
     storage: Storage
     locator: Locator
@@ -102,8 +99,7 @@ class CommitReader:
     def read_info(self, file: LogFile) -> CommitInfo | None:
         """The commitInfo of `file`; None: it has none. Its file actions are read, and not made into tables.
 
-        Raises:
-            CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
+        Raises CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
         """
         return self.read_actions(file, drain=_forget).info
 
@@ -123,12 +119,8 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
     """The bytes of a commit or a compacted commit. Raises CorruptFileError for an empty file (delta L3)."""
     data = storage.read(file.path) if file.content is None else file.content
     if not data:
-        raise CorruptFileError(
-            "Cannot read the log: the commit is an empty file. Its writer may have been interrupted",
-            cause="LogCorrupt",
-            file=file.path,
-            rule="delta L3",
-        )
+        message = "Cannot read the log: the commit is an empty file. Its writer may have been interrupted"
+        raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L3")
     return data
 
 
@@ -157,7 +149,6 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
     """Parsed add or remove actions as a table.
 
     schema: `ADDS`, `REMOVES`, or some columns of these, among them those of location and deletion vector.
-    file: the log file, for errors.
 
     Raises:
         CorruptFileError: a field has another type than it must have, or a deletion vector is incomplete.
@@ -200,12 +191,8 @@ def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, fi
     first, second = order[:-1][repeated][0], order[1:][repeated][0]
     deed = "adds the same file twice" if second < adds else "both adds and removes the same file"
     path = ids[int(first)].as_py().partition("\x00")[0]
-    raise InvalidTableError(
-        f"A commit {deed}: {path}. Which of the two holds is not defined",
-        cause="LogCorrupt",
-        file=files[int(ranks[first])],
-        rule="delta L25",
-    )
+    message = f"A commit {deed}: {path}. Which of the two holds is not defined"
+    raise InvalidTableError(message, cause="LogCorrupt", file=files[int(ranks[first])], rule="delta L25")
 
 
 def check_vectors(files: pa.Table, *, file: str | None) -> None:
@@ -217,12 +204,8 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
         wrong = pc.and_(is_absent, given) if name == "dv_offset" else pc.equal(is_absent, given)
         if pc.any(wrong).as_py():
             path = files.column("path").filter(wrong)[0].as_py()
-            raise CorruptFileError(
-                f"The deletion vector of {path} is incomplete: storageType or {FIELDS[name][-1]} is missing",
-                cause="LogCorrupt",
-                file=file,
-                rule="delta D1",
-            )
+            message = f"The deletion vector of {path} is incomplete: storageType or {FIELDS[name][-1]} is missing"
+            raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta D1")
 
 
 def _at(bodies: Sequence[Body], place: tuple[str, ...]) -> list[Any]:

@@ -89,10 +89,9 @@ def make_loader(
 ) -> PositionLoader:
     """A `PositionLoader`: from ordinals of data files to their deleted positions, reading vectors when called.
 
-    targets: by ordinal, every planned file that has a vector. table: its location, for messages.
+    targets: by ordinal, every planned file that has a vector.
 
-    The loader returns no entry for a file without deleted positions, and ignores ordinals that are not in `targets`. It
-    reads each file of vectors once in a call, and each vector once in its life. Not thread-safe.
+    The loader has no entry for a file without deleted positions, and reads each vector once. Not thread-safe.
 
     The loader raises:
         MissingFileError: a file of vectors, or a data file whose footer is needed, is not there (D14).

@@ -41,8 +41,7 @@ _CHECKSUM = re.compile(rf"(?P<version>{_VERSION})\.crc")
 class LogFile:
     """A file of the log.
 
-    path: physical.
-    version: the (first) version in its name.
+    path: physical. version: the (first) version in its name.
     size: in bytes; `harness.storage.stores.UNREADABLE` of what is no regular file.
     modified_ms: last modification, milliseconds since 1970-01-01 UTC; None where the storage does not tell.
     content: of a commit that only the table's catalog holds; None: it is to be read.
@@ -108,10 +107,8 @@ class LogListing:
     root: the table's directory, physical.
     commits: the JSON files by version, in ascending order; empty files too.
     checkpoints: the complete ones, ascending by preference; without empty files (delta L3, L12).
-    compactions: ascending; without empty files (delta L3).
-    checksums: the .crc files by version.
-    hinted: whether there is a `_last_checkpoint`.
-    hint: what `_last_checkpoint` said at that moment; None: nothing sound.
+    compactions: ascending; without empty files (delta L3). checksums: the .crc files by version.
+    hinted: whether there is a `_last_checkpoint`. hint: what is sound in it; None: nothing.
     ceiling: the latest version where the files do not tell it, because a catalog does; None: they do.
     notes: what a user should know about the ceiling, one sentence each.
     allow_checkpoint_only: whether a checkpoint may be read whose version has no commit (delta L23).
@@ -222,8 +219,7 @@ def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry
 
 # The hint `_last_checkpoint`: where a checkpoint may be, if the hint is sound (delta L6 to L10).
 #
-# The hint chooses nothing. Its counts are held against the checkpoint, which is not believed where the two differ; its
-# other fields (`parts`, `checkpointSchema`, …) were wrong in real tables, and are not looked at.
+# It chooses nothing: its counts are held against the checkpoint, its other fields were wrong in real tables.
 
 
 _CHECKSUM_KEY = "checksum"

@@ -26,20 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import InvalidTableError, UnsupportedError
+from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import from_numpy, offsets_of, to_numpy
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    Type,
-    UnknownType,
-)
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
 
@@ -60,12 +48,12 @@ _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 
 
-def parse_partition_value(text: str | None, type_: Type, *, column: str | None = None, file: str | None = None) -> Any:
+def parse_partition_value(
+    text: str | None, type_: dt.Type, *, column: str | None = None, file: str | None = None
+) -> Any:
     """The value as internal values (see `harness.metadata.model.schema`); None for null.
 
-    Null is what the log says is null, and the empty text for every type but string and binary (delta V2).
-
-    text: as in the log; None: null, or the key is missing. column, file: for messages.
+    text: as in the log; None: null, or the key is missing.
     type_: the column's type in the version that is read, which may be wider than when the text was written (T24).
 
     Raises:
@@ -99,32 +87,32 @@ class _NoValueError(Exception):
 
 
 @lru_cache(maxsize=1 << 16)
-def _parse(text: str, type_: Type) -> Any:
+def _parse(text: str, type_: dt.Type) -> Any:
     match type_:
-        case StringType():
+        case dt.StringType():
             return text
-        case BinaryType():
+        case dt.BinaryType():
             return text.encode("utf-8", "surrogatepass")
-        case UnknownType():
+        case dt.UnknownType():
             return None
         case _ if text == "":
             return None
-        case BooleanType():
+        case dt.BooleanType():
             if text.lower() not in ("true", "false"):
                 raise _NoValueError("true or false")
             return text.lower() == "true"
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             value = int(text) if _INTEGER.fullmatch(text) else None
             if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
                 raise _NoValueError(f"an integer of type {type_}")
             return value
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _float(text, type_, bits)
-        case DecimalType():
+        case dt.DecimalType():
             return _decimal(text, type_)
-        case DateType():
+        case dt.DateType():
             return _date(text)
-        case TimestampType(utc=utc):
+        case dt.TimestampType(utc=utc):
             micros, zone = _timestamp(text)
             if utc:
                 return micros - _offset_us(zone)
@@ -137,7 +125,7 @@ def _parse(text: str, type_: Type) -> Any:
             )
 
 
-def _float(text: str, type_: Type, bits: int) -> float:
+def _float(text: str, type_: dt.Type, bits: int) -> float:
     special = _SPECIAL.get(text.lstrip("+-").lower()) if len(text) - len(text.lstrip("+-")) < 2 else None
     if special is not None:
         return -special if text.startswith("-") and not math.isnan(special) else special
@@ -153,7 +141,7 @@ def _float(text: str, type_: Type, bits: int) -> float:
     return value
 
 
-def _decimal(text: str, type_: DecimalType) -> Decimal:
+def _decimal(text: str, type_: dt.DecimalType) -> Decimal:
     expected = f"a number that {type_} holds exactly"
     if not _NUMBER.fullmatch(text):
         raise _NoValueError(expected)
@@ -231,13 +219,12 @@ class PartitionTuples:
     indexes: npt.NDArray[np.int32]
 
 
-def partition_tuples(files: pa.Table, columns: Sequence[Field]) -> PartitionTuples:
+def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionTuples:
     """The tuples of files, of columns `path` and `partition_values`; a value that is not recorded is null (delta V2).
 
     columns: the partition columns; a key in another letter case counts where the exact one is missing (V8).
 
-    Raises:
-        InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
+    Raises InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
     """
     encoded = [_Encoded() for _ in columns]
     start = 0
@@ -289,7 +276,7 @@ class _Encoded:
         self.codes.append(renumbered[own])
 
 
-def _texts(maps: pa.MapArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
+def _texts(maps: pa.MapArray, columns: Sequence[dt.Field]) -> Iterator[pa.Array]:
     """Per column, the text that each map gives it; null where it gives none."""
     offsets = to_numpy(offsets_of(maps))
     start, stop = int(offsets[0]), int(offsets[-1])
@@ -311,7 +298,7 @@ def _texts(maps: pa.MapArray, columns: Sequence[Field]) -> Iterator[pa.Array]:
         yield texts.take(from_numpy(places, missing=places < 0))
 
 
-def _typed(encoded: _Encoded, column: Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:
+def _typed(encoded: _Encoded, column: dt.Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:
     """Per file a code, and the distinct values by code."""
     numbers: dict[Hashable, int] = {}
     distinct: list[Any] = []

@@ -80,7 +80,8 @@ class TableRoot:
         if _LOCAL_URI.match(recorded) is not None:
             return _local_normal(local_path(decode(_LOCAL_URI.sub("", recorded, count=1))))
         scheme = _SCHEME.match(recorded)
-        if scheme is not None and not _is_drive(scheme.group()):
+        is_drive = scheme is not None and os.name == "nt" and len(scheme.group()) == 1  # of a local path of Windows
+        if scheme is not None and not is_drive:
             if scheme.group().lower() == "file":
                 raise UnsupportedError(f"Cannot open {recorded}: it is not a path of this host", rule="delta L41")
             return _remote_normal(scheme.group().lower() + decode(recorded[scheme.end() :]))
@@ -92,11 +93,6 @@ class TableRoot:
             assert base is not None
             return _remote_normal(base.group() + path)
         return _remote_normal(join(self.path, path))
-
-
-def _is_drive(scheme: str) -> bool:
-    """True for the letter before `:/` of a local path of Windows."""
-    return os.name == "nt" and len(scheme) == 1
 
 
 def decode(recorded: str) -> str:
@@ -178,11 +174,8 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
         except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
             served = False
         if not served:
-            raise UnsupportedError(
-                f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path",
-                file=example,
-                rule="delta L41",
-            )
+            message = f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path"
+            raise UnsupportedError(message, file=example, rule="delta L41")
 
 
 def _with_scheme(keys: pa.Array) -> pa.Array:
@@ -213,8 +206,5 @@ def _remote_normal(uri: str) -> str:
 
 
 def _bad_path(recorded: str, reason: str) -> InvalidTableError:
-    return InvalidTableError(
-        f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded",
-        cause="LogCorrupt",
-        rule="delta L38",
-    )
+    message = f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded"
+    return InvalidTableError(message, cause="LogCorrupt", rule="delta L38")

@@ -1,7 +1,7 @@
 """Checks that harness may read a table, and the parts of its metadata that are in force (delta section 3, R12).
 
-A table names what its readers must know. Harness either does all of it or refuses the table by the names of what it
-does not do, before it looks at a single file. Features for writers alone never stop a read.
+Harness does all that a table's readers must know, or refuses the table by the names of the rest. Features for writers
+alone never stop a read.
 
 A feature of readers and writers belongs into both lists. Where a writer left it out of one, the table is read with it,
 and its reader is told: to go by the other list alone would give nulls for every mapped column. This overrules delta P1
@@ -25,8 +25,7 @@ from harness.metadata.plan.read_options import ReadOptions
 
 # Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
 #
-# Delta on Spark sets the properties without the features of the same names, so the properties count. Harness never
-# follows a redirection: the user says which of two tables is meant.
+# Delta on Spark sets the properties without the features of the same names, so the properties count.
 
 
 _READER_WRITER = ("delta.redirectReaderWriter-preview", "delta.redirectReaderWriter")
@@ -37,11 +36,7 @@ _NONE = "NO-REDIRECT"
 
 
 def _check_redirect(configuration: Mapping[str, str], *, table: str | None = None) -> None:
-    """Refuses a table whose rows are at another place, and a redirection in no known form (frontier F5.3).
-
-    table: where this table is; None: unknown. The log of a redirected table is copied with its property, so the table
-        at the named place is read.
-    """
+    """Refuses a table whose rows are elsewhere than at `table`, and unknown redirections (frontier F5.3)."""
     for name in _READER_WRITER:
         text = configuration.get(name)
         if text is None:
@@ -49,20 +44,14 @@ def _check_redirect(configuration: Mapping[str, str], *, table: str | None = Non
         document = _document(text)
         state = document.get("state")
         if state == _READY and not _is_at(table, document):
-            raise UnsupportedError(
-                f"Cannot read a redirected table: its data is at {_place(document)}; read the table there",
-                cause="UnsupportedFeature",
-                field=name,
-                rule="frontier F5.3",
-            )
+            message = f"Cannot read a redirected table: its data is at {_place(document)}; read the table there"
+            raise UnsupportedError(message, cause="UnsupportedFeature", field=name, rule="frontier F5.3")
         if state not in (_READY, *_IN_PROGRESS, _NONE):
-            raise InvalidTableError(
+            message = (
                 f"Invalid table property {name}: got {text!r}, expected a JSON object with the state {_READY}, "
-                f"{' or '.join(_IN_PROGRESS)}",
-                cause="InvalidProperty",
-                field=name,
-                rule="frontier F5.3",
+                f"{' or '.join(_IN_PROGRESS)}"
             )
+            raise InvalidTableError(message, cause="InvalidProperty", field=name, rule="frontier F5.3")
 
 
 def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[str, ...]:
@@ -175,11 +164,10 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
         _check_version(protocol)
         _check_features(protocol)
         if metadata.provider.lower() != "parquet":
-            raise UnsupportedError(
-                f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet",
-                cause="UnsupportedFeature",
-                rule="delta R12",
+            message = (
+                f"Cannot read data files in format {metadata.provider!r}; the data files of a Delta table are Parquet"
             )
+            raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta R12")
         _check_redirect(metadata.configuration, table=table)
         mapping_mode(metadata, protocol)
     except HarnessError as error:
@@ -209,13 +197,11 @@ def check_catalog(protocol: Protocol, options: ReadOptions) -> None:
                 options=("max_version", "ratified", "published_only"),
             )
     elif options.answer is not None:
-        raise RequestError(
+        message = (
             "Cannot read by a catalog's answer: no catalog manages the table, so its log alone says its commits; leave "
-            "max_version and ratified out",
-            cause="CatalogAnswer",
-            rule="frontier F4.5",
-            options=("max_version", "ratified"),
+            "max_version and ratified out"
         )
+        raise RequestError(message, cause="CatalogAnswer", rule="frontier F4.5", options=("max_version", "ratified"))
 
 
 def features(protocol: Protocol) -> frozenset[str]:
@@ -238,20 +224,14 @@ def features(protocol: Protocol) -> frozenset[str]:
 def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
     """The mode of column mapping in force: NONE unless the protocol has column mapping, whatever properties say (P4).
 
-    See `features` for where the protocol must have it.
-
-    Raises:
-        InvalidTableError: the property has a mode that does not exist, in force or not.
+    Raises InvalidTableError: the property has a mode that does not exist, in force or not.
     """
     text = metadata.configuration.get("delta.columnMapping.mode", "none")
     try:
         mode = MappingMode(text.lower())
     except ValueError:
-        raise InvalidTableError(
-            f"Invalid table property delta.columnMapping.mode: got {text!r}, expected none, name or id",
-            cause="UnsupportedFeature",
-            rule="delta P4",
-        ) from None
+        message = f"Invalid table property delta.columnMapping.mode: got {text!r}, expected none, name or id"
+        raise InvalidTableError(message, cause="UnsupportedFeature", rule="delta P4") from None
     return mode if COLUMN_MAPPING in features(protocol) else MappingMode.NONE
 
 
@@ -264,11 +244,8 @@ def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
         case "true":
             return True
         case _:
-            raise InvalidTableError(
-                f"Invalid table property {key}: got {text!r}, expected true or false",
-                cause="InvalidProperty",
-                rule="delta R12",
-            )
+            message = f"Invalid table property {key}: got {text!r}, expected true or false"
+            raise InvalidTableError(message, cause="InvalidProperty", rule="delta R12")
 
 
 def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
@@ -311,12 +288,11 @@ def _check_version(protocol: Protocol) -> None:
     if version > _NEWEST_READER_VERSION:
         listed_names = ", ".join(map(repr, protocol.reader_features or ()))
         named = f" and has the reader features {listed_names}" if listed_names else ""
-        raise UnsupportedError(
+        message = (
             f"Cannot read a table that needs reader version {version}{named}; harness reads versions 1 to "
-            f"{_NEWEST_READER_VERSION}",
-            cause="UnsupportedProtocol",
-            rule="delta P1",
+            f"{_NEWEST_READER_VERSION}"
         )
+        raise UnsupportedError(message, cause="UnsupportedProtocol", rule="delta P1")
     if version < 1:
         raise _malformed(f"got minReaderVersion {version}, expected 1, 2 or 3")
     listed = protocol.reader_features is not None
@@ -330,11 +306,8 @@ def _check_features(protocol: Protocol) -> None:
     unread += [name for name in protocol.writer_features or () if _canonical(name) in _REFUSED and name not in unread]
     if unread:
         reasons = [f"{name!r} ({_REFUSED.get(_canonical(name), 'unknown')})" for name in unread]
-        raise UnsupportedError(
-            f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them",
-            cause="UnsupportedFeature",
-            rule="delta P2",
-        )
+        message = f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them"
+        raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta P2")
 
 
 def _malformed(reason: str) -> InvalidTableError:

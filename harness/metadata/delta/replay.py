@@ -52,15 +52,11 @@ if TYPE_CHECKING:
 
 # Checksum files `N.crc`: what a writer believes that version N holds (delta L28).
 #
-# They are optional, and were stale or malformed in real tables, so they never override replay. Where one contradicts
-# the state, its reader is told.
+# They were stale or malformed in real tables, so they never override replay: their contradictions are warnings.
 
 
 def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
-    """Warnings of fields in the version's checksum file that contradict the state, or of an unreadable file (L28).
-
-    Fields that are absent, or of an unexpected type, say nothing.
-    """
+    """Warnings of known fields in the checksum file that contradict the state, or of an unreadable file (L28)."""
     if segment.checksum is None:
         return ()
     file, name = segment.checksum.path, segment.checksum.name
@@ -217,25 +213,18 @@ class _Replay:
     def state(self, version: int, warnings: tuple[str, ...], table: str) -> State:
         if self.protocol is None or self.metadata is None:
             missing = "protocol" if self.protocol is None else "metaData"
-            raise InvalidTableError(
-                f"The log has no {missing} action up to version {version}, so the table cannot be read",
-                cause="LogCorrupt",
-                table=table,
-                snapshot=version,
-                rule="delta L20",
-            )
+            message = f"The log has no {missing} action up to version {version}, so the table cannot be read"
+            raise InvalidTableError(message, cause="LogCorrupt", table=table, snapshot=version, rule="delta L20")
         files = self._live_files()
         vectors = files.column("dv_storage_type")
         # Without vectors, keys are what replay told files apart by.
         repeated = None if vectors.null_count == len(vectors) else first_repeated(files.column("key"))
         if repeated is not None:  # it would be read twice
-            raise InvalidTableError(
+            message = (
                 f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing "
-                "the file as it was. Which rows are deleted is not defined",
-                cause="LogCorrupt",
-                file=repeated,
-                rule="delta R3",
+                "the file as it was. Which rows are deleted is not defined"
             )
+            raise InvalidTableError(message, cause="LogCorrupt", file=repeated, rule="delta R3")
         return State(
             version=version,
             protocol=self.protocol,
@@ -343,11 +332,8 @@ def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
         return files
     if metadata.partition_columns:
         path = files.filter(pc.is_null(values)).column("path")[0]
-        raise InvalidTableError(
-            f"The table is partitioned, and the log has no partition values for {path}",
-            cause="LogCorrupt",
-            rule="delta L25",
-        )
+        message = f"The table is partitioned, and the log has no partition values for {path}"
+        raise InvalidTableError(message, cause="LogCorrupt", rule="delta L25")
     empty = array_of([()] * files.num_rows, PARTITION_VALUES)
     index = files.schema.get_field_index("partition_values")
     return files.set_column(index, FILES_STATE.field("partition_values"), empty)

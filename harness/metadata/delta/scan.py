@@ -54,10 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaSource:
-    """A table's place, and the options of its read.
-
-    location: as the user gave it, for messages.
-    """
+    """A table's place, and the options of its read. location: as the user gave it, for messages."""
 
     location: str
     root: TableRoot
@@ -116,7 +113,7 @@ def planned_files(
 ) -> pa.Table:
     """`FILES` rows for a `FILES_STATE` table.
 
-    counts: physical rows of each file, -1 is unknown. partitions: the index of each file's partition tuple.
+    counts: physical rows, -1 is unknown. partitions: indexes of partition tuples.
     """
     size = files.num_rows
     zeros = from_numpy(np.zeros(size, dtype=np.int32))
@@ -281,12 +278,8 @@ class _Scan:
             )
         wanted = sorted(used & _ROW_TRACKING.keys())
         if wanted and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
-            raise RequestError(
-                f"Cannot read {wanted[0]}: row tracking is not enabled on this version of the table",
-                cause="RowTrackingDisabled",
-                field=wanted[0],
-                rule="delta W4",
-            )
+            message = f"Cannot read {wanted[0]}: row tracking is not enabled on this version of the table"
+            raise RequestError(message, cause="RowTrackingDisabled", field=wanted[0], rule="delta W4")
 
     def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
         """Every planned file must have what row ids and row commit versions are derived from (delta W4)."""
@@ -295,14 +288,11 @@ class _Scan:
             values = files.column(column)
             if values.null_count:
                 path = files.column("path").filter(pc.is_null(values))[0].as_py()
-                raise InvalidTableError(
+                message = (
                     f"Cannot read {name}: row tracking is enabled, and a file has no {recorded} in the log; "
-                    "leave the column out",
-                    cause="LogCorrupt",
-                    file=path,
-                    field=name,
-                    rule="delta W4",
+                    "leave the column out"
                 )
+                raise InvalidTableError(message, cause="LogCorrupt", file=path, field=name, rule="delta W4")
 
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the partition columns; null if there are none."""

@@ -2,8 +2,7 @@
 
 Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
 `LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
-The listing knows better than `_last_checkpoint`, so a hint at another version is only warned of (delta L6).
-The listing already holds a catalog's answer, where there is one (delta L30, L31).
+A hint at another version than the listing's is only warned of (delta L6).
 """
 
 from __future__ import annotations
@@ -14,13 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TypeVar
 
-from harness.errors import (
-    CorruptFileError,
-    InvalidTableError,
-    MissingFileError,
-    SnapshotNotFoundError,
-    without_secrets,
-)
+from harness.errors import CorruptFileError, InvalidTableError, MissingFileError, SnapshotNotFoundError, without_secrets
 from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogFile, LogListing, list_log
 from harness.metadata.plan.read_options import CatalogAnswer, RatifiedCommit
 from harness.storage.paths import join
@@ -35,12 +28,10 @@ _SHOWN = 10
 class LogSegment:
     """The files that make one version of a table.
 
-    version: of the table.
     checkpoint: the base; None if the commits start at 0.
     commits: all JSON files after the base, up to `version`, ascending and without holes.
     compactions: those to read in place of the commits that they cover; ascending, they cover no version twice.
     alternatives: the bases to try if `checkpoint` is unreadable, best first; a last None stands for no checkpoint.
-    warnings: what a user should know about the choice.
     listing: where all this was chosen from.
     """
 
@@ -79,10 +70,7 @@ class LogSegment:
         return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
 
     def fallback(self, reason: str) -> LogSegment | None:
-        """The same version on the next base; None if none is left (delta L9, L15, L19).
-
-        reason: what is wrong with this base, for a warning.
-        """
+        """The same version on the next base; None if none is left (delta L9, L15, L19)."""
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
@@ -97,10 +85,7 @@ class LogSegment:
         )
 
     def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
-        """The same version with the commits, or other compactions, in place of these (delta L27).
-
-        reason: what is wrong with these, for a warning.
-        """
+        """The same version with the commits, or other compactions, in place of these (delta L27)."""
         dropped = tuple(compactions)
         listing = replace(self.listing, compactions=tuple(c for c in self.listing.compactions if c not in dropped))
         names = ", ".join(compaction.file.name for compaction in dropped)
@@ -196,7 +181,6 @@ def with_listing(
 
     A listing taken while others write can show a commit without the one before (delta L44), and a file can be cleaned
     up between its listing and its reading (delta L45). `use` must do all its reading of the log before it returns.
-    listed: what was listed just now; None: it is listed here.
 
     Raises:
         TableNotFoundError: there is no log.
@@ -280,8 +264,7 @@ def _show(base: Checkpoint | None) -> str:
 
 # The log of a table that its catalog manages, held against what is known of the catalog (delta L31, frontier F4).
 #
-# A published commit is certain and a staged one proves nothing. So the catalog alone says which staged commits count,
-# and which version is the latest.
+# A staged commit proves nothing: the catalog alone says which of them count, and which version is the latest.
 
 
 STAGED_DIRECTORY = "_staged_commits"
@@ -308,10 +291,7 @@ def with_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) ->
 
 
 def published(listing: LogListing) -> LogListing:
-    """The log up to the end of the versions that are published without a gap (frontier F4.3).
-
-    A published commit that holds nothing ends them with an error, once it is read: its writer did not finish it.
-    """
+    """The log up to the end of the versions that are published without a gap (frontier F4.3)."""
     ranges = readable_ranges(listing)
     if not ranges:
         return listing

@@ -1,13 +1,12 @@
 """The live files of a snapshot that may hold a row that a filter wants (delta F1 to F13, V12).
 
 Partition values are exact: the filter is decided once per partition tuple, and what is left of it, on other columns, is
-held against the statistics of the tuple's files. Nothing here says that a row matches; the engine applies all of the
-filter again.
+held against the statistics of the tuple's files. The engine applies all of the filter again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,17 @@ import pyarrow as pa
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import PartitionTuples
 from harness.metadata.delta.statistics import FileStats, StatisticsBounds, array_type, as_array, leaves
-from harness.metadata.filters.predicate import And, Constant, Or, Predicate, Undecided, evaluate, fields_of
+from harness.metadata.filters.predicate import (
+    And,
+    Constant,
+    Or,
+    Predicate,
+    Undecided,
+    conjunction,
+    disjunction,
+    evaluate,
+    fields_of,
+)
 from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Mask, Numbers, without_contradictions
 from harness.metadata.model.schema import Field, FloatType, Schema, Type
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
@@ -73,16 +82,8 @@ def _counts(values: Sequence[int | None] | pa.Array) -> Numbers:
     return Numbers(found.values, found.known & (found.values >= 0))
 
 
-def skip_files(
-    files: FilesStatistics,
-    partitions: PartitionTuples,
-    schema: Schema,
-    predicate: Predicate,
-) -> Verdicts:
-    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
-
-    partitions: the partition tuples of these files.
-    """
+def skip_files(files: FilesStatistics, partitions: PartitionTuples, schema: Schema, predicate: Predicate) -> Verdicts:
+    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
     residuals = [bind(predicate, values) for values in partitions.tuples]
     decided = np.array([BY_PARTITION if r == Constant(False) else KEPT for r in residuals], dtype=np.int8)
     verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.files.num_rows, dtype=np.int8)
@@ -124,12 +125,13 @@ def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:
             left = [part for part in (bind(p, values) for p in parts) if part != Constant(True)]
             if any(isinstance(part, Constant) for part in left):
                 return Constant(False)
-            return _joined(left, And, empty=True)
+            return conjunction(tuple(left)) if left else Constant(True)
         case Or(parts=parts):
             bound = [bind(p, values) for p in parts]
             if Constant(True) in bound:
                 return Constant(True)
-            return _joined([part for part in bound if not isinstance(part, Constant)], Or, empty=False)
+            left = [part for part in bound if not isinstance(part, Constant)]
+            return disjunction(tuple(left)) if left else Constant(False)
         case Constant(value=value):
             return Constant(value is True)
         case Undecided():
@@ -138,11 +140,3 @@ def bind(predicate: Predicate, values: Mapping[int, Any]) -> Predicate:
             return Constant(evaluate(leaf, lambda f: values[f.id]) is True)
         case _:
             return predicate
-
-
-def _joined(
-    parts: Sequence[Predicate], kind: Callable[[tuple[Predicate, ...]], Predicate], *, empty: bool
-) -> Predicate:
-    if not parts:
-        return Constant(empty)
-    return parts[0] if len(parts) == 1 else kind(tuple(parts))

@@ -21,21 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
+from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import field_at, listed, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
-from harness.metadata.model.schema import (
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    Type,
-    children,
-)
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
 
@@ -64,7 +52,7 @@ class Leaf:
     path: physical names from the top, under which the log knows it (delta T12).
     """
 
-    field: Field
+    field: dt.Field
     path: tuple[str, ...]
 
 
@@ -85,8 +73,7 @@ class StatisticsBounds:
 class FileStats:
     """Statistics of some files, by their place in the list that was read.
 
-    rows: physical rows; None is unknown.
-    columns: by field id.
+    rows: physical rows; None is unknown. columns: by field id.
     """
 
     rows: Sequence[int | None] | pa.Array
@@ -106,7 +93,7 @@ class FileStats:
         except (pa.ArrowException, OverflowError, UnicodeError):
             return None
 
-    def of(self, place: int, field: Field) -> ColumnStats | None:
+    def of(self, place: int, field: dt.Field) -> ColumnStats | None:
         """The statistics of a field in one file."""
         column = self.columns.get(field.id)
         nulls = None if column is None else _value(column.nulls, place)
@@ -134,17 +121,17 @@ class FileStats:
             lower=[low for low, _ in bounds],
             upper=[high for _, high in bounds],
             has_nulls=np.array([known is None or known[0] > 0 for known in counted], dtype=np.bool_),
-            has_nans=np.full(len(bounds), isinstance(leaf.field.type, FloatType)),
+            has_nans=np.full(len(bounds), isinstance(leaf.field.type, dt.FloatType)),
             has_values=np.array([known is None or known[0] < known[1] for known in counted], dtype=np.bool_),
         )
 
 
-def array_type(type_: Type) -> pa.DataType | None:
+def array_type(type_: dt.Type) -> pa.DataType | None:
     """The Arrow type that holds bounds of a type as internal values; None: they stay Python objects."""
     match type_:
-        case IntegerType() | DateType() | TimestampType():
+        case dt.IntegerType() | dt.DateType() | dt.TimestampType():
             return pa.int64()
-        case StringType():
+        case dt.StringType():
             return pa.string()
         case _:
             return None
@@ -155,7 +142,7 @@ def as_array(values: Sequence[Any] | pa.Array, type_: pa.DataType) -> pa.Array:
     return values if isinstance(values, pa.Array) else pa.array(values, type_)
 
 
-def leaves(schema: Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
+def leaves(schema: dt.Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
     """The columns with these field ids that may have statistics."""
     wanted = frozenset(ids)
     return tuple(leaf for f in schema.fields for leaf in _leaves(f, ()) if leaf.field.id in wanted)
@@ -228,12 +215,12 @@ def _read_slice(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
     ]
 
 
-def _leaves(field: Field, above: tuple[str, ...]) -> Iterable[Leaf]:
+def _leaves(field: dt.Field, above: tuple[str, ...]) -> Iterable[Leaf]:
     path = (*above, stored_name(field))
-    if isinstance(field.type, StructType):
+    if isinstance(field.type, dt.StructType):
         for inner in field.type.fields:
             yield from _leaves(inner, path)
-    elif not children(field.type):
+    elif not dt.children(field.type):
         yield Leaf(field, path)
 
 
@@ -274,7 +261,7 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
     """All texts in one go; None if any of them is not as expected."""
     # Scales for which pyarrow 26 looks beyond its table: 1e-77 is 0 to it, and 1e-999999999 ends the process.
     long_decimal = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}"
-    has_decimals = any(isinstance(leaf.field.type, DecimalType) for leaf in wanted)
+    has_decimals = any(isinstance(leaf.field.type, dt.DecimalType) for leaf in wanted)
     if has_decimals and pc.any(pc.match_substring_regex(lines, long_decimal)).as_py():
         return None
     # A text that breaks off before a value goes on in the next one, and another of two objects would make up for it.
@@ -316,13 +303,13 @@ def _nested(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataTy
     )
 
 
-def _json_type(type_: Type) -> pa.DataType:
+def _json_type(type_: dt.Type) -> pa.DataType:
     match type_:
-        case IntegerType():
+        case dt.IntegerType():
             return pa.int64()
-        case FloatType():
+        case dt.FloatType():
             return pa.float64()
-        case DecimalType(scale=scale):
+        case dt.DecimalType(scale=scale):
             return pa.decimal128(38, scale)
         case _:
             return pa.string()
@@ -371,13 +358,13 @@ def _count(stats: Any, path: tuple[str, ...]) -> int | None:
 def _read_structs(column: pa.ChunkedArray, wanted: Sequence[Leaf]) -> _Raw:
     """The statistics in structs, which may lag behind the schema or have other types (delta F10)."""
     array = _flat(column)
-    found: _Raw = [pc.is_valid(array).to_pylist(), from_struct(_below(array, (_ROWS,)), IntegerType(64))]
+    found: _Raw = [pc.is_valid(array).to_pylist(), from_struct(_below(array, (_ROWS,)), dt.IntegerType(64))]
     for leaf in wanted:
         type_ = leaf.field.type
         for bound in _BOUNDS:
             bounded = has_bounds(type_)
             found.append(from_struct(_below(array, (bound, *leaf.path)), type_) if bounded else [None] * len(array))
-        found.append(from_struct(_below(array, (_NULLS, *leaf.path)), IntegerType(64)))
+        found.append(from_struct(_below(array, (_NULLS, *leaf.path)), dt.IntegerType(64)))
     return found
 
 

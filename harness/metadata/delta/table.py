@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError, MissingFileError, RequestError, UnsupportedError, warn
-from harness.metadata.delta.commit_times import (
-    ENABLED,
-    CommitHistory,
-    check_retention,
-    in_commit_timestamps,
-)
+from harness.metadata.delta.commit_times import ENABLED, CommitHistory, check_retention, in_commit_timestamps
 from harness.metadata.delta.log_files import LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
@@ -66,11 +61,7 @@ class DeltaSelection:
 
 @dataclass(frozen=True, slots=True)
 class DeltaTable:
-    """A table as its log was when it was opened.
-
-    location: as the user gave it.
-    latest: the latest version.
-    """
+    """A table as its log was when it was opened. location: as the user gave it. latest: the latest version."""
 
     location: str = field(repr=False)
     source: DeltaSource = field(repr=False)
@@ -134,8 +125,7 @@ class DeltaTable:
     def snapshots(self) -> list[dict[str, Any]]:
         """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
 
-        Raises:
-            CorruptFileError, InvalidTableError: a commit cannot be read.
+        Raises CorruptFileError, InvalidTableError: a commit cannot be read.
         """
         reader, files = self.source.commits, self.log.commits
         versions = [version for part in self.readable() for version in part]
@@ -192,11 +182,8 @@ class DeltaTable:
                 f"Cannot select {ref!r}: Delta tables have no branches and tags; give a version or a timestamp"
             )
         if version is not None and timestamp is not None:
-            raise RequestError(
-                "Cannot select by version and timestamp at once: give one of them",
-                cause="ExclusiveSelectors",
-                options=("version", "timestamp"),
-            )
+            message = "Cannot select by version and timestamp at once: give one of them"
+            raise RequestError(message, cause="ExclusiveSelectors", options=("version", "timestamp"))
         if timestamp is None:
             return self.latest.id if version is None else version
         return self._commit_history().version_at(timestamp_ms(timestamp))
@@ -204,13 +191,11 @@ class DeltaTable:
     def _commit_history(self) -> CommitHistory:
         in_commit = in_commit_timestamps(self.latest.state.metadata.configuration)
         if in_commit is None and is_catalog_managed(self.latest.state.protocol):
-            raise InvalidTableError(
+            message = (
                 "Cannot tell the times of the versions: the table's catalog publishes commits later, so the times of "
-                f"their files mean nothing, and {ENABLED} is not true as it must be; give a version",
-                cause="NoInCommitTimestamps",
-                table=self.location,
-                rule="frontier F4.7",
+                f"their files mean nothing, and {ENABLED} is not true as it must be; give a version"
             )
+            raise InvalidTableError(message, cause="NoInCommitTimestamps", table=self.location, rule="frontier F4.7")
         return CommitHistory(
             listing=self.log,
             in_commit=in_commit,
@@ -223,12 +208,11 @@ class DeltaTable:
         segment = choose_segment(self.log, version)
         if self.source.options.enforce_retention:
             if version not in self.log.commits:
-                raise UnsupportedError(
+                message = (
                     f"Cannot tell how old version {version} is: the log has its checkpoint but not its commit; "
-                    "to read it all the same, leave enforce_retention out",
-                    rule="delta L37",
-                    options=("enforce_retention",),
+                    "to read it all the same, leave enforce_retention out"
                 )
+                raise UnsupportedError(message, rule="delta L37", options=("enforce_retention",))
             committed_ms = self._commit_history().times_of([version])[version]
             configuration = self.latest.state.metadata.configuration
             check_retention(version, committed_ms, self.log, configuration, now_ms=time.time_ns() // 1_000_000)
@@ -252,8 +236,6 @@ def load(
     location: str, storage: Storage, options: ReadOptions, *, listed: tuple[Entry, ...] | None = None
 ) -> DeltaTable:
     """The Delta table at a location, see `harness.table.open_table` for the options.
-
-    listed: what is in its log, listed just now; None: it is listed here.
 
     Raises:
         TableNotFoundError: there is no log, or an empty one (delta L4).

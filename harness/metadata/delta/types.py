@@ -18,27 +18,8 @@ from typing import Any
 from harness.errors import HarnessError, InvalidTableError, UnsupportedError
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.protocol import TYPE_WIDENING, MappingMode, features, mapping_mode
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import widens
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    PrimitiveType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    Type,
-    UnknownType,
-    VariantType,
-)
 from harness.metadata.plan.projection import ColumnLookup, stored_name
 from harness.storage.records import dataclass
 
@@ -48,7 +29,7 @@ from harness.storage.records import dataclass
 TYPE_CHANGES = "delta.typeChanges"
 
 
-def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Type | None], *, field: str) -> None:
+def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], dt.Type | None], *, field: str) -> None:
     """Returns if every change that a field's metadata lists is a widening that harness reads.
 
     parse: a type's name to the type; None for an unknown one. field: dotted path of the field, for messages.
@@ -68,20 +49,12 @@ def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], Ty
         )
         path = field if inner is None else f"{field}.{inner}"
         if not isinstance(before, str) or not isinstance(after, str):
-            raise InvalidTableError(
-                f"Invalid schema: got {TYPE_CHANGES} {change!r}, expected an object with fromType and toType",
-                cause="SchemaError",
-                field=path,
-                rule="delta T23",
-            )
+            message = f"Invalid schema: got {TYPE_CHANGES} {change!r}, expected an object with fromType and toType"
+            raise InvalidTableError(message, cause="SchemaError", field=path, rule="delta T23")
         old, new = parse(before), parse(after)
         if old is None or new is None or not (old == new or widens(old, new)):
-            raise UnsupportedError(
-                f"Cannot read a table with a column that changed from {before} to {after}: that is no widening",
-                cause="UnsupportedType",
-                field=path,
-                rule="delta T23",
-            )
+            message = f"Cannot read a table with a column that changed from {before} to {after}: that is no widening"
+            raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="delta T23")
 
 
 # Ids and physical names of columns. Column mapping annotates struct fields alone (delta T10 to T13); all other fields
@@ -156,23 +129,23 @@ def _invalid_mapping(reason: str, path: str) -> InvalidTableError:
     return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=path, rule="delta T13")
 
 
-_NAMED: dict[str, PrimitiveType] = {
-    "byte": IntegerType(8),
-    "short": IntegerType(16),
-    "integer": IntegerType(32),
-    "long": IntegerType(64),
-    "float": FloatType(32),
-    "double": FloatType(64),
-    "boolean": BooleanType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "date": DateType(),
-    "timestamp": TimestampType(utc=True),
-    "timestamp_ntz": TimestampType(),
-    "variant": VariantType(),
-    "void": UnknownType(),
-    "null": UnknownType(),  # how Spark wrote void before 3.1
-    "decimal": DecimalType(10, 0),
+_NAMED: dict[str, dt.PrimitiveType] = {
+    "byte": dt.IntegerType(8),
+    "short": dt.IntegerType(16),
+    "integer": dt.IntegerType(32),
+    "long": dt.IntegerType(64),
+    "float": dt.FloatType(32),
+    "double": dt.FloatType(64),
+    "boolean": dt.BooleanType(),
+    "string": dt.StringType(),
+    "binary": dt.BinaryType(),
+    "date": dt.DateType(),
+    "timestamp": dt.TimestampType(utc=True),
+    "timestamp_ntz": dt.TimestampType(),
+    "variant": dt.VariantType(),
+    "void": dt.UnknownType(),
+    "null": dt.UnknownType(),  # how Spark wrote void before 3.1
+    "decimal": dt.DecimalType(10, 0),
 }
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
 # Schemas say `string` and keep lengths and collations in metadata (delta T4, T27); some writers say it here instead.
@@ -190,8 +163,8 @@ class DeltaSchema:
     mode: the mode of column mapping in force.
     """
 
-    schema: Schema
-    partition_columns: tuple[Field, ...] = ()
+    schema: dt.Schema
+    partition_columns: tuple[dt.Field, ...] = ()
     mode: MappingMode = MappingMode.NONE
 
     @property
@@ -246,24 +219,24 @@ def parse_schema(
         raise _invalid("it nests too deeply", ()) from None
     if not fields:
         raise _invalid("it has no columns; write data to the table first", ())
-    schema = Schema(fields=fields)
+    schema = dt.Schema(fields=fields)
     return DeltaSchema(schema=schema, partition_columns=_partition_columns(fields, partition_columns), mode=mode)
 
 
-def parse_type_name(text: str) -> PrimitiveType | None:
+def parse_type_name(text: str) -> dt.PrimitiveType | None:
     """The primitive type called `text`; None if no such type is known.
 
-    Intervals and geometries become an `OpaqueType`, so that only a read of the column is refused (delta T28).
+    Intervals and geometries become an `OpaqueType` (delta T28).
     """
     known = _NAMED.get(text)
     if known is not None:
         return known
     if match := _DECIMAL.fullmatch(text):
         precision, scale = int(match[1]), int(match[2])
-        return DecimalType(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+        return dt.DecimalType(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
     if _TEXT.fullmatch(text):
-        return StringType()
-    return OpaqueType(text) if _OPAQUE.fullmatch(text) else None
+        return dt.StringType()
+    return dt.OpaqueType(text) if _OPAQUE.fullmatch(text) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +246,7 @@ class _Parser:
     ids: _Ids
     check_changes: bool
 
-    def fields(self, document: Any, path: tuple[str, ...]) -> tuple[Field, ...]:
+    def fields(self, document: Any, path: tuple[str, ...]) -> tuple[dt.Field, ...]:
         """The fields of a struct's JSON."""
         if not isinstance(document, dict) or document.get("type") != "struct":
             raise _invalid(f"got {_show(document)}, expected a struct", path)
@@ -286,7 +259,7 @@ class _Parser:
         _check_names(map(stored_name, fields), "physical names", path, "delta T12")
         return fields
 
-    def field(self, document: Any, parent: tuple[str, ...]) -> Field:
+    def field(self, document: Any, parent: tuple[str, ...]) -> dt.Field:
         if not isinstance(document, dict) or not isinstance(document.get("name"), str):
             raise _invalid(f"got {_show(document)}, expected a field with a name", parent)
         path = (*parent, document["name"])
@@ -299,7 +272,7 @@ class _Parser:
         if self.check_changes:
             check_type_changes(annotations, parse_type_name, field=".".join(path))
         comment = annotations.get("comment")
-        return Field(
+        return dt.Field(
             id=id_,
             name=document["name"],
             type=type_,
@@ -308,7 +281,7 @@ class _Parser:
             doc=comment if isinstance(comment, str) else None,
         )
 
-    def type(self, document: Any, path: tuple[str, ...]) -> Type:
+    def type(self, document: Any, path: tuple[str, ...]) -> dt.Type:
         if isinstance(document, str):
             known = parse_type_name(document)
             if known is None:
@@ -316,22 +289,22 @@ class _Parser:
             return known
         match document.get("type") if isinstance(document, dict) else None:
             case "struct":
-                return StructType(self.fields(document, path))
+                return dt.StructType(self.fields(document, path))
             case "array":
                 _flag(document, "containsNull", path)
-                return ListType(self.part("element", document.get("elementType"), path))
+                return dt.ListType(self.part("element", document.get("elementType"), path))
             case "map":
                 _flag(document, "valueContainsNull", path)
                 key = self.part("key", document.get("keyType"), path)
-                return MapType(key, self.part("value", document.get("valueType"), path))
+                return dt.MapType(key, self.part("value", document.get("valueType"), path))
             case str(kind):
                 raise _unknown_type(kind, path)
             case _:
                 raise _invalid(f"got type {_show(document)}, expected a name or an object", path)
 
-    def part(self, name: str, document: Any, parent: tuple[str, ...]) -> Field:
+    def part(self, name: str, document: Any, parent: tuple[str, ...]) -> dt.Field:
         id_ = next(self.ids.unused)
-        return Field(id=id_, name=name, type=self.type(document, (*parent, name)), required=name == "key")
+        return dt.Field(id=id_, name=name, type=self.type(document, (*parent, name)), required=name == "key")
 
 
 def _flag(document: Mapping[str, Any], key: str, path: tuple[str, ...]) -> bool:
@@ -351,28 +324,24 @@ def _check_names(names: Iterable[str], what: str, path: tuple[str, ...], rule: s
         seen[name.lower()] = name
 
 
-def _partition_columns(fields: tuple[Field, ...], names: Iterable[str]) -> tuple[Field, ...]:
+def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tuple[dt.Field, ...]:
     by_name = {f.name.lower(): f for f in fields}
-    found: dict[str, Field] = {}
+    found: dict[str, dt.Field] = {}
     for name in names:
         column = by_name.get(name.lower())
         if column is None:
             raise _invalid("a partition column is not in the schema", (name,), "delta V8")
         if column.name in found:
             raise _invalid("a partition column is named twice", (name,), "delta V8")
-        if isinstance(column.type, StructType | ListType | MapType | VariantType):
+        if isinstance(column.type, dt.StructType | dt.ListType | dt.MapType | dt.VariantType):
             raise _invalid(f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7")
         found[column.name] = column
     return tuple(found.values())
 
 
 def _unknown_type(text: str, path: tuple[str, ...]) -> UnsupportedError:
-    return UnsupportedError(
-        f"Cannot read a table with a column of type {text!r}, which is not known",
-        cause="UnsupportedType",
-        field=".".join(path),
-        rule="delta T1",
-    )
+    message = f"Cannot read a table with a column of type {text!r}, which is not known"
+    return UnsupportedError(message, cause="UnsupportedType", field=".".join(path), rule="delta T1")
 
 
 def _invalid(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> InvalidTableError:

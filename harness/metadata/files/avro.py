@@ -29,23 +29,8 @@ from harness.metadata.files.avro_values import (
     reason,
     record_column,
 )
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    arrow_type,
-)
 from harness.storage.limits import DEFAULT, Limits
 
 # The writer's schema as a tree. Logical types are interpreted exactly and for any year, and names may be such that Avro
@@ -64,16 +49,16 @@ class Node:
 
     type: the stored type; a nested one gives only its kind.
     plain: the Avro type that its bytes are of, where `shape` does not say it; of `size` bytes if it is `fixed`.
-    null_branch: where null stands in that union; `none`: the value is never null.
+    union: where null stands in the union that holds the value; `single`: in no place of it, `none`: there is no union.
     children, names, ids: record fields; or the element; or key and value.
     symbols: of an enum, by index.
     """
 
-    type: Type
+    type: dt.Type
     plain: str
     size: int = 0
     shape: Shape = "value"
-    null_branch: Literal["none", "first", "last"] = "none"
+    union: Literal["none", "null first", "null last", "single"] = "none"
     children: tuple[Node, ...] = ()
     names: tuple[str, ...] = ()
     ids: tuple[int | None, ...] = ()
@@ -91,7 +76,7 @@ class Node:
             case "map" | "pairs":
                 return pa.map_(fields[0].type, fields[1].type)
             case _:
-                return pa.null() if isinstance(self.type, UnknownType) else arrow_type(self.type)
+                return pa.null() if isinstance(self.type, dt.UnknownType) else dt.arrow_type(self.type)
 
     def physical(self, name: str, id_: int | None) -> PhysicalField:
         """The node as a stored field."""
@@ -115,20 +100,20 @@ def parse_writer_schema(schema: Any, *, file: str, limits: Limits = DEFAULT) -> 
         root = _Parser(file, limits).node(schema, "", ())
     except DAMAGE as error:
         raise corrupt(f"its schema is not Avro: {error}", file, _CAUSE) from error
-    if root.shape != "struct" or root.null_branch != "none":
+    if root.shape != "struct" or root.union != "none":
         raise _unsupported("its root is not a record", file)
     return root
 
 
-_PRIMITIVES: dict[str, Type] = {
-    "null": UnknownType(),
-    "boolean": BooleanType(),
-    "int": IntegerType(32),
-    "long": IntegerType(64),
-    "float": FloatType(32),
-    "double": FloatType(64),
-    "bytes": BinaryType(),
-    "string": StringType(),
+_PRIMITIVES: dict[str, dt.Type] = {
+    "null": dt.UnknownType(),
+    "boolean": dt.BooleanType(),
+    "int": dt.IntegerType(32),
+    "long": dt.IntegerType(64),
+    "float": dt.FloatType(32),
+    "double": dt.FloatType(64),
+    "bytes": dt.BinaryType(),
+    "string": dt.StringType(),
 }
 
 
@@ -175,7 +160,7 @@ class _Parser:
                 return self.array(schema, items, namespace, path)
             case {"type": "map", "values": values}:
                 value = self.node(values, namespace, (*path, "value"))
-                key = Node(type=StringType(), plain="string")
+                key = Node(type=dt.StringType(), plain="string")
                 ids = (_id(schema, "key-id"), _id(schema, "value-id"))
                 return Node(
                     type=STORED_MAP, plain="map", shape="map", children=(key, value), names=("key", "value"), ids=ids
@@ -188,14 +173,16 @@ class _Parser:
                 raise corrupt(f"its schema has something that is no Avro type at {_shown(path)}", self.file, _CAUSE)
 
     def union(self, branches: list[Any], namespace: str, path: _Path) -> Node:
-        if len(branches) == 1:
-            return self.node(branches[0], namespace, path)
         nodes = [self.node(branch, namespace, path) for branch in branches]
-        nulls = [isinstance(node.type, UnknownType) for node in nodes]
+        if any(node.union != "none" for node in nodes):
+            raise corrupt(f"its schema has a union right inside a union at {_shown(path)}", self.file, _CAUSE)
+        nulls = [isinstance(node.type, dt.UnknownType) for node in nodes]
+        if len(nodes) == 1:
+            return replace(nodes[0], union="single")
         if nulls == [True, False]:
-            return replace(nodes[1], null_branch="first")
+            return replace(nodes[1], union="null first")
         if nulls == [False, True]:
-            return replace(nodes[0], null_branch="last")
+            return replace(nodes[0], union="null last")
         raise _unsupported(
             f"column {_shown(path)} is a union of {len(branches)} types, expected null and one other", self.file
         )
@@ -213,14 +200,14 @@ class _Parser:
         if kind == "enum":
             if id(schema) not in self.enums:
                 symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
-                self.enums[id(schema)] = Node(type=StringType(), plain="int", shape="enum", symbols=symbols)
+                self.enums[id(schema)] = Node(type=dt.StringType(), plain="int", shape="enum", symbols=symbols)
             return self.enums[id(schema)]
         if kind != "fixed":
             return self.record(schema, full, path)
         size = schema.get("size")
         if not isinstance(size, int) or not 0 <= size <= _MAX_FIXED:
             raise corrupt(f"its schema has a fixed type of size {size!r} at {_shown(path)}", self.file, _CAUSE)
-        return _with_logical_type(Node(type=FixedType(size), plain="fixed", size=size), schema)
+        return _with_logical_type(Node(type=dt.FixedType(size), plain="fixed", size=size), schema)
 
     def record(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
         if full in self.inside:
@@ -245,7 +232,7 @@ class _Parser:
         if schema.get("logicalType") != "map":
             ids = (_id(schema, "element-id"),)
             return Node(type=STORED_LIST, plain="array", shape="list", children=(element,), names=("element",), ids=ids)
-        if element.shape != "struct" or element.null_branch != "none" or len(element.children) != 2:
+        if element.shape != "struct" or element.union != "none" or len(element.children) != 2:
             raise corrupt(
                 f"column {_shown(path)} is a map whose items are not records of key and value", self.file, _CAUSE
             )
@@ -260,17 +247,17 @@ def _with_logical_type(node: Node, schema: Mapping[str, Any]) -> Node:
             precision, scale = schema.get("precision"), schema.get("scale", 0)
             if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38):
                 return node
-            return replace(node, type=DecimalType(precision, scale), shape="decimal") if precision > 0 else node
+            return replace(node, type=dt.DecimalType(precision, scale), shape="decimal") if precision > 0 else node
         case "uuid", "fixed" if node.size == 16:
-            return replace(node, type=UuidType())
+            return replace(node, type=dt.UuidType())
         case "date", "int":
-            return replace(node, type=DateType())
+            return replace(node, type=dt.DateType())
         case "time-millis", "int":
-            return replace(node, type=TimeType("ms"))
+            return replace(node, type=dt.TimeType("ms"))
         case "time-micros", "long":
-            return replace(node, type=TimeType("us"))
+            return replace(node, type=dt.TimeType("us"))
         case str(name), "long" if name in _TIMESTAMPS:
-            return replace(node, type=TimestampType(_TIMESTAMPS[name], utc and not name.startswith("local-")))
+            return replace(node, type=dt.TimestampType(_TIMESTAMPS[name], utc and not name.startswith("local-")))
         case _:
             return node
 
@@ -321,7 +308,8 @@ def _column(node: Node, tally: Tally) -> AvroColumn:
             column = plain_column(partial(enum, node.symbols))
         case "value" | "decimal":
             column = plain_column(partial(fixed, node.size) if node.plain == "fixed" else PRIMITIVES[node.plain])
-    return column if node.null_branch == "none" else optional_column(column, 0 if node.null_branch == "first" else 2)
+    nulls = {"null first": 0, "null last": 2, "single": None}
+    return column if node.union == "none" else optional_column(column, nulls[node.union])
 
 
 def _array(node: Node, column: AvroColumn) -> pa.Array:
@@ -357,7 +345,7 @@ def _arrays(node: Node, column: AvroColumn) -> list[pa.Array]:
 
 def _decimals(node: Node, values: Sequence[bytes | None]) -> pa.Array:
     """Big-endian two's complement bytes of any length; a value with too many digits is damage."""
-    assert isinstance(node.type, DecimalType)
+    assert isinstance(node.type, dt.DecimalType)
     limit = 10**node.type.precision
     unscaled = [None if v is None else int.from_bytes(v, "big", signed=True) for v in values]
     if any(v is not None and abs(v) >= limit for v in unscaled):
@@ -375,8 +363,7 @@ def _validity(present: Sequence[bool]) -> pa.Buffer | None:
 def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
     """The columns of an Avro container and all its rows, in file order.
 
-    Columns keep their order and names, values their stored units. Enums come as text, a UUID in fixed bytes as Arrow's
-    uuid.
+    Values keep their stored units. Enums come as text, a UUID in fixed bytes as Arrow's uuid.
 
     Raises:
         CorruptFileError: not an Avro container, cut, or damaged: a checksum, a length, or a value that its type does

@@ -72,12 +72,8 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {most:,} are"
         raise refusal("block_bytes", f"{asked} allowed", file=file) from error
     except ImportError as error:
-        raise UnsupportedError(
-            f"Cannot read Avro codec {codec!r} without the package cramjam; install it",
-            cause="UnsupportedCodec",
-            file=file,
-            rule="iceberg 2.14",
-        ) from error
+        message = f"Cannot read Avro codec {codec!r} without the package cramjam; install it"
+        raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
     except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
         raise CorruptFileError(
             f"Cannot decompress a block ({codec}): {error}", cause=cause, file=file, rule="iceberg 2.14"
@@ -154,8 +150,7 @@ class Container:
     def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
         """The writer's fields of the record at `path` from the top; empty if there is no such record.
 
-        Raises:
-            CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
+        Raises CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
         """
         names: dict[str, Any] = {}
         try:
@@ -243,12 +238,8 @@ def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", 
         LimitError: its schema is a document beyond `limits`.
     """
     if data.startswith(b"AGS1"):
-        raise EncryptedTableError(
-            "Cannot read an encrypted Avro file: harness holds no keys",
-            cause="EncryptedTable",
-            file=file,
-            rule="iceberg 2.19",
-        )
+        message = "Cannot read an encrypted Avro file: harness holds no keys"
+        raise EncryptedTableError(message, cause="EncryptedTable", file=file, rule="iceberg 2.19")
     if not data.startswith(MAGIC):
         raise corrupt(f"it starts with {data[:4]!r}, expected {MAGIC!r}", file, cause)
     try:
@@ -265,12 +256,8 @@ def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", 
         raise corrupt("its header has no readable avro.schema", file, cause) from error
     codec = metadata.get("avro.codec", b"null").decode(errors="replace")
     if codec not in CODECS:
-        raise UnsupportedError(
-            f"Cannot read Avro codec {codec!r}: expected one of {', '.join(sorted(CODECS))}; rewrite the file",
-            cause="UnsupportedCodec",
-            file=file,
-            rule="iceberg 2.14",
-        )
+        message = f"Cannot read Avro codec {codec!r}: expected one of {', '.join(sorted(CODECS))}; rewrite the file"
+        raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14")
     return Container(file, data, cause, limits, schema, metadata, codec, sync, position + SYNC_BYTES)
 
 

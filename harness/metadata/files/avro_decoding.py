@@ -128,8 +128,7 @@ def schema_error(error: Exception, *, file: str) -> CorruptFileError:
 def column_of(schema: Any, type_: Any, shape: Shape, tally: Tally) -> AvroColumn:
     """A column of the values of `type_`, the file's schema or a part of it.
 
-    Raises:
-        CorruptFileError: the type has not that shape, or the schema is not Avro.
+    Raises CorruptFileError: the type has not that shape, or the schema is not Avro.
     """
     compiler = _Compiler(tally)
     try:

@@ -1,8 +1,7 @@
 """Avro values of every type, read into columns: the one decoder of manifests, data files and delete files.
 
 A step, a `Read`, takes the value at a position, adds it to a column, and returns the position after it; or only skips
-it. Columns are put together from a schema by `harness.metadata.files.avro_decoding`
-(manifests, only the wanted fields) and `harness.metadata.files.avro` (data files, whole, as Arrow).
+it. Columns are put together by `avro_decoding` (manifests, only the wanted fields) and `avro` (data files, as Arrow).
 
 Hot loops repeat inline how a number is encoded: a call per number would double their time.
 """
@@ -49,8 +48,7 @@ def reason(error: Exception) -> str:
 def decode_long(data: bytes, position: int) -> tuple[int, int]:
     """An int or long, and the position after it: groups of seven bits, the sign in the lowest bit.
 
-    Raises:
-        IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
+    Raises IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
     """
     byte = data[position]
     position += 1
@@ -156,9 +154,9 @@ def plain_column(read: Callable[[list[Any]], Read]) -> AvroColumn:
     return AvroColumn(read(values), lambda: values.append(None), values)
 
 
-def optional_column(column: AvroColumn, null: int) -> AvroColumn:
-    """A union with null; `null` is the encoded index of the null branch, 0 or 2."""
-    other, read_value, add_null = 2 - null, column.read, column.add_null
+def optional_column(column: AvroColumn, null: int | None) -> AvroColumn:
+    """A union with null; `null` is the encoded index of the null branch, 0 or 2, or None in a union of one type."""
+    other, read_value, add_null = 0 if null is None else 2 - null, column.read, column.add_null
 
     def read(data: bytes, position: int) -> int:
         branch = data[position]

@@ -24,8 +24,7 @@ _TOKENS = (b"{", b"[", b",", b":")
 def check_document(data: bytes, *, file: str, limits: Limits) -> None:
     """Refuses a JSON document that takes too much memory to parse, by its text and by its values.
 
-    Raises:
-        LimitError: it has more than `limits.document_bytes`, or more values than `limits.document_values`.
+    Raises LimitError: it has more than `limits.document_bytes`, or more values than `limits.document_values`.
     """
     # Python holds all characters as wide as the widest.
     width = 1 if data.isascii() and b"\\u" not in data else 4 if _FOUR.search(data) else 2

@@ -16,23 +16,8 @@ import pyarrow.orc
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.metadata.files.avro_values import decode_unsigned
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-)
 from harness.storage.limits import DEFAULT, Limits
 
 
@@ -67,8 +52,7 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
 def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]:
     """The columns of an ORC file and its number of rows; `source` can seek, and only its end is read.
 
-    Raises:
-        CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
+    Raises CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
     """
     opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
     schema = _reading(lambda: opened.schema, file)
@@ -156,7 +140,7 @@ _ID, _LENGTH = re.compile(r"-?[0-9]{1,10}"), re.compile(r"[0-9]{1,9}")
 
 def _stored(field: pa.Field) -> PhysicalField:
     type_ = field.type
-    stored: Type
+    stored: dt.Type
     children: tuple[pa.Field, ...] = ()
     if pa.types.is_struct(type_):
         stored, children = STORED_STRUCT, tuple(type_.field(i) for i in range(type_.num_fields))
@@ -176,46 +160,46 @@ def _attribute(field: pa.Field, name: str) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
-_SINGLE: tuple[tuple[Callable[[pa.DataType], bool], Type], ...] = (
-    (pa.types.is_boolean, BooleanType()),
-    (pa.types.is_int8, IntegerType(8)),
-    (pa.types.is_int16, IntegerType(16)),
-    (pa.types.is_int32, IntegerType(32)),
-    (pa.types.is_int64, IntegerType(64)),
-    (pa.types.is_float32, FloatType(32)),
-    (pa.types.is_float64, FloatType(64)),
-    (pa.types.is_string, StringType()),
-    (pa.types.is_date32, DateType()),
+_SINGLE: tuple[tuple[Callable[[pa.DataType], bool], dt.Type], ...] = (
+    (pa.types.is_boolean, dt.BooleanType()),
+    (pa.types.is_int8, dt.IntegerType(8)),
+    (pa.types.is_int16, dt.IntegerType(16)),
+    (pa.types.is_int32, dt.IntegerType(32)),
+    (pa.types.is_int64, dt.IntegerType(64)),
+    (pa.types.is_float32, dt.FloatType(32)),
+    (pa.types.is_float64, dt.FloatType(64)),
+    (pa.types.is_string, dt.StringType()),
+    (pa.types.is_date32, dt.DateType()),
 )
 
 
-def _single_type(field: pa.Field) -> Type:
+def _single_type(field: pa.Field) -> dt.Type:
     type_ = field.type
     if pa.types.is_binary(type_):
         return _binary_type(field)
     if pa.types.is_int64(type_) and (_attribute(field, "iceberg.long-type") or "").upper() == "TIME":
-        return TimeType("us")
+        return dt.TimeType("us")
     if pa.types.is_timestamp(type_):
         unit: Literal["ms", "us", "ns"] = type_.unit
-        return TimestampType(unit, type_.tz is not None)
+        return dt.TimestampType(unit, type_.tz is not None)
     if pa.types.is_decimal128(type_):
-        return DecimalType(type_.precision, type_.scale)
-    return next((single for test, single in _SINGLE if test(type_)), OpaqueType(str(type_)))
+        return dt.DecimalType(type_.precision, type_.scale)
+    return next((single for test, single in _SINGLE if test(type_)), dt.OpaqueType(str(type_)))
 
 
-def _binary_type(field: pa.Field) -> Type:
+def _binary_type(field: pa.Field) -> dt.Type:
     length = _attribute(field, "iceberg.length")
     match (_attribute(field, "iceberg.binary-type") or "").upper():
         case "UUID":
-            return FixedType(16)
+            return dt.FixedType(16)
         case "FIXED" if length is not None and _LENGTH.fullmatch(length):
-            return FixedType(int(length))
+            return dt.FixedType(int(length))
         case "GEOMETRY":
-            return GeometryType()
+            return dt.GeometryType()
         case "GEOGRAPHY":
-            return GeographyType()
+            return dt.GeographyType()
         case _:
-            return BinaryType()
+            return dt.BinaryType()
 
 
 def _exact(field: pa.Field) -> pa.Field:
@@ -229,9 +213,9 @@ def _exact(field: pa.Field) -> pa.Field:
         type_ = pa.map_(_exact(type_.key_field), _exact(type_.item_field))
     else:
         match _single_type(field):
-            case FixedType(length=length):
+            case dt.FixedType(length=length):
                 type_ = pa.binary(length)
-            case TimeType():
+            case dt.TimeType():
                 type_ = pa.time64("us")
             case _:
                 pass

@@ -15,27 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from harness.errors import CorruptFileError
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UnsignedType,
-    UuidType,
-)
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -166,9 +147,9 @@ def _fold_single(node: _Node, *, field_id: int | None) -> PhysicalField:
     return PhysicalField(name=element.name, id=field_id, type=type_, children=children)
 
 
-def _list_parts(node: _Node) -> tuple[Type, tuple[PhysicalField, ...]]:
+def _list_parts(node: _Node) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     if len(node.children) != 1 or not node.children[0].is_repeated:
-        return OpaqueType("malformed list group"), ()
+        return dt.OpaqueType("malformed list group"), ()
     (repeated,) = node.children
     inner = repeated.children
     # Two levels, the repeated node is the element itself; or three, it is a group around it.
@@ -178,14 +159,14 @@ def _list_parts(node: _Node) -> tuple[Type, tuple[PhysicalField, ...]]:
     return STORED_LIST, (_fold(inner[0]),)
 
 
-def _map_parts(node: _Node) -> tuple[Type, tuple[PhysicalField, ...]]:
+def _map_parts(node: _Node) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     repeated = node.children[0] if len(node.children) == 1 else None
     if repeated is None or not repeated.is_repeated or len(repeated.children) != 2:
-        return OpaqueType("malformed map group"), ()
+        return dt.OpaqueType("malformed map group"), ()
     return STORED_MAP, tuple(_fold(child) for child in repeated.children)
 
 
-def leaf_type(element: ParquetElement) -> Type:
+def leaf_type(element: ParquetElement) -> dt.Type:
     """The type of a leaf: the logical type decides, else the converted type, else the physical one.
 
     Where both are given and mean other values the type is opaque: readers differ in which of them they follow (DuckDB
@@ -193,58 +174,58 @@ def leaf_type(element: ParquetElement) -> Type:
     """
     logical = None if element.logical_type is None else _from_logical(element.logical_type)
     name = element.converted_type
-    converted = None if name is None else _CONVERTED.get(name, OpaqueType(name))
+    converted = None if name is None else _CONVERTED.get(name, dt.OpaqueType(name))
     if name == "DECIMAL":
         converted = _decimal(element.precision, element.scale or 0, name)
     if logical is None or converted is None:
         return logical or converted or _from_physical(element)
-    if _stored_as(logical) == _stored_as(converted) or isinstance(logical, OpaqueType):
+    if _stored_as(logical) == _stored_as(converted) or isinstance(logical, dt.OpaqueType):
         return logical
-    return OpaqueType(f"{logical} by its logical type, {converted} by its converted type")
+    return dt.OpaqueType(f"{logical} by its logical type, {converted} by its converted type")
 
 
-def _stored_as(annotated: Type) -> Type:
+def _stored_as(annotated: dt.Type) -> dt.Type:
     # A converted type cannot say that a timestamp is no instant.
-    return replace(annotated, utc=True) if isinstance(annotated, TimestampType) else annotated
+    return replace(annotated, utc=True) if isinstance(annotated, dt.TimestampType) else annotated
 
 
 def _logical_name(logical: str | None) -> str | None:
     return None if logical is None else logical.split("(", 1)[0]
 
 
-def _from_logical(logical: str) -> Type | None:
+def _from_logical(logical: str) -> dt.Type | None:
     match _logical_name(logical):
         case "StringType" | "EnumType" | "JsonType":
-            return StringType()
+            return dt.StringType()
         case "UUIDType":
-            return UuidType()
+            return dt.UuidType()
         case "BsonType":
-            return BinaryType()
+            return dt.BinaryType()
         case "DateType":
-            return DateType()
+            return dt.DateType()
         case "DecimalType":
             return _decimal(_number(logical, "precision"), _number(logical, "scale"), logical)
         case "TimeType" if (unit := _unit(logical)) is not None:
-            return TimeType(unit)
+            return dt.TimeType(unit)
         case "TimestampType" if (unit := _unit(logical)) is not None:
-            return TimestampType(unit, "isAdjustedToUTC=1" in logical)
+            return dt.TimestampType(unit, "isAdjustedToUTC=1" in logical)
         case "IntType":
             # DuckDB prints the width as the character of that code: 8 is a backspace, 32 a blank, 64 an at sign.
             found = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
             if found is None:
                 return None
             width = int(found[1]) if found[1].isdecimal() else ord(found[1])
-            return _INTEGERS.get((width, found[2] == "1")) or OpaqueType(f"integer of {width} bits")
+            return _INTEGERS.get((width, found[2] == "1")) or dt.OpaqueType(f"integer of {width} bits")
         case "NullType":
-            return UnknownType()
+            return dt.UnknownType()
         case "Float16Type":
-            return FloatType(16)
+            return dt.FloatType(16)
         case "GeometryType":
-            return GeometryType()
+            return dt.GeometryType()
         case "GeographyType":
-            return GeographyType()
+            return dt.GeographyType()
         case _:
-            return OpaqueType(logical)
+            return dt.OpaqueType(logical)
 
 
 def _number(logical: str, key: str) -> int | None:
@@ -264,50 +245,50 @@ def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
 
 
 _WIDTHS: tuple[Literal[8, 16, 32, 64], ...] = (8, 16, 32, 64)
-_INTEGERS: dict[tuple[int, bool], Type] = {
-    **{(bits, True): IntegerType(bits) for bits in _WIDTHS},
-    **{(bits, False): UnsignedType(bits) for bits in _WIDTHS},
+_INTEGERS: dict[tuple[int, bool], dt.Type] = {
+    **{(bits, True): dt.IntegerType(bits) for bits in _WIDTHS},
+    **{(bits, False): dt.UnsignedType(bits) for bits in _WIDTHS},
 }
 
-_CONVERTED: dict[str, Type] = {
-    "UTF8": StringType(),
-    "ENUM": StringType(),
-    "JSON": StringType(),
-    "BSON": BinaryType(),
-    "DATE": DateType(),
-    "TIME_MILLIS": TimeType("ms"),
-    "TIME_MICROS": TimeType("us"),
+_CONVERTED: dict[str, dt.Type] = {
+    "UTF8": dt.StringType(),
+    "ENUM": dt.StringType(),
+    "JSON": dt.StringType(),
+    "BSON": dt.BinaryType(),
+    "DATE": dt.DateType(),
+    "TIME_MILLIS": dt.TimeType("ms"),
+    "TIME_MICROS": dt.TimeType("us"),
     # A converted type without a logical one always meant an instant.
-    "TIMESTAMP_MILLIS": TimestampType("ms", True),
-    "TIMESTAMP_MICROS": TimestampType("us", True),
-    **{f"INT_{bits}": IntegerType(bits) for bits in _WIDTHS},
-    **{f"UINT_{bits}": UnsignedType(bits) for bits in _WIDTHS},
-    "INTERVAL": OpaqueType("interval"),
+    "TIMESTAMP_MILLIS": dt.TimestampType("ms", True),
+    "TIMESTAMP_MICROS": dt.TimestampType("us", True),
+    **{f"INT_{bits}": dt.IntegerType(bits) for bits in _WIDTHS},
+    **{f"UINT_{bits}": dt.UnsignedType(bits) for bits in _WIDTHS},
+    "INTERVAL": dt.OpaqueType("interval"),
 }
 
 
-def _decimal(precision: int | None, scale: int | None, text: str) -> Type:
+def _decimal(precision: int | None, scale: int | None, text: str) -> dt.Type:
     if precision is None or scale is None or not 0 < precision <= 38 or not 0 <= scale <= precision:
-        return OpaqueType(text if precision is None else f"decimal({precision}, {scale})")
-    return DecimalType(precision, scale)
+        return dt.OpaqueType(text if precision is None else f"decimal({precision}, {scale})")
+    return dt.DecimalType(precision, scale)
 
 
-_PHYSICAL: dict[str, Type] = {
-    "BOOLEAN": BooleanType(),
-    "INT32": IntegerType(32),
-    "INT64": IntegerType(64),
-    "INT96": Int96Type(),
-    "FLOAT": FloatType(32),
-    "DOUBLE": FloatType(64),
-    "BYTE_ARRAY": BinaryType(),
+_PHYSICAL: dict[str, dt.Type] = {
+    "BOOLEAN": dt.BooleanType(),
+    "INT32": dt.IntegerType(32),
+    "INT64": dt.IntegerType(64),
+    "INT96": dt.Int96Type(),
+    "FLOAT": dt.FloatType(32),
+    "DOUBLE": dt.FloatType(64),
+    "BYTE_ARRAY": dt.BinaryType(),
 }
 
 
-def _from_physical(element: ParquetElement) -> Type:
+def _from_physical(element: ParquetElement) -> dt.Type:
     physical = element.type or ""
     if physical == "FIXED_LEN_BYTE_ARRAY" and element.type_length is not None:
-        return FixedType(int(element.type_length))
-    return _PHYSICAL.get(physical) or OpaqueType(physical)
+        return dt.FixedType(int(element.type_length))
+    return _PHYSICAL.get(physical) or dt.OpaqueType(physical)
 
 
 def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
@@ -325,16 +306,14 @@ def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
 def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFile") -> int:
     """The rows of a file: what its footer counts in all, which is what its row groups have, each 0 or more.
 
-    Raises:
-        CorruptFileError: they differ, or one is negative; with that cause.
+    Raises CorruptFileError: they differ, or one is negative; with that cause.
     """
     groups = [int(footer.row_group(i).num_rows) for i in range(footer.num_row_groups)]
     if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
-        raise CorruptFileError(
-            f"Cannot read file: its footer counts {footer.num_rows} rows, its row groups {sum(groups)}; restore it",
-            cause=cause,
-            file=file,
+        message = (
+            f"Cannot read file: its footer counts {footer.num_rows} rows, its row groups {sum(groups)}; restore it"
         )
+        raise CorruptFileError(message, cause=cause, file=file)
     return int(footer.num_rows)
 
 
@@ -345,27 +324,19 @@ def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile
 
     rows: how many `row_count` found.
 
-    Raises:
-        CorruptFileError: it has other rows, or indices of no value; with that cause.
+    Raises CorruptFileError: it has other rows, or indices of no value; with that cause.
     """
     if read.num_rows != rows:
-        raise CorruptFileError(
-            f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it",
-            cause=cause,
-            file=file,
-        )
+        message = f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it"
+        raise CorruptFileError(message, cause=cause, file=file)
     for field, column in zip(read.schema, read.columns, strict=True):
         if not _has_dictionary(field.type):
             continue
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise CorruptFileError(
-                f"Cannot read file: values of a dictionary are damaged: {error}; restore it",
-                cause=cause,
-                file=file,
-                field=field.name,
-            ) from error
+            message = f"Cannot read file: values of a dictionary are damaged: {error}; restore it"
+            raise CorruptFileError(message, cause=cause, file=file, field=field.name) from error
     return read
 
 

@@ -38,8 +38,7 @@ _GEO_KEY = b"geo"
 class Tail:
     """The end of one file.
 
-    schema: the bytes of version and schema: files that agree in them have the same schema.
-    rows: the row count.
+    schema: the bytes of version and schema, equal in files of the same schema. rows: the row count.
     may_be_legacy: whether a key of the file's metadata may say that its writer counted days in the old calendar.
     may_be_geo: whether the file's metadata may have the key `geo`.
     """
@@ -226,8 +225,7 @@ class FooterColumn:
     """A column that has chunks.
 
     name: its names from the top down, with a point between two.
-    type: the number of its physical type.
-    repeated: whether it, or what it is in, may have many values in a row.
+    type: the number of its physical type. repeated: whether it may have many values in a row.
     path: the names as a chunk has them.
     """
 
@@ -248,8 +246,7 @@ def check_counts(footer: bytes, size: int | None) -> None:
         footer: without its length and the magic.
         size: of the file; None: places are not looked at.
 
-    Raises:
-        Contradiction: as said; or what would tell is missing, or there twice.
+    Raises Contradiction: as said; or what would tell is missing, or there twice.
     """
     try:
         _Check(footer, size).run()

@@ -1,9 +1,8 @@
 """Deleted row positions: from serialized roaring bitmaps, and to the bits that engines look rows up in.
 
 Both formats store deletion vectors as a 64-bit roaring bitmap: 32-bit bitmaps under the high half of the position.
-Bitmaps come from files that anyone may have written, so `decode_portable` walks all of the bytes itself, and the C
-library sees only bytes whose counts, sizes and order have been checked. Damage is never repaired: a bitmap that says
-two things about itself would delete the wrong rows.
+Anyone may have written them, so `decode_portable` walks all of the bytes itself, and the C library sees only bytes
+whose counts, sizes and order have been checked. Damage is never repaired.
 
 Spec: Iceberg (Puffin) "deletion-vector-v1"; Delta "Deletion Vector Format"; RoaringFormatSpec "Standard 32-bit".
 """

@@ -13,14 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from harness.metadata.filters.literals import (
-    Kind,
-    Literal,
-    double,
-    float32,
-    nearest_float32,
-    parse_float32,
-)
+from harness.metadata.filters.literals import Kind, Literal, double, float32, nearest_float32, parse_float32
 from harness.metadata.filters.predicate import (
     IN_LIMIT,
     And,
@@ -46,22 +39,7 @@ from harness.metadata.filters.sqltext import (
     parse_timestamp,
     parse_uuid,
 )
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-    from_unscaled,
-)
+from harness.metadata.model import schema as dt
 
 
 def share_type(operand: object, literals: Sequence[Literal]) -> bool:
@@ -69,7 +47,7 @@ def share_type(operand: object, literals: Sequence[Literal]) -> bool:
 
     operand: a column, or an expression of one.
     """
-    column = operand if isinstance(operand, Field) else None
+    column = operand if isinstance(operand, dt.Field) else None
     known = [x for x in literals if x.kind is not Kind.NULL]
     kinds = {x.kind for x in known}
     if Kind.DECIMAL in kinds and not _fits_decimal(column, known):
@@ -81,62 +59,62 @@ def share_type(operand: object, literals: Sequence[Literal]) -> bool:
     return len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
 
 
-def own_kinds(type_: Type) -> set[Kind]:
+def own_kinds(type_: dt.Type) -> set[Kind]:
     """The kinds of literals that have the very type of a column, or one that is cast to it without loss."""
     match type_:
-        case IntegerType():
+        case dt.IntegerType():
             return {Kind.INTEGER}
-        case FloatType(bits=64):
+        case dt.FloatType(bits=64):
             return {Kind.DOUBLE}
-        case DateType():
+        case dt.DateType():
             return {Kind.DATE}
-        case TimestampType(utc=utc):
+        case dt.TimestampType(utc=utc):
             return {Kind.INSTANT if utc else Kind.TIMESTAMP}
         case _:
             return set()
 
 
-def compare_column(field: Field, op: Op, literal: Literal) -> Predicate:
+def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
     """The meaning of `field op literal`; Undecided where an engine could see it differently."""
     if literal.kind is Kind.NULL:
         return Constant(None)
     kind, value = literal.kind, literal.value
     match field.type:
-        case BooleanType():
+        case dt.BooleanType():
             return Comparison(field, op, value) if kind is Kind.BOOLEAN else Undecided()
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return _compare_integer(field, bits, op, literal)
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _compare_float(field, bits, op, literal)
-        case DecimalType() as type_:
+        case dt.DecimalType() as type_:
             return _compare_decimal(field, type_, op, literal)
-        case DateType():
+        case dt.DateType():
             instant = as_nanoseconds(literal, date_nanoseconds)
             return Undecided() if instant is None else _on_grid(field, op, Fraction(instant, DAY_NS), 31)
-        case TimestampType() as type_:
+        case dt.TimestampType() as type_:
             return _compare_timestamp(field, type_, op, literal)
-        case TimeType(unit="us"):
+        case dt.TimeType(unit="us"):
             time = value if kind is Kind.TIME else parse_time(value) if kind is Kind.STRING else None
             return Undecided() if time is None else _on_grid(field, op, Fraction(time, 1000), 63)
-        case StringType():
+        case dt.StringType():
             return Comparison(field, op, value) if kind is Kind.STRING else Undecided()
-        case UuidType():
+        case dt.UuidType():
             id_ = value if kind is Kind.UUID else parse_uuid(value) if kind is Kind.STRING else None
             # Order of UUIDs differs between implementations (iceberg 3.3).
             return Undecided() if id_ is None or op not in (Op.EQ, Op.NE) else Comparison(field, op, id_)
-        case FixedType() | BinaryType():
+        case dt.FixedType() | dt.BinaryType():
             data = value if kind is Kind.BYTES else parse_bytes(value) if kind is Kind.STRING else None
             return Undecided() if data is None else Comparison(field, op, data)
         case _:
             return Undecided()
 
 
-def _on_grid(field: Field, op: Op, value: Fraction, bits: int) -> Predicate:
+def _on_grid(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
     """Compares a column of whole numbers of `bits` bits and a sign with any number."""
     return _between_neighbours(field, op, value, 2**bits - 1, -(2**bits), int)
 
 
-def _between_neighbours(field: Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
+def _between_neighbours(field: dt.Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
     """The comparison of whole numbers from `least` to `most` with `value`, which may lie between or beyond them."""
     floor = math.floor(value)
     if not least <= value <= most:
@@ -155,17 +133,17 @@ def _between_neighbours(field: Field, op: Op, value: Fraction, most: int, least:
             return Comparison(field, Op.GT, stored(floor))
 
 
-def _always(field: Field) -> Predicate:
+def _always(field: dt.Field) -> Predicate:
     """True, or unknown for null."""
     return Or((IsNull(field, negated=True), Constant(None)))
 
 
-def never(field: Field) -> Predicate:
+def never(field: dt.Field) -> Predicate:
     """False, or unknown for null."""
     return And((IsNull(field), Constant(None)))
 
 
-def near(field: Field, op: Op, low: Any, high: Any) -> Predicate:
+def near(field: dt.Field, op: Op, low: Any, high: Any) -> Predicate:
     """The comparison with a literal that engines may read as anything from `low` to `high`."""
     match op:
         case Op.EQ:
@@ -178,7 +156,7 @@ def near(field: Field, op: Op, low: Any, high: Any) -> Predicate:
             return conjunction((Comparison(field, Op.GE, low), Undecided()))
 
 
-def _compare_integer(field: Field, bits: int, op: Op, literal: Literal) -> Predicate:
+def _compare_integer(field: dt.Field, bits: int, op: Op, literal: Literal) -> Predicate:
     number: Fraction
     match literal.kind:
         case Kind.INTEGER:
@@ -198,7 +176,7 @@ def _compare_integer(field: Field, bits: int, op: Op, literal: Literal) -> Predi
     return _on_grid(field, op, number, bits - 1)
 
 
-def _compare_float(field: Field, bits: int, op: Op, literal: Literal) -> Predicate:
+def _compare_float(field: dt.Field, bits: int, op: Op, literal: Literal) -> Predicate:
     """DuckDB casts a literal to the column's type, but a FLOAT column to DOUBLE for a literal of that type."""
     value = literal.value
     if literal.kind in (Kind.DOUBLE, Kind.FLOAT):
@@ -237,7 +215,7 @@ def _float32_step(value: float, steps: int) -> float:
 _FLOAT32_INFINITY = 0x7F800000
 
 
-def _compare_decimal(field: Field, type_: DecimalType, op: Op, literal: Literal) -> Predicate:
+def _compare_decimal(field: dt.Field, type_: dt.DecimalType, op: Op, literal: Literal) -> Predicate:
     value = literal.value
     match literal.kind:
         case Kind.INTEGER | Kind.DECIMAL if _fits_decimal(field, [literal]):
@@ -252,15 +230,15 @@ def _compare_decimal(field: Field, type_: DecimalType, op: Op, literal: Literal)
             return Undecided()
     most = 10**type_.precision - 1
     scale = type_.scale
-    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: from_unscaled(n, scale))
+    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: dt.from_unscaled(n, scale))
 
 
-def _fits_decimal(column: Field | None, literals: Sequence[Literal]) -> bool:
+def _fits_decimal(column: dt.Field | None, literals: Sequence[Literal]) -> bool:
     """True if column and literals have a common DECIMAL of at most 38 digits; beyond that engines go other ways."""
     whole, scale = 0, 0
-    if column is not None and isinstance(column.type, DecimalType):
+    if column is not None and isinstance(column.type, dt.DecimalType):
         whole, scale = column.type.precision - column.type.scale, column.type.scale
-    elif column is not None and isinstance(column.type, IntegerType):
+    elif column is not None and isinstance(column.type, dt.IntegerType):
         whole = {8: 3, 16: 5, 32: 10, 64: 19}[column.type.bits]
     for literal in literals:
         if literal.kind is Kind.INTEGER:
@@ -292,7 +270,7 @@ def as_nanoseconds(literal: Literal, parse: Any) -> int | None:
             return None
 
 
-def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Literal) -> Predicate:
+def _compare_timestamp(field: dt.Field, type_: dt.TimestampType, op: Op, literal: Literal) -> Predicate:
     """Wall-clock readings and instants compare as in UTC, the session's time zone (iceberg 3.2)."""
     digits = 9 if type_.unit == "ns" else 6
 
@@ -310,14 +288,14 @@ def _compare_timestamp(field: Field, type_: TimestampType, op: Op, literal: Lite
     return _on_grid(field, op, Fraction(instant), 63)
 
 
-def covering(field: Field, values: Sequence[Any]) -> Predicate:
+def covering(field: dt.Field, values: Sequence[Any]) -> Predicate:
     """A condition that each of the values satisfies: at most `IN_LIMIT` ranges, between which the widest gaps are.
 
     Beside `field IN (values)`, in an AND, it changes nothing. values: internal values of the field's type, no nulls.
     """
     numbers = sorted({value for value in values if value == value})
     most = IN_LIMIT - 1
-    if isinstance(field.type, StringType | BinaryType | FixedType | UuidType):  # which have no distances
+    if isinstance(field.type, dt.StringType | dt.BinaryType | dt.FixedType | dt.UuidType):  # which have no distances
         starts = sorted({len(numbers) * i // most for i in range(most)})
     else:
         gaps = sorted(range(1, len(numbers)), key=lambda i: numbers[i - 1] - numbers[i])

@@ -270,13 +270,9 @@ def _cast(node: exp.Cast) -> Operand | None:
     match field.type, node.to.this:
         case TimestampType(unit="us"), exp.DType.DATE:
             return DayOf(field)
-        case DateType(), exp.DType.DATE:
+        case (DateType(), exp.DType.DATE) | (StringType(), exp.DType.VARCHAR | exp.DType.TEXT):
             return field
-        case StringType(), (exp.DType.VARCHAR | exp.DType.TEXT):
-            return field
-        case IntegerType(bits=(8 | 16 | 32)), (exp.DType.INT | exp.DType.BIGINT):
-            return field
-        case IntegerType(bits=64), exp.DType.BIGINT:
+        case (IntegerType(), exp.DType.BIGINT) | (IntegerType(bits=(8 | 16 | 32)), exp.DType.INT):
             return field
         case _:
             return None
@@ -323,10 +319,7 @@ def _period(node: exp.Expr) -> PeriodOf | None:
 
 
 def _clock(node: exp.Expr) -> Field | None:
-    """A date, or a wall-clock timestamp in microseconds.
-
-    The year of an instant depends on the session's zone; nanoseconds have functions of their own.
-    """
+    """A date, or a wall-clock timestamp in micros: the year of an instant depends on the session's zone."""
     field = field_of(node)
     match None if field is None else field.type:
         case DateType() | TimestampType(unit="us", utc=False):

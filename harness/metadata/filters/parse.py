@@ -17,15 +17,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from harness.errors import RequestError
 from harness.metadata.filters.literal_comparison import covering, own_kinds, share_type
 from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of
-from harness.metadata.filters.operands import (
-    Operand,
-    compare,
-    field_of,
-    holds,
-    operand_of,
-    tagged,
-    unwrapped,
-)
+from harness.metadata.filters.operands import Operand, compare, field_of, holds, operand_of, tagged, unwrapped
 from harness.metadata.filters.predicate import (
     IN_LIMIT,
     Comparison,
@@ -407,8 +399,7 @@ def parse_filter(
 def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
     """The filter that a parsed condition makes, whose columns stand without a table's name; its text is generated.
 
-    Raises:
-        UnknownColumnError: a name that no column has, or that several have.
+    Raises UnknownColumnError: a name that no column has, or that several have.
     """
     return _filter(condition.copy(), None, schema, Names(schema=schema, case_sensitive=True, table=None))
 

@@ -12,34 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.model.schema import (
-    METADATA,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UnsignedType,
-    UuidType,
-    VariantType,
-    walk,
-)
+from harness.metadata.model import schema as dt
 from harness.storage.records import dataclass
 
 DAY_NS = 86_400_000_000_000
@@ -150,11 +123,11 @@ def parse_bytes(text: str) -> bytes | None:
 class Resolved:
     """The meaning of a path: fields from the top-level column down."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[dt.Field, ...]
     rest: tuple[str, ...] = ()  # names within a metadata column, whose fields differ from table to table
 
     @property
-    def leaf(self) -> Field | None:
+    def leaf(self) -> dt.Field | None:
         """The innermost field; None within a metadata column."""
         return None if self.rest else self.fields[-1]
 
@@ -168,7 +141,7 @@ class Resolved:
 class Names:
     """The names of one schema. `table`: what may stand before them. `case_sensitive`: see `parse_filter`."""
 
-    schema: Schema
+    schema: dt.Schema
     case_sensitive: bool
     table: str | None
 
@@ -185,34 +158,32 @@ class Names:
     def _descend(self, names: tuple[str, ...]) -> Resolved | None:
         top = self._find(names[0], self.schema.fields)
         if top is None:
-            top = self._find(names[0], METADATA.values())
+            top = self._find(names[0], dt.METADATA.values())
             return None if top is None else Resolved((top,), names[1:])
         fields = [top]
         for name in names[1:]:
             inner = fields[-1].type
-            child = self._find(name, inner.fields) if isinstance(inner, StructType) else None
+            child = self._find(name, inner.fields) if isinstance(inner, dt.StructType) else None
             if child is None:
                 return None
             fields.append(child)
         return Resolved(tuple(fields))
 
-    def _find(self, name: str, fields: Iterable[Field]) -> Field | None:
+    def _find(self, name: str, fields: Iterable[dt.Field]) -> dt.Field | None:
         alike = [f for f in fields if f.name.casefold() == name.casefold()]
         exact = [f for f in alike if f.name == name]
         found = exact if exact and self.case_sensitive else alike
         if len(found) > 1:
             listed = ", ".join(f'"{f.name}"' for f in found)
-            raise UnknownColumnError(
-                f'Column "{name}" is ambiguous, it may be any of {listed}. Use the exact spelling, case-sensitively.',
-                field=name,
-                cause="AmbiguousColumn",
-                rule="iceberg 5.21",
+            message = (
+                f'Column "{name}" is ambiguous, it may be any of {listed}. Use the exact spelling, case-sensitively.'
             )
+            raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
         return found[0] if found else None
 
     def _unknown(self, names: tuple[str, ...]) -> UnknownColumnError:
         wanted = ".".join(names)
-        known = {".".join(path): None for path, _ in walk(self.schema.fields)} | dict.fromkeys(METADATA)
+        known = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
         folded = {name.casefold(): name for name in known}
         near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}."
@@ -226,7 +197,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
+def bind_columns(names: Sequence[str], schema: dt.Schema) -> tuple[dt.Field, ...]:
     """The fields of `schema`, or metadata columns, that `names` mean, in that order.
 
     A name is a whole top-level name: `a.b` is the column called that. Spelling decides, as for `parse_filter`.
@@ -249,12 +220,11 @@ _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 def name(identifier: str) -> str:
     """A quoted identifier. Raises UnsupportedError: it is empty, which DuckDB's SQL cannot say."""
     if identifier == "":
-        raise UnsupportedError(
+        message = (
             "Cannot name a column or struct field '' in DuckDB, which has no empty names: leave the column out, or "
-            "read a top-level one with to_arrow()",
-            cause="UnsupportedName",
-            rule="iceberg 5.21",
+            "read a top-level one with to_arrow()"
         )
+        raise UnsupportedError(message, cause="UnsupportedName", rule="iceberg 5.21")
     return quoted(identifier)
 
 
@@ -270,91 +240,88 @@ def glob_free(path: str) -> str:
     return _GLOB.sub(r"[\g<0>]", path)
 
 
-def type_name(type_: Type) -> str:
+def type_name(type_: dt.Type) -> str:
     """The DuckDB type in which values of `type_` leave the engine, spelled as DuckDB prints it.
 
     Variant is JSON text, geometry and geography are WKB bytes, and an instant in nanoseconds is TIMESTAMP_NS in UTC,
     because no DuckDB before 2.0 has a zoned nanosecond type.
     """
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return "BOOLEAN"
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return _INTEGERS[bits]
-        case UnsignedType(bits=bits):
+        case dt.UnsignedType(bits=bits):
             return "U" + _INTEGERS[bits]
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return "DOUBLE" if bits == 64 else "FLOAT"
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             return f"DECIMAL({precision},{scale})"
-        case DateType():
+        case dt.DateType():
             return "DATE"
-        case TimeType():
+        case dt.TimeType():
             return "TIME"
-        case TimestampType(unit="ns"):
+        case dt.TimestampType(unit="ns"):
             return "TIMESTAMP_NS"
-        case TimestampType(utc=utc):
+        case dt.TimestampType(utc=utc):
             return "TIMESTAMP WITH TIME ZONE" if utc else "TIMESTAMP"
-        case Int96Type():
+        case dt.Int96Type():
             return "TIMESTAMP"
-        case StringType() | VariantType():
+        case dt.StringType() | dt.VariantType():
             return "VARCHAR"
-        case UuidType():
+        case dt.UuidType():
             return "UUID"
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return "BLOB"
-        case UnknownType():
+        case dt.UnknownType():
             return "INTEGER"
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return f"STRUCT({', '.join(f'{name(f.name)} {type_name(f.type)}' for f in fields)})"
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return f"{type_name(element.type)}[]"
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             return f"MAP({type_name(key.type)}, {type_name(value.type)})"
-        case OpaqueType(text=unknown):
-            raise UnsupportedError(
-                f"Cannot read a column of type {unknown!r}: harness does not know the type; leave the column out",
-                cause="UnsupportedType",
-                rule="iceberg 1.22",
-            )
+        case dt.OpaqueType(text=unknown):
+            message = f"Cannot read a column of type {unknown!r}: harness does not know the type; leave the column out"
+            raise UnsupportedError(message, cause="UnsupportedType", rule="iceberg 1.22")
 
 
-def literal(value: Any, type_: Type) -> str:
+def literal(value: Any, type_: dt.Type) -> str:
     """A typed SQL expression for a value as internal values (see `harness.metadata.model.schema`)."""
     target = type_name(type_)
     if value is None:
         return f"CAST(NULL AS {target})"
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return "true" if value else "false"
-        case FloatType():
+        case dt.FloatType():
             number = float(value)
             infinite = "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
             return f"CAST('{number if math.isfinite(number) else infinite}' AS {target})"
-        case DecimalType():
+        case dt.DecimalType():
             return f"CAST('{Decimal(value):f}' AS {target})"
-        case DateType():
+        case dt.DateType():
             return f"(DATE '1970-01-01' + CAST({int(value)} AS INTEGER))"
-        case TimeType():
+        case dt.TimeType():
             return f"(TIME '00:00:00' + to_microseconds({int(value)}))"
-        case TimestampType(unit="ns"):
+        case dt.TimestampType(unit="ns"):
             return f"make_timestamp_ns({int(value)})"
-        case TimestampType(utc=True):
+        case dt.TimestampType(utc=True):
             return f"(make_timestamp({int(value)}) AT TIME ZONE 'UTC')"
-        case TimestampType():
+        case dt.TimestampType():
             return f"make_timestamp({int(value)})"
-        case StringType():
+        case dt.StringType():
             return text(value)
-        case UuidType():
+        case dt.UuidType():
             return f"CAST('{uuid.UUID(bytes=bytes(value))}' AS UUID)"
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return f"from_hex('{bytes(value).hex()}')"
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return struct({f.name: literal(value.get(f.id), f.type) for f in fields})
-        case ListType(element=element):
+        case dt.ListType(element=element):
             items = ", ".join(literal(item, element.type) for item in value)
             return f"CAST([{items}] AS {target})"
-        case MapType(key=key, value=item):
+        case dt.MapType(key=key, value=item):
             keys = ", ".join(literal(k, key.type) for k, _ in value)
             items = ", ".join(literal(v, item.type) for _, v in value)
             return f"CAST(map([{keys}], [{items}]) AS {target})"

@@ -30,22 +30,8 @@ from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedErr
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnStats, Known
-from harness.metadata.model.schema import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    children,
-)
 from harness.storage.records import dataclass
 
 FILE_PATH_ID = 2147483546
@@ -74,12 +60,8 @@ class DeleteScope:
         """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
         spec = self.specs.get(delete.file.spec_id)
         if spec is None:
-            raise InvalidTableError(
-                f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}",
-                cause="MissingSpec",
-                file=delete.file.path,
-                rule="iceberg 2.22",
-            )
+            message = f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}"
+            raise InvalidTableError(message, cause="MissingSpec", file=delete.file.path, rule="iceberg 2.22")
         return None if spec.is_unpartitioned else self.partition_of(delete.file)
 
     def target(self, file: DataFile, live: Container[str]) -> str | None:
@@ -100,13 +82,11 @@ class DeleteScope:
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
         """Refuses a vector that is older than its data file, or of another partition (iceberg 4.3)."""
         if vector.sequence_number < data.sequence_number:
-            raise CorruptDeleteError(
+            message = (
                 f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
-                f" {data.sequence_number} as its data file. Rewrite the vector",
-                cause="CorruptDeletionVector",
-                file=vector.file.path,
-                rule="iceberg 4.3",
+                f" {data.sequence_number} as its data file. Rewrite the vector"
             )
+            raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
         self.check_target(vector, data, rule="iceberg 4.3")
 
 
@@ -131,13 +111,11 @@ def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEnt
         assert target is not None  # checked with the entry (iceberg 4.17)
         other = by_target.setdefault(target, vector)
         if other is not vector:
-            raise CorruptDeleteError(
+            message = (
                 f"Data file {target} has two deletion vectors, in {other.file.path} at {other.file.content_offset} and"
-                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes",
-                cause="MultipleDVs",
-                file=vector.file.path,
-                rule="iceberg 4.21",
+                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes"
             )
+            raise CorruptDeleteError(message, cause="MultipleDVs", file=vector.file.path, rule="iceberg 4.21")
     return by_target
 
 
@@ -150,11 +128,8 @@ def check_stray_rows(delete: ManifestEntry, data: ManifestEntry, *, has_vector: 
         return
     target = delete.file.referenced_data_file
     if target is not None and target != data.file.path:
-        raise CorruptDeleteError(
-            f"Position delete file is for data file {target} and has rows for {data.file.path}. Rewrite it",
-            file=delete.file.path,
-            rule="iceberg 4.4",
-        )
+        message = f"Position delete file is for data file {target} and has rows for {data.file.path}. Rewrite it"
+        raise CorruptDeleteError(message, file=delete.file.path, rule="iceberg 4.4")
     raise _partition_mismatch(delete, data, "iceberg 4.4")
 
 
@@ -192,12 +167,11 @@ def _partition_mismatch(delete: ManifestEntry, data: ManifestEntry, rule: str) -
 
 
 def key_columns(
-    ids: Iterable[int], schemas: Iterable[Schema], *, file: str
-) -> tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]:
+    ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str
+) -> tuple[tuple[dt.Field, ...], tuple[tuple[int, ...], ...]]:
     """The keys of one delete file, in ascending order of field id.
 
     Args:
-        ids: the file's `equality_ids`.
         schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
             still counts.
 
@@ -213,7 +187,7 @@ def key_columns(
     return tuple(root for root, _ in found), tuple(path for _, path in found)
 
 
-def read_schema_first(schemas: Mapping[int, Schema], read: Schema) -> tuple[Schema, ...]:
+def read_schema_first(schemas: Mapping[int, dt.Schema], read: dt.Schema) -> tuple[dt.Schema, ...]:
     """The table's schemas, that of the read first, then by descending id.
 
     Its meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of the same
@@ -223,18 +197,18 @@ def read_schema_first(schemas: Mapping[int, Schema], read: Schema) -> tuple[Sche
     return (read, *others)
 
 
-def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field, tuple[int, ...]]:
+def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> tuple[dt.Field, tuple[int, ...]]:
     for schema in schemas:
         found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
         if not found:
             continue
         *above, key = found
-        beside = next((f for f in above if not isinstance(f.type, StructType)), None)
+        beside = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
         if beside is not None:
             raise _refused(field_id, f"lies below {beside.name!r}, a list or map", file)
-        if children(key.type):
+        if dt.children(key.type):
             raise _refused(field_id, f"is {key.type}, not a single value", file)
-        if isinstance(key.type, FloatType):
+        if isinstance(key.type, dt.FloatType):
             raise UnsupportedError(
                 f"Cannot apply an equality delete: its key {key.name!r} is {key.type}, which the format forbids",
                 cause="UnknownEqualityField",
@@ -243,44 +217,44 @@ def _find(field_id: int, schemas: tuple[Schema, ...], file: str) -> tuple[Field,
                 rule="iceberg 4.23",
             )
         for parent in reversed(above):
-            key = replace(parent, type=StructType((_kept(key, schema, schemas),)))
+            key = replace(parent, type=dt.StructType((_kept(key, schema, schemas),)))
         return _kept(key, schema, schemas), tuple(f.id for f in found)
-    raise InvalidTableError(
-        f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}",
-        cause="UnknownEqualityField",
-        file=file,
-        field=str(field_id),
-        rule="iceberg 4.23",
-    )
+    message = f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}"
+    raise InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
 
-def _path(field: Field, field_id: int) -> tuple[Field, ...]:
+def _path(field: dt.Field, field_id: int) -> tuple[dt.Field, ...]:
     """The fields from `field` down to that id; none if it is not below."""
     if field.id == field_id:
         return (field,)
-    return next(((field, *below) for child in children(field.type) if (below := _path(child, field_id))), ())
+    return next(((field, *below) for child in dt.children(field.type) if (below := _path(child, field_id))), ())
 
 
-def _kept(field: Field, schema: Schema, schemas: tuple[Schema, ...]) -> Field:
+def _kept(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) -> dt.Field:
     """A column that was dropped is optional: files written since lack it, required or not."""
     return field if schema is schemas[0] else replace(field, required=False)
 
 
 def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
-    return InvalidTableError(
-        f"Cannot apply an equality delete: its key field id {field_id} {why}",
-        cause="UnknownEqualityField",
-        file=file,
-        field=str(field_id),
-        rule="iceberg 4.23",
-    )
+    message = f"Cannot apply an equality delete: its key field id {field_id} {why}"
+    return InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
 
 # Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.
-_ORDERED = (BinaryType, DateType, DecimalType, FixedType, FloatType, IntegerType, StringType, TimestampType, TimeType)
+_ORDERED = (
+    dt.BinaryType,
+    dt.DateType,
+    dt.DecimalType,
+    dt.FixedType,
+    dt.FloatType,
+    dt.IntegerType,
+    dt.StringType,
+    dt.TimestampType,
+    dt.TimeType,
+)
 
 
-def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[Field]) -> bool:
+def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[dt.Field]) -> bool:
     """False only if no row of the equality delete can equal a row of the data file, by counts and bounds of the keys.
 
     delete, data: in scope of each other, with statistics of the keys.
@@ -290,7 +264,7 @@ def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[Field]) -
     return all(_may_share(key, _known(key, delete.file), _known(key, data.file)) for key in keys)
 
 
-def _known(key: Field, file: DataFile) -> Known:
+def _known(key: dt.Field, file: DataFile) -> Known:
     counts = (file.value_counts, file.null_value_counts, file.nan_value_counts)
     values, nulls, nans = (None if count is None else count.get(key.id) for count in counts)
     lower, upper = ((bounds or {}).get(key.id) for bounds in (file.lower_bounds, file.upper_bounds))
@@ -304,7 +278,7 @@ def _known(key: Field, file: DataFile) -> Known:
     return Known.of(key.type, stats)
 
 
-def _may_share(key: Field, one: Known, other: Known) -> bool:
+def _may_share(key: dt.Field, one: Known, other: Known) -> bool:
     """True if some value of `key`, or null, may be in both files."""
     if one.has_nulls and other.has_nulls:
         return True
@@ -316,7 +290,7 @@ def _may_share(key: Field, one: Known, other: Known) -> bool:
     return not (_below(key, one, other) or _below(key, other, one))
 
 
-def _below(key: Field, low: Known, high: Known) -> bool:
+def _below(key: dt.Field, low: Known, high: Known) -> bool:
     """True if every value in `low` is known to be less than every value in `high`."""
     if not isinstance(key.type, _ORDERED) or any(k.lower is None or k.upper is None for k in (low, high)):
         return False

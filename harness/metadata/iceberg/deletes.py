@@ -65,8 +65,7 @@ class FileDeletes:
 class DeleteIndex:
     """The live deletes of one snapshot; `build` makes it.
 
-    equality_deletes: every live equality delete file, in the order of the manifests.
-    equality: their scopes, by ordinal.
+    equality: the scopes of `equality_deletes`, which are in the order of the manifests.
     """
 
     equality_deletes: tuple[ManifestEntry, ...]
@@ -119,8 +118,7 @@ class DeleteIndex:
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
         """The position deletes of a live data file of the snapshot. Deletes without a target are ignored (4.8).
 
-        Raises:
-            CorruptDeleteError: a delete names the file but contradicts its partition or sequence number (4.3, 4.4).
+        Raises CorruptDeleteError: a delete names the file but contradicts its partition or sequence number (4.3, 4.4).
         """
         path, number = data.file.path, data.sequence_number
         vector = self._vectors.get(path)
@@ -170,13 +168,11 @@ class DeleteIndex:
 
 def _check_entry(entry: ManifestEntry, format_version: int) -> None:
     if format_version < 2:
-        raise InvalidTableError(
+        message = (
             f"A table of format version {format_version} has a live delete file, expected version 2 or later."
-            " Upgrade the table's format version, or remove its deletes",
-            cause="UnexpectedDeletes",
-            file=entry.file.path,
-            rule="iceberg 4.16",
+            " Upgrade the table's format version, or remove its deletes"
         )
+        raise InvalidTableError(message, cause="UnexpectedDeletes", file=entry.file.path, rule="iceberg 4.16")
     file = entry.file
     if file.content is Content.DATA:
         raise CorruptFileError(
@@ -191,12 +187,8 @@ def _check_entry(entry: ManifestEntry, format_version: int) -> None:
         if is_puffin:
             _check_vector_entry(entry, format_version)
     elif is_puffin:
-        raise UnsupportedError(
-            "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc",
-            cause="UnsupportedFormat",
-            file=file.path,
-            rule="iceberg 2.20",
-        )
+        message = "Cannot read equality delete file: its format is puffin, expected parquet, avro or orc"
+        raise UnsupportedError(message, cause="UnsupportedFormat", file=file.path, rule="iceberg 2.20")
     elif not file.equality_ids:
         raise CorruptDeleteError(
             "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",

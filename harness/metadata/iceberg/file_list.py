@@ -137,13 +137,11 @@ def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray],
     places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
     numbers = np.concatenate([to_numpy(t.column("manifest")) for t in tables])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
-    raise InvalidTableError(
+    message = (
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
-        " undefined. Rewrite the manifests, or allow duplicates to read its rows twice",
-        cause="DuplicateDataFile",
-        file=path,
-        rule="iceberg 2.13",
+        " undefined. Rewrite the manifests, or allow duplicates to read its rows twice"
     )
+    raise InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
 
 
 def _joined(
@@ -303,11 +301,8 @@ def _table(
     try:
         return pa.table([columns[name] for name in FILES.names], schema=FILES)
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
-        raise CorruptFileError(
-            f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}",
-            cause="CorruptManifest",
-            rule="iceberg 2.7",
-        ) from error
+        message = f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}"
+        raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
 
 
 def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:

@@ -27,10 +27,7 @@ V = TypeVar("V")
 class Json:
     """A value inside a JSON document.
 
-    value: as `json.loads` gives it.
-    file: the document, for errors.
-    path: keys and indexes from the document's root to the value.
-    rule: the rule that errors cite.
+    value: as `json.loads` gives it. path: keys and indexes from the root of `file` to it. rule: that errors cite.
     """
 
     value: Any
@@ -186,12 +183,8 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
             return all_streams(data, codec="gzip", most=most)
         if data.startswith(ZSTD_MAGIC):
             if not pa.Codec.is_available("zstd"):
-                raise UnsupportedError(
-                    "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read",
-                    cause="UnsupportedCodec",
-                    file=file,
-                    rule="iceberg 1.7",
-                )
+                message = "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read"
+                raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 1.7")
             return unzstd(data, most=most)
         return data
     except TooLongError as error:

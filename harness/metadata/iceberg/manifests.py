@@ -469,12 +469,8 @@ def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, Part
         return specs[spec_id]
     text = container.text("partition-spec")
     if text is None or container.text("partition-spec-id") not in (None, str(spec_id)):  # none, or another
-        raise InvalidTableError(
-            f"Cannot read manifest: the table has no partition spec {spec_id}, only {sorted(specs)}",
-            cause="MissingSpec",
-            file=container.file,
-            rule="iceberg 2.22",
-        )
+        message = f"Cannot read manifest: the table has no partition spec {spec_id}, only {sorted(specs)}"
+        raise InvalidTableError(message, cause="MissingSpec", file=container.file, rule="iceberg 2.22")
     return parse_header_spec(text, spec_id, file=container.file)
 
 

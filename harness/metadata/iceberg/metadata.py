@@ -149,8 +149,7 @@ def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> Table
 def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
     """The table metadata in an already decoded JSON value, such as a catalog's response; `file` is for messages.
 
-    Raises:
-        As for `parse_metadata`, without CorruptFileError.
+    Raises as for `parse_metadata`, without CorruptFileError.
     """
     document = Json(value, file, rule="iceberg 1.17")
     version = _format_version(document)
@@ -225,19 +224,12 @@ def _format_version(document: Json) -> int:
     """The format version, once it is sure that the document is table metadata that harness reads."""
     value = document.value
     if type(value) is not dict or not ("format-version" in value or "view-uuid" in value):
-        raise TableNotFoundError(
-            "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version'",
-            cause="NotATable",
-            file=document.file,
-            rule="iceberg 1.15",
-        )
+        message = "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version'"
+        raise TableNotFoundError(message, cause="NotATable", file=document.file, rule="iceberg 1.15")
     if value.get("view-uuid") is not None:
         texts = "; ".join(f"its SQL in {dialect} is {text}" for dialect, text in sorted(_view_texts(document).items()))
-        raise IsAViewError(
-            f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}",
-            file=document.file,
-            rule="iceberg 1.9",
-        )
+        message = f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}"
+        raise IsAViewError(message, file=document.file, rule="iceberg 1.9")
     version = document.under("iceberg 1.15").integer("format-version")
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedError(

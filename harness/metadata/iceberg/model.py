@@ -82,8 +82,7 @@ class SortOrder:
 def parse_spec(document: Json) -> PartitionSpec:
     """A partition spec from one element of `partition-specs`.
 
-    Raises:
-        InvalidTableError: a part is missing, field ids repeat, or only some fields have ids (iceberg 1.19).
+    Raises InvalidTableError: a part is missing, field ids repeat, or only some fields have ids (iceberg 1.19).
     """
     return PartitionSpec(document.integer("spec-id", bits=32), parse_spec_fields(document.child("fields")))
 
@@ -118,8 +117,7 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
 
     text: the header's `partition-spec`: a list of fields, or (as some writers put it) the object around them.
 
-    Raises:
-        CorruptFileError: the text is no partition spec.
+    Raises CorruptFileError: the text is no partition spec.
     """
     try:
         value = json.loads(text)
@@ -138,8 +136,7 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
 def parse_sort_order(document: Json) -> SortOrder:
     """A sort order from one element of `sort-orders`.
 
-    Raises:
-        InvalidTableError: a part is missing or has an unknown value.
+    Raises InvalidTableError: a part is missing or has an unknown value.
     """
     fields = []
     for item in document.elements("fields"):
@@ -263,9 +260,7 @@ class PartitionStatisticsFile:
 class TableMetadata:
     """All that one metadata file says about its table. Mappings keep the order of the file.
 
-    file: the metadata file, physical path.
-    format_version: 1, 2 or 3.
-    uuid: None where a v1 table, or a sloppy writer, gives none.
+    file: the metadata file, physical path. uuid: None where a v1 table, or a sloppy writer, gives none.
     location: the table's recorded root.
     last_updated_ms: milliseconds since 1970-01-01 UTC.
     schemas, specs, sort_orders, snapshots: by id. The unsorted order 0 is always there.

@@ -22,8 +22,7 @@ def table_name_mapping(properties: Mapping[str, str], *, file: str | None = None
     A dot in a name is part of it, names are case-sensitive, 0 is an id like any other, and an entry without a field id
     hides its columns.
 
-    Raises:
-        InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
+    Raises InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
     """
     text = properties.get(PROPERTY)
     if text is None:
@@ -31,12 +30,8 @@ def table_name_mapping(properties: Mapping[str, str], *, file: str | None = None
     try:
         return NameMapping(_level(Json(json.loads(text), file, (PROPERTY,), "iceberg 5.7"), set()))
     except (ValueError, RecursionError) as error:
-        raise InvalidTableError(
-            f"Cannot parse name mapping: got {show(text)}, expected a JSON list",
-            file=file,
-            field=PROPERTY,
-            rule="iceberg 5.7",
-        ) from error
+        message = f"Cannot parse name mapping: got {show(text)}, expected a JSON list"
+        raise InvalidTableError(message, file=file, field=PROPERTY, rule="iceberg 5.7") from error
 
 
 def _level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:

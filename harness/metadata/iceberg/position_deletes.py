@@ -89,13 +89,11 @@ def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> 
     opened = PuffinFile(storage=storage, file=name, physical=physical, size=size, content=content)
     ends = (opened.bytes_at(0, 4), opened.bytes_at(max(size - 4, 0), 4))
     if size < 4 + 4 + _TRAILER_BYTES or ends != (_MAGIC, _MAGIC):
-        raise CorruptFileError(
+        message = (
             f"Cannot read Puffin file: its {size} bytes begin with {_hex(ends[0])} and end with {_hex(ends[1])},"
-            f" expected {_hex(_MAGIC)} at both ends. Restore the file, or rewrite the delete with a current writer",
-            cause="CorruptDeletionVector",
-            file=name,
-            rule="iceberg 4.22",
+            f" expected {_hex(_MAGIC)} at both ends. Restore the file, or rewrite the delete with a current writer"
         )
+        raise CorruptFileError(message, cause="CorruptDeletionVector", file=name, rule="iceberg 4.22")
     return opened
 
 
@@ -103,8 +101,7 @@ def read_deletion_vector(puffin: PuffinFile, entry: ManifestEntry, *, data_recor
     """The deleted row positions of one deletion vector.
 
     Args:
-        puffin: the entry's file, opened; one opening serves all the vectors in it.
-        entry: the vector's manifest entry; `harness.metadata.iceberg.deletes` has checked that it names a blob.
+        puffin: the entry's file, opened.
         data_record_count: rows of the data file that it hits, None if unknown.
 
     Reads exactly the bytes that the entry names (iceberg 4.17).
@@ -194,12 +191,9 @@ def make_loader(
 
     Args:
         targets: the planned files; rows of delete files on other paths are ignored.
-        storage, path_map: where recorded paths are.
-        table: the table's location, for messages.
         spellings: other words for data files; None: none are looked for.
 
-    The loader returns no entry for a file without deleted positions, and ignores other ordinals. It
-    reads each delete file once in its life, so calls after the first are cheap. Not thread-safe.
+    The loader has no entry for a file without deleted positions, and reads each delete file once. Not thread-safe.
 
     The loader raises:
         MissingFileError: a delete file is not there (4.10).
@@ -217,8 +211,7 @@ def read_positions(
 
     renamed: what the paths are called in `wanted`; None: as they are.
 
-    Raises:
-        MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
+    Raises MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
     """
     name = file.path if file.path == physical else f"{file.path} ({physical})"
     try:
@@ -320,19 +313,14 @@ def _read_columns(data: bytes, file: DataFile, name: str, limits: Limits) -> tup
 
             schema, table = read_orc(data, file=name, limits=limits)
         case _:
-            raise UnsupportedError(
-                f"Cannot read position delete file: its format is {file.format}, expected parquet, avro or orc",
-                cause="UnsupportedFormat",
-                rule="iceberg 4.11",
-            )
+            message = f"Cannot read position delete file: its format is {file.format}, expected parquet, avro or orc"
+            raise UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 4.11")
     if file.format == "avro" and file.record_count not in (None, table.num_rows):
         # Cut between two blocks it looks whole, and would lose deletes.
-        raise CorruptDeleteError(
-            f"Position delete file has {table.num_rows} rows, its entry says {file.record_count}. Restore the file",
-            file=name,
-            field="record_count",
-            rule="iceberg 4.10",
+        message = (
+            f"Position delete file has {table.num_rows} rows, its entry says {file.record_count}. Restore the file"
         )
+        raise CorruptDeleteError(message, file=name, field="record_count", rule="iceberg 4.10")
     path, position = _find_columns([(f.name, f.id) for f in schema], name)
     return table.column(path), table.column(position)
 
@@ -369,13 +357,11 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
     for label, reserved in (("file_path", FILE_PATH_ID), ("pos", POSITION_ID)):
         matches = [i for i, (name, id_) in enumerate(columns) if (id_ == reserved if by_id else name == label)]
         if len(matches) != 1:
-            raise CorruptFileError(
+            message = (
                 f"Cannot read position delete file: {len(matches)} columns are {label}"
-                f" {f'by field id {reserved}' if by_id else 'by name'}, expected one",
-                file=file,
-                field=label,
-                rule="iceberg 4.11",
+                f" {f'by field id {reserved}' if by_id else 'by name'}, expected one"
             )
+            raise CorruptFileError(message, file=file, field=label, rule="iceberg 4.11")
         found.append(matches[0])
     return found[0], found[1]
 

@@ -18,13 +18,7 @@ from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
-from harness.metadata.iceberg.manifests import (
-    ALL,
-    ManifestEntry,
-    ManifestFile,
-    open_manifest,
-    parse_manifest_list,
-)
+from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import table_name_mapping
 from harness.metadata.iceberg.skipping import bounds_of, projected
@@ -158,14 +152,10 @@ class _Scan:
         return tuple(found)
 
     def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
-        """The live data files, without manifests that the filter skips by their partition summaries, as far as these
-        are trusted (`harness.metadata.iceberg.summaries`).
+        """The live data files, without manifests that trusted summaries of partitions exclude (iceberg 3.9).
 
-        No manifest is skipped because its counts say that all of its files are gone: a wrong count would drop rows, or
-        deletes, and manifests without live files are few and small. This overrules iceberg 3.5.
-
-        Where a manifest is skipped, every tuple of the others is held against its summary; a tuple outside makes all
-        manifests be read after all (iceberg 3.9).
+        No manifest is skipped by its counts, against iceberg 3.5: a wrong count would drop rows. Where one is skipped,
+        a tuple outside of another's summary makes all manifests be read after all.
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
             return _Opened(self._data_files(manifests, statistics, condition), len(manifests))

@@ -61,24 +61,9 @@ from harness.metadata.iceberg.transforms import (
     wrap,
 )
 from harness.metadata.iceberg.values import PER_DAY, decode_bound
+from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
-from harness.metadata.model.schema import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    from_unscaled,
-)
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
 # The inclusive projection of a predicate on a source column to one on the partition value. It is true for every
@@ -89,7 +74,7 @@ _AT_MOST = (Op.LT, Op.LE)
 _AT_LEAST = (Op.GT, Op.GE)
 
 
-def project(transform: Transform, source: Field, part: Predicate, target: Field) -> Predicate:
+def project(transform: Transform, source: dt.Field, part: Predicate, target: dt.Field) -> Predicate:
     """A predicate on `target`, the partition value, that is true wherever a row of the partition can make `part` true.
 
     `part` is a leaf on `source`, in `source`'s type; `Constant(True)` says that nothing can be concluded.
@@ -118,14 +103,14 @@ def project(transform: Transform, source: Field, part: Predicate, target: Field)
 
 def _project_values(
     transform: Bucket | Truncate | Year | Month | Day | Hour,
-    source: Field,
+    source: dt.Field,
     part: Comparison | In | StartsWith,
-    target: Field,
+    target: dt.Field,
 ) -> Predicate:
     if not is_defined(transform, source.type):
         return Constant(True)
     match transform, part:
-        case Truncate(width=width), StartsWith() if isinstance(source.type, StringType):
+        case Truncate(width=width), StartsWith() if isinstance(source.type, dt.StringType):
             if len(part.prefix) < width:
                 return StartsWith(target, part.prefix, part.negated)
             if len(part.prefix) == width:
@@ -147,14 +132,14 @@ def _project_values(
     return Constant(True)
 
 
-def _results(transform: Bucket | Truncate | Year | Month | Day | Hour, source: Type, value: Any) -> tuple[Any, ...]:
+def _results(transform: Bucket | Truncate | Year | Month | Day | Hour, source: dt.Type, value: Any) -> tuple[Any, ...]:
     """Every partition value that a writer may have stored for a row with `value`."""
     match transform, source:
-        case Truncate(width=width), IntegerType():
+        case Truncate(width=width), dt.IntegerType():
             floor = value - value % width
             # Below the type's minimum, Java wraps around; others do not (iceberg 3.12).
             return (floor, *(wrap(floor, bits) for bits in (32, 64) if floor < -(1 << (bits - 1)) <= value))
-        case Day(), DateType():
+        case Day(), dt.DateType():
             return (apply(transform, source)(value),)
         case Year() | Month() | Day() | Hour(), _:
             result = apply(transform, source)(value)
@@ -165,16 +150,16 @@ def _results(transform: Bucket | Truncate | Year | Month | Day | Hour, source: T
 
 
 def _project_range(
-    transform: Truncate | Year | Month | Day | Hour, source: Type, op: Op, value: Any, target: Field
+    transform: Truncate | Year | Month | Day | Hour, source: dt.Type, op: Op, value: Any, target: dt.Field
 ) -> Predicate:
     """`op` is one of < <= > >=. Strict bounds move by one unit of the stored integer before the transform."""
     step = {Op.LT: -1, Op.GT: 1}.get(op, 0)
     match transform, source:
-        case Truncate(), StringType() | BinaryType():
+        case Truncate(), dt.StringType() | dt.BinaryType():
             bound = apply(transform, source)(value)
-        case Truncate(width=width), DecimalType(scale=scale):
+        case Truncate(width=width), dt.DecimalType(scale=scale):
             moved = unscaled(value, scale) + step
-            bound = from_unscaled(moved - moved % width, scale)
+            bound = dt.from_unscaled(moved - moved % width, scale)
         case Truncate(width=width), _:
             bound = value + step - (value + step) % width
         case _:
@@ -183,7 +168,7 @@ def _project_range(
     if op in _AT_LEAST:
         return Comparison(target, Op.GE, bound)
     at_most = Comparison(target, Op.LE, bound)
-    if isinstance(transform, Truncate) and isinstance(source, IntegerType):
+    if isinstance(transform, Truncate) and isinstance(source, dt.IntegerType):
         # The smallest int and long, which Java lets overflow to a large positive number (iceberg 3.12).
         smallest = [(-(1 << (bits - 1)), bits) for bits in (32, 64)]
         wrapped = tuple(wrap(least - least % transform.width, bits) for least, bits in smallest)
@@ -191,7 +176,9 @@ def _project_range(
     return at_most
 
 
-def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Callable[[Mapping[int, Any]], bool]:
+def partition_filter(
+    predicate: Predicate, spec: PartitionSpec, schema: dt.Schema
+) -> Callable[[Mapping[int, Any]], bool]:
     """A test of partition tuples (internal values by partition field id) of `spec`. Source: iceberg 3.14-3.17.
 
     Predicates on columns that are not in `schema` (metadata columns, ids of another schema) conclude nothing.
@@ -203,7 +190,7 @@ def partition_filter(predicate: Predicate, spec: PartitionSpec, schema: Schema) 
     return lambda values: evaluate(on_tuple, lambda field: values.get(field.id)) is True
 
 
-def projected(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Predicate:
+def projected(predicate: Predicate, spec: PartitionSpec, schema: dt.Schema) -> Predicate:
     """The inclusive projection of a whole filter onto the partition fields of `spec`."""
     match predicate:
         case And(parts=parts):
@@ -223,33 +210,33 @@ def projected(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> Pred
             assert_never(predicate)
 
 
-def source_columns(partition_field: PartitionField, schema: Schema) -> tuple[Field, ...]:
+def source_columns(partition_field: PartitionField, schema: dt.Schema) -> tuple[dt.Field, ...]:
     """The source column as a tuple of one; empty if it is not in the schema or below a list or map (iceberg 3.14)."""
     return tuple(f for f in _columns(schema.fields) if f.id == partition_field.source_id)
 
 
-def partition_target(partition_field: PartitionField, source: Field) -> Field:
+def partition_target(partition_field: PartitionField, source: dt.Field) -> dt.Field:
     """The partition field as a field of its own, with the type of its values."""
     type_ = result_type(partition_field.transform, source.type)
-    return Field(id=partition_field.field_id, name=partition_field.name, type=type_)
+    return dt.Field(id=partition_field.field_id, name=partition_field.name, type=type_)
 
 
-def _columns(fields: tuple[Field, ...]) -> list[Field]:
+def _columns(fields: tuple[dt.Field, ...]) -> list[dt.Field]:
     """The fields whose statistics speak of rows: all but those below a list or map (iceberg 3.4)."""
-    found: list[Field] = []
+    found: list[dt.Field] = []
     for field in fields:
         found.append(field)
-        if isinstance(field.type, StructType):
+        if isinstance(field.type, dt.StructType):
             found.extend(_columns(field.type.fields))
     return found
 
 
-def decidable(predicate: Predicate, schema: Schema) -> Predicate:
+def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
     """`predicate` without what column statistics cannot decide: parts on columns that are always null, too (5.14).
 
     Source: iceberg 3.19-3.25.
     """
-    opaque = (StructType, UnknownType)
+    opaque = (dt.StructType, dt.UnknownType)
     columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, opaque))
 
     def lower(part: Predicate) -> Predicate:
@@ -266,26 +253,26 @@ def decidable(predicate: Predicate, schema: Schema) -> Predicate:
     return lower(predicate)
 
 
-def nested_columns(schema: Schema) -> frozenset[int]:
+def nested_columns(schema: dt.Schema) -> frozenset[int]:
     """Ids of fields within structs, whose values ORC does not count where the struct itself is null."""
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
-def decode_bounds(encoded: pa.ChunkedArray, type_: Type) -> Decoded | None:
+def decode_bounds(encoded: pa.ChunkedArray, type_: dt.Type) -> Decoded | None:
     """The bounds of a column of `type_`; None: it has a type that is decoded one by one. Source: iceberg 3.21-3.24."""
     array = encoded.combine_chunks()
     match type_:
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return _numbers(array, "i", 4, bits // 8)
-        case DateType():
+        case dt.DateType():
             return _numbers(array, "i", 4)
-        case TimeType():
+        case dt.TimeType():
             return _numbers(array, "i", 8)
-        case TimestampType(unit=unit):
+        case dt.TimestampType(unit=unit):
             return _numbers(array, "i", 8, 4, days=PER_DAY[unit])
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _numbers(array, "f", 4, bits // 8)
-        case StringType():
+        case dt.StringType():
             try:
                 return array.cast(pa.string())
             except pa.ArrowInvalid:  # some are cut inside a character, and are looked at one by one (iceberg 3.22)
@@ -317,7 +304,7 @@ def _numbers(array: pa.Array, kind: Literal["i", "f"], *widths: int, days: int =
     return Numbers(values, known)
 
 
-def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts:
+def facts_of(files: DataFiles, column: dt.Field, *, is_nested: bool) -> ColumnFacts:
     """The facts of a column. is_nested: it is within a struct; ORC does not count values where the struct is null."""
     values, nulls, nans = (Numbers.of(files.table.column(statistic(name, column.id))) for name in COUNTS)
     encoded = [files.table.column(statistic(name, column.id)) for name in BOUNDS]
@@ -330,7 +317,7 @@ def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts
     usable = ~(values.known & (values.values == 0))
     total = values.known & usable & (values.values >= 0)
     counted_nulls = _plausible(nulls, values, total) & usable & ~partial
-    is_float = isinstance(column.type, FloatType)
+    is_float = isinstance(column.type, dt.FloatType)
     counted_nans = _plausible(nans, values, total) & usable if is_float else np.ones_like(known)
     nan_count = nans.values if is_float else np.zeros_like(values.values)
     lower, upper = without_contradictions(*(decode_bounds(bound, column.type) for bound in encoded))
@@ -346,7 +333,7 @@ def facts_of(files: DataFiles, column: Field, *, is_nested: bool) -> ColumnFacts
     )
 
 
-def bounds_of(files: DataFiles, column: Field) -> ColumnBounds:
+def bounds_of(files: DataFiles, column: dt.Field) -> ColumnBounds:
     """The bounds of a column that is not within a struct. Files whose rows nobody counted have none (2.21)."""
     counted = to_numpy(files.table.column("record_count").is_valid())
     facts = facts_of(files, column, is_nested=False)
@@ -369,7 +356,7 @@ def _as_array(bound: Decoded, counted: Mask) -> pa.Array:
     return pc.if_else(from_numpy(counted), bound, scalar_of(None, pa.string()))
 
 
-def stats_of(files: DataFiles, place: int, column: Field, *, is_nested: bool) -> ColumnStats:
+def stats_of(files: DataFiles, place: int, column: dt.Field, *, is_nested: bool) -> ColumnStats:
     """The statistics of a column in one file."""
 
     def stored(name: str) -> Any:
@@ -394,16 +381,13 @@ def _plausible(counts: Numbers, values: Numbers, total: Mask) -> Mask:
 def may_hold(files: DataFiles, nested: frozenset[int], predicate: Predicate, places: Places) -> Mask:
     """For each file in `places`, whether it may hold a row that makes the predicate true.
 
-    Files whose record count is unknown may hold anything: writers that could not count rows could not count values
-    either (iceberg 2.21).
-
-    nested: ids of fields within structs.
+    Files whose record count is unknown may hold anything (iceberg 2.21). nested: ids of fields within structs.
     """
 
-    def facts(column: Field) -> ColumnFacts | None:
+    def facts(column: dt.Field) -> ColumnFacts | None:
         return facts_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
 
-    def stats(place: int, column: Field) -> ColumnStats:
+    def stats(place: int, column: dt.Field) -> ColumnStats:
         return stats_of(files, place, column, is_nested=column.id in nested)
 
     skipping = FileSkipping(len(files), facts, stats)
@@ -415,7 +399,7 @@ def may_hold(files: DataFiles, nested: frozenset[int], predicate: Predicate, pla
     return kept
 
 
-def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: Schema, condition: Filter) -> Verdicts:
+def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.Schema, condition: Filter) -> Verdicts:
     """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
 
     A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This

@@ -73,11 +73,7 @@ class ScanSource:
         return KeptManifests(cache, version)
 
     def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
-        """The version of a manifest in a store, without asking the store; None: the list does not say.
-
-        A manifest never changes, and a random UUID in its name was drawn for no other one. Without one, as in a slice
-        that is pulled anew over an old one, the same name may mean another file.
-        """
+        """The version of a manifest in a store without asking it; None: no UUID in its name makes it unique."""
         uuid = self.metadata.uuid
         if manifest is None or not manifest.length or manifest.added_snapshot_id is None or uuid is None:
             return None
@@ -149,11 +145,7 @@ class IcebergSelection:
 
 
 def select(
-    metadata: TableMetadata,
-    *,
-    snapshot_id: int | None = None,
-    timestamp_ms: int | None = None,
-    ref: str | None = None,
+    metadata: TableMetadata, *, snapshot_id: int | None = None, timestamp_ms: int | None = None, ref: str | None = None
 ) -> IcebergSelection:
     """The selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
 
@@ -283,10 +275,8 @@ def _not_found(
 
 # The places of a copied table's files: path prefixes from the metadata file's own move (iceberg 1.11 to 1.13).
 #
-# Recorded paths are absolute. The metadata file of a copied table is where the caller opened it, and its recorded place
-# follows from the metadata: the difference is the move. Cutting paths at `/data/` or `/metadata/` would break tables
-# with directories of these names.
-
+# The metadata file of a copied table is where the caller opened it, and its recorded place follows from the metadata:
+# the difference is the move. Cutting paths at `/data/` or `/metadata/` would break tables with directories so named.
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
 
@@ -400,8 +390,7 @@ class Spellings:
     def tell(self, delete: str, path: str, data: str) -> None:
         """Warns of a delete file that hits no data file, but for the scheme or authority of a path in it.
 
-        Raises:
-            InvalidTableError: the table is untrusted.
+        Raises InvalidTableError: the table is untrusted.
         """
         below = self.location.rstrip("/")[len(authority_of(self.location)) :]
         folder, target = authority_of(path) + below, authority_of(data) + below

@@ -84,8 +84,7 @@ class Lie:
     """A known fault of a writer.
 
     until: the first release, as (major, minor), that is right; None: not told apart by release.
-    guard: why no row is lost by it, or what to do.
-    source: where it is described.
+    guard: why no row is lost by it, or what to do. source: where it is described.
     """
 
     writer: str

@@ -64,11 +64,7 @@ _Choice: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def find_metadata(
-    location: str,
-    storage: Storage,
-    *,
-    allow_version_guess: bool = False,
-    path_map: PathMap | None = None,
+    location: str, storage: Storage, *, allow_version_guess: bool = False, path_map: PathMap | None = None
 ) -> FoundMetadata:
     """The current metadata of the table at `location`.
 
@@ -254,8 +250,7 @@ def _ambiguous(directory: str, reason: str, rule: str) -> AmbiguousTableError:
 class IcebergTable:
     """A version of the metadata of a table.
 
-    location: as the user gave it.
-    metadata_path: the metadata file that was read.
+    location: as the user gave it. metadata_path: the metadata file that was read.
     """
 
     location: str = field(repr=False)
@@ -284,8 +279,7 @@ class IcebergTable:
     ) -> IcebergSelection:
         """The asked snapshot and its schema (iceberg 1.32 to 1.37).
 
-        Raises:
-            RequestError: a text that is no time. Others as `harness.metadata.iceberg.source.select`.
+        Raises RequestError: a text that is no time. Others as `harness.metadata.iceberg.source.select`.
         """
         try:
             at = None if timestamp is None else timestamp_ms(timestamp)

@@ -8,20 +8,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias, assert_never
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-    from_unscaled,
-)
+from harness.metadata.model import schema as dt
 from harness.metadata.model.times import year_month_day
 from harness.storage.records import dataclass
 
@@ -122,29 +109,28 @@ def parse_transform(text: str) -> Transform:
     return _PLAIN.get(name.lower(), UnknownTransform(text))
 
 
-def result_type(transform: Transform, source: Type | None) -> Type:
+def result_type(transform: Transform, source: dt.Type | None) -> dt.Type:
     """The type of the partition values (iceberg 1.21, 3.8). source: None if the column was dropped.
 
     `day` gives a date, as engines show it; its internal value is the same int.
     """
     match transform:
         case Identity() | Truncate() | Void():
-            return OpaqueType(f"{transform} of a dropped column") if source is None else source
+            return dt.OpaqueType(f"{transform} of a dropped column") if source is None else source
         case Bucket() | Year() | Month() | Hour():
-            return IntegerType(32)
+            return dt.IntegerType(32)
         case Day():
-            return DateType()
+            return dt.DateType()
         case UnknownTransform(text=text):
-            return OpaqueType(text)
+            return dt.OpaqueType(text)
         case _:
             assert_never(transform)
 
 
-def apply(transform: Transform, source: Type) -> Callable[[Any], Any]:
+def apply(transform: Transform, source: dt.Type) -> Callable[[Any], Any]:
     """The transform as a function on stored-form values; null gives null.
 
-    Raises:
-        UnsupportedError: the transform is unknown, or not defined for the type. Source: iceberg 3.11-3.13.
+    Raises UnsupportedError: the transform is unknown, or not defined for the type. Source: iceberg 3.11-3.13.
     """
     function = _function(transform, source)
     if function is None:
@@ -152,12 +138,12 @@ def apply(transform: Transform, source: Type) -> Callable[[Any], Any]:
     return lambda value: None if value is None else function(value)
 
 
-def is_defined(transform: Transform, source: Type) -> bool:
+def is_defined(transform: Transform, source: dt.Type) -> bool:
     """True if the transform is known and takes values of the type."""
     return _function(transform, source) is not None
 
 
-def _function(transform: Transform, source: Type) -> Callable[[Any], Any] | None:
+def _function(transform: Transform, source: dt.Type) -> Callable[[Any], Any] | None:
     """The transform of non-null values; None where it is not defined."""
     match transform:
         case Identity():
@@ -167,11 +153,11 @@ def _function(transform: Transform, source: Type) -> Callable[[Any], Any] | None
             return None if hashed is None else lambda value: (hashed(value) & 0x7FFFFFFF) % n
         case Truncate(width=width):
             match source:
-                case IntegerType(bits=bits):
+                case dt.IntegerType(bits=bits):
                     return lambda value: wrap(value - value % width, bits)
-                case DecimalType(scale=scale):
-                    return lambda value: from_unscaled((n := unscaled(value, scale)) - n % width, scale)
-                case StringType() | BinaryType():
+                case dt.DecimalType(scale=scale):
+                    return lambda value: dt.from_unscaled((n := unscaled(value, scale)) - n % width, scale)
+                case dt.StringType() | dt.BinaryType():
                     return lambda value: value[:width]
                 case _:
                     return None
@@ -214,17 +200,17 @@ def _hash_unscaled(number: int) -> int:
     return murmur3(number.to_bytes(length, "big", signed=True))
 
 
-def _hash_function(source: Type) -> Callable[[Any], int] | None:
+def _hash_function(source: dt.Type) -> Callable[[Any], int] | None:
     match source:
-        case IntegerType() | DateType() | TimeType(unit="us") | TimestampType(unit="us"):
+        case dt.IntegerType() | dt.DateType() | dt.TimeType(unit="us") | dt.TimestampType(unit="us"):
             return _hash_long
-        case TimestampType(unit="ns") | TimeType(unit="ns"):
+        case dt.TimestampType(unit="ns") | dt.TimeType(unit="ns"):
             return lambda value: _hash_long(value // 1000)
-        case DecimalType(scale=scale):
+        case dt.DecimalType(scale=scale):
             return lambda value: _hash_unscaled(unscaled(value, scale))
-        case StringType():
+        case dt.StringType():
             return lambda value: murmur3(value.encode())
-        case UuidType() | FixedType() | BinaryType():
+        case dt.UuidType() | dt.FixedType() | dt.BinaryType():
             return murmur3
         case _:
             return None
@@ -233,8 +219,7 @@ def _hash_function(source: Type) -> Callable[[Any], int] | None:
 def unscaled(value: Decimal, scale: int) -> int:
     """The integer that, divided by 10**scale, is `value`; exact at any precision.
 
-    Raises:
-        ValueError: `value` has more digits after the point than `scale`, or is not finite.
+    Raises ValueError: `value` has more digits after the point than `scale`, or is not finite.
     """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
@@ -258,11 +243,11 @@ def wrap(value: int, bits: int) -> int:
 _PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def _time_function(transform: Year | Month | Day | Hour, source: Type) -> Callable[[int], int] | None:
+def _time_function(transform: Year | Month | Day | Hour, source: dt.Type) -> Callable[[int], int] | None:
     match source:
-        case DateType():
+        case dt.DateType():
             per_hour, per_day = None, 1
-        case TimestampType(unit=unit):
+        case dt.TimestampType(unit=unit):
             per_hour = 3600 * _PER_SECOND[unit]
             per_day = 24 * per_hour
         case _:

@@ -14,32 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.metadata.iceberg.json_doc import Json, show
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    PrimitiveType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-    walk,
-)
+from harness.metadata.model import schema as dt
 
 # Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15). Texts are
 # checked to the letter: Python's own parsers for numbers, hex and dates take more than the format allows.
@@ -53,7 +28,7 @@ _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def parse_default(json: Json, type_: Type) -> Any:
+def parse_default(json: Json, type_: dt.Type) -> Any:
     """A default of `type_` as internal values (see `harness.metadata.model.schema`); None for null, and for a type
     that is not known.
 
@@ -63,13 +38,13 @@ def parse_default(json: Json, type_: Type) -> Any:
         InvalidTableError: the value does not fit the type, or the type may have no default but null (iceberg 5.14).
     """
     json = json.under("iceberg 5.15")
-    if json.value is None or isinstance(type_, OpaqueType):
+    if json.value is None or isinstance(type_, dt.OpaqueType):
         return None
     match type_:
-        case UnknownType() | VariantType() | GeometryType() | GeographyType():
+        case dt.UnknownType() | dt.VariantType() | dt.GeometryType() | dt.GeographyType():
             message = f"Invalid default: got {show(json.value)}, expected null, as always for type {type_}"
             raise json.under("iceberg 5.14").error(message)
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             by_key = {str(field.id): field for field in fields}
             unknown = sorted(json.object().keys() - by_key.keys())
             if unknown:
@@ -78,9 +53,9 @@ def parse_default(json: Json, type_: Type) -> Any:
             given = [field for key, field in by_key.items() if key in json.object()]
             parts = [(field, json.optional(str(field.id))) for field in given]
             return {field.id: None if part is None else parse_default(part, field.type) for field, part in parts}
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return [parse_default(item, element.type) for item in json.items()]
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             keys = [parse_default(item, key.type) for item in json.child("keys").items()]
             values = [parse_default(item, value.type) for item in json.child("values").items()]
             if len(keys) != len(values):
@@ -94,39 +69,39 @@ def parse_default(json: Json, type_: Type) -> Any:
                 raise json.error(message) from error
 
 
-def _primitive(value: Any, type_: Type) -> Any:
+def _primitive(value: Any, type_: dt.Type) -> Any:
     """`value` as internal values. Raises ValueError with what was expected."""
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return _of(bool, value, "true or false")
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return _within(_of(int, value, f"a {bits}-bit integer"), bits)
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _float(value, bits)
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             number = Decimal(value) if _DECIMAL_TYPE.fullmatch(_text(value)) else None
             if number is None or number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
                 raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
             return number
-        case DateType():
+        case dt.DateType():
             return _within(_days(_text(value)), 32)
-        case TimeType(unit=unit):
+        case dt.TimeType(unit=unit):
             return _time(_text(value), _PER_SECOND[unit])
-        case TimestampType(unit=unit, utc=utc):
+        case dt.TimestampType(unit=unit, utc=utc):
             zone, per_second = "+00:00" if utc else "", _PER_SECOND[unit]
             date, separator, time = _text(value).removesuffix(zone).partition("T")
             if not separator or not value.endswith(zone):
                 raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
             return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
-        case StringType():
+        case dt.StringType():
             return _text(value)
-        case UuidType():
+        case dt.UuidType():
             if not _UUID.fullmatch(_text(value)):
                 raise ValueError("a UUID of 36 characters")
             return bytes.fromhex(value.replace("-", ""))
-        case FixedType(length=length):
+        case dt.FixedType(length=length):
             return _bytes(_text(value), length)
-        case BinaryType():
+        case dt.BinaryType():
             return _bytes(_text(value), None)
         case _:
             raise ValueError("no default")
@@ -205,25 +180,25 @@ def _time(text: str, per_second: int) -> int:
 MAX_FIELD_ID = 2147483447
 """The largest id of a table's own field; those above are reserved for metadata columns (iceberg 1.23)."""
 
-_NAMED: dict[str, PrimitiveType] = {
-    "boolean": BooleanType(),
-    "int": IntegerType(32),
-    "long": IntegerType(64),
-    "float": FloatType(32),
-    "double": FloatType(64),
-    "date": DateType(),
-    "time": TimeType(),
-    "timestamp": TimestampType(),
-    "timestamptz": TimestampType(utc=True),
-    "timestamp_ns": TimestampType("ns"),
-    "timestamptz_ns": TimestampType("ns", utc=True),
-    "string": StringType(),
-    "uuid": UuidType(),
-    "binary": BinaryType(),
-    "unknown": UnknownType(),
-    "variant": VariantType(),
-    "geometry": GeometryType(),
-    "geography": GeographyType(),
+_NAMED: dict[str, dt.PrimitiveType] = {
+    "boolean": dt.BooleanType(),
+    "int": dt.IntegerType(32),
+    "long": dt.IntegerType(64),
+    "float": dt.FloatType(32),
+    "double": dt.FloatType(64),
+    "date": dt.DateType(),
+    "time": dt.TimeType(),
+    "timestamp": dt.TimestampType(),
+    "timestamptz": dt.TimestampType(utc=True),
+    "timestamp_ns": dt.TimestampType("ns"),
+    "timestamptz_ns": dt.TimestampType("ns", utc=True),
+    "string": dt.StringType(),
+    "uuid": dt.UuidType(),
+    "binary": dt.BinaryType(),
+    "unknown": dt.UnknownType(),
+    "variant": dt.VariantType(),
+    "geometry": dt.GeometryType(),
+    "geography": dt.GeographyType(),
 }
 _DECIMAL = re.compile(r"decimal\s*\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)", re.IGNORECASE)
 _FIXED = re.compile(r"fixed\s*\[\s*([0-9]{1,9})\s*\]", re.IGNORECASE)
@@ -233,7 +208,7 @@ _GEOGRAPHY = re.compile(r"geography\s*\(\s*([^,()\s][^,()]*?)\s*(?:,\s*(\w+)\s*)
 _EDGE_ALGORITHMS = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})
 
 
-def parse_schema(json: Json | Any) -> Schema:
+def parse_schema(json: Json | Any) -> dt.Schema:
     """A schema with its id (0 where the JSON gives none, iceberg 1.18), fields and identifier fields.
 
     Raises:
@@ -246,18 +221,17 @@ def parse_schema(json: Json | Any) -> Schema:
         raise document.error(f"Invalid schema: got type {show(kind)}, expected 'struct'", key="type")
     fields = _struct_fields(document)
     _check_ids(document, fields)
-    return Schema(
+    return dt.Schema(
         id=document.optional_integer("schema-id", bits=32) or 0,
         fields=fields,
         identifier_field_ids=document.integers("identifier-field-ids"),
     )
 
 
-def parse_type(json: Json | Any) -> Type:
+def parse_type(json: Json | Any) -> dt.Type:
     """The type of a type's JSON: a name, or an object for struct, list and map.
 
-    Raises:
-        InvalidTableError: it is neither, or a nested type lacks a part.
+    Raises InvalidTableError: it is neither, or a nested type lacks a part.
     """
     document = json if isinstance(json, Json) else Json(json)
     if isinstance(document.value, str):
@@ -265,18 +239,18 @@ def parse_type(json: Json | Any) -> Type:
     kind = document.text("type").lower()
     match kind:
         case "struct":
-            return StructType(_struct_fields(document))
+            return dt.StructType(_struct_fields(document))
         case "list":
-            return ListType(_part(document, "element"))
+            return dt.ListType(_part(document, "element"))
         case "map":
             key_id = document.integer("key-id", bits=32)
-            key = Field(id=key_id, name="key", type=parse_type(document.child("key")), required=True)
-            return MapType(key, _part(document, "value"))
+            key = dt.Field(id=key_id, name="key", type=parse_type(document.child("key")), required=True)
+            return dt.MapType(key, _part(document, "value"))
         case _:
-            return OpaqueType(f"{{type: {kind}}}")
+            return dt.OpaqueType(f"{{type: {kind}}}")
 
 
-def parse_type_name(text: str) -> PrimitiveType:
+def parse_type_name(text: str) -> dt.PrimitiveType:
     """The primitive type called `text`, in any letter case, with blanks between its parts (iceberg 1.22).
 
     A name that is unknown, or has parameters out of range (such as decimal(39, 0)), gives an `OpaqueType`.
@@ -288,24 +262,24 @@ def parse_type_name(text: str) -> PrimitiveType:
     if match := _DECIMAL.fullmatch(name):
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= 38 and scale <= precision:
-            return DecimalType(precision, scale)
+            return dt.DecimalType(precision, scale)
     elif (match := _FIXED.fullmatch(name)) and int(match[1]) > 0:
-        return FixedType(int(match[1]))
+        return dt.FixedType(int(match[1]))
     elif match := _GEOMETRY.fullmatch(name):
-        return GeometryType(match[1])
+        return dt.GeometryType(match[1])
     elif match := _GEOGRAPHY.fullmatch(name):
         algorithm = (match[2] or "spherical").lower()
         if algorithm in _EDGE_ALGORITHMS:
-            return GeographyType(match[1], algorithm)
-    return OpaqueType(text)
+            return dt.GeographyType(match[1], algorithm)
+    return dt.OpaqueType(text)
 
 
-def _struct_fields(document: Json) -> tuple[Field, ...]:
+def _struct_fields(document: Json) -> tuple[dt.Field, ...]:
     fields = []
     for item in document.child("fields").items():
         type_ = parse_type(item.child("type"))
         default = item.optional("initial-default")
-        field = Field(
+        field = dt.Field(
             id=item.integer("id", bits=32),
             name=item.text("name"),
             type=type_,
@@ -317,9 +291,9 @@ def _struct_fields(document: Json) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def _part(document: Json, part: str) -> Field:
+def _part(document: Json, part: str) -> dt.Field:
     """The element of a list or the value of a map. These have no defaults (iceberg 5.10)."""
-    return Field(
+    return dt.Field(
         id=document.integer(f"{part}-id", bits=32),
         name=part,
         type=parse_type(document.child(part)),
@@ -327,10 +301,10 @@ def _part(document: Json, part: str) -> Field:
     )
 
 
-def _check_ids(document: Json, fields: tuple[Field, ...]) -> None:
+def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
     document = document.under("iceberg 1.23")
     seen: dict[int, str] = {}
-    for path, field in walk(fields):
+    for path, field in dt.walk(fields):
         name = ".".join(path)
         if field.id in seen:
             message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and '{name}', expected unique ids"

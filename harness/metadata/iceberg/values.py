@@ -13,23 +13,7 @@ from typing import Any
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
 from harness.metadata.iceberg.transforms import Identity, UnknownTransform, result_type, unscaled
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-    from_unscaled,
-)
+from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass
 
@@ -37,41 +21,41 @@ PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms": 1_000, "us": 1_000_000, "ns": 10**9}
 
 
-def decode_bound(type_: Type, data: bytes) -> Any:
+def decode_bound(type_: dt.Type, data: bytes) -> Any:
     """The bound as an internal value; None if it says nothing: a length that no writer uses, NaN, broken text.
 
     Bounds from before a promotion are widened: int to long, float to double, days to a timestamp.
     Types without usable bounds (variant, geometry, geography, nested ones) give None. Source: iceberg 3.21-3.24.
     """
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return {b"\x00": False, b"\x01": True}.get(data)
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return _integer(data) if len(data) in (4, bits // 8) else None
-        case DateType():
+        case dt.DateType():
             return _integer(data) if len(data) == 4 else None
-        case TimestampType(unit=unit) if len(data) == 4:  # written while the column was a date (iceberg 3.23)
+        case dt.TimestampType(unit=unit) if len(data) == 4:  # written while the column was a date (iceberg 3.23)
             return _integer(data) * PER_DAY[unit]
-        case TimeType() | TimestampType():
+        case dt.TimeType() | dt.TimestampType():
             return _integer(data) if len(data) == 8 else None
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             if len(data) not in (4, bits // 8):
                 return None
             number: float = struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
             return None if math.isnan(number) else number
-        case DecimalType(scale=scale):
-            return from_unscaled(int.from_bytes(data, "big", signed=True), scale) if data else None
-        case StringType():
+        case dt.DecimalType(scale=scale):
+            return dt.from_unscaled(int.from_bytes(data, "big", signed=True), scale) if data else None
+        case dt.StringType():
             try:
                 return data.decode()
             except UnicodeDecodeError:  # cut inside a character (iceberg 3.22)
                 return None
-        case UuidType():
+        case dt.UuidType():
             return data if len(data) == 16 else None
-        case FixedType(length=length):
+        case dt.FixedType(length=length):
             # Writers may cut bounds, but no bound is longer than the values.
             return data if len(data) <= length else None
-        case BinaryType():
+        case dt.BinaryType():
             return data
         case _:
             return None
@@ -81,7 +65,7 @@ def _integer(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def partition_value(type_: Type, kind: str) -> Callable[[Any], Any]:
+def partition_value(type_: dt.Type, kind: str) -> Callable[[Any], Any]:
     """A function from a partition value, as Avro holds it, to internal values; null gives null (iceberg 2.17, 2.18).
 
     type_: the type of the transform's result, after promotion. kind: Avro's logical type of the value, else its
@@ -92,32 +76,32 @@ def partition_value(type_: Type, kind: str) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-def _converter(type_: Type, kind: str) -> Callable[[Any], Any]:
+def _converter(type_: dt.Type, kind: str) -> Callable[[Any], Any]:
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return lambda value: _checked(value, bool)
-        case IntegerType() | DateType():
+        case dt.IntegerType() | dt.DateType():
             return lambda value: _checked(value, int)
-        case TimestampType(unit=unit) if kind in ("int", "date"):
+        case dt.TimestampType(unit=unit) if kind in ("int", "date"):
             # Days, written while the column was a date, as in bounds (iceberg 3.23).
             return lambda value: _checked(value, int) * PER_DAY[unit]
-        case TimeType(unit=unit) | TimestampType(unit=unit):
+        case dt.TimeType(unit=unit) | dt.TimestampType(unit=unit):
             # Avro says the unit in its logical type; without one it is the table's.
             written = next((name for name in ("millis", "micros", "nanos") if kind.endswith(name)), unit)
             multiplier, divisor = _PER_SECOND[unit], _PER_SECOND[written]
             return lambda value: _checked(value, int) * multiplier // divisor
-        case FloatType():
+        case dt.FloatType():
             return lambda value: float(_checked(value, float, int))
-        case DecimalType(scale=scale):
-            return lambda value: from_unscaled(_unscaled(value), scale)
-        case StringType():
+        case dt.DecimalType(scale=scale):
+            return lambda value: dt.from_unscaled(_unscaled(value), scale)
+        case dt.StringType():
             # Some writers declare strings as bytes.
             return lambda value: value.decode() if isinstance(value, bytes) else _checked(value, str)
-        case UuidType():
+        case dt.UuidType():
             return lambda value: uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
-        case FixedType(length=length):
+        case dt.FixedType(length=length):
             return lambda value: _sized(value, length)
-        case BinaryType():
+        case dt.BinaryType():
             return lambda value: _checked(value, bytes)
         case _:
             return lambda value: value
@@ -144,7 +128,7 @@ def _sized(value: Any, length: int) -> bytes:
     return data
 
 
-def partition_key(spec_id: int, values: Mapping[int, Any], types: Mapping[int, Type]) -> Hashable:
+def partition_key(spec_id: int, values: Mapping[int, Any], types: Mapping[int, dt.Type]) -> Hashable:
     """A key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
 
     values: internal values by partition field id; a missing one is null. types: the spec's partition fields.
@@ -153,7 +137,7 @@ def partition_key(spec_id: int, values: Mapping[int, Any], types: Mapping[int, T
     return (spec_id, *(_value_key(values.get(id_), type_) for id_, type_ in sorted(types.items(), key=lambda i: i[0])))
 
 
-def _value_key(value: Any, type_: Type) -> Hashable:
+def _value_key(value: Any, type_: dt.Type) -> Hashable:
     match value:
         case None:
             return None
@@ -162,7 +146,7 @@ def _value_key(value: Any, type_: Type) -> Hashable:
         case float():  # and -0.0 == 0.0
             return ("float", b"nan" if math.isnan(value) else struct.pack(">d", value))
         case Decimal():
-            return unscaled(value, type_.scale) if isinstance(type_, DecimalType) else value
+            return unscaled(value, type_.scale) if isinstance(type_, dt.DecimalType) else value
         case list() | tuple():
             return tuple(_value_key(item, type_) for item in value)
         case dict():
@@ -171,7 +155,7 @@ def _value_key(value: Any, type_: Type) -> Hashable:
             return value if isinstance(value, Hashable) else repr(value)
 
 
-def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int, Type]:
+def partition_types(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> dict[int, dt.Type]:
     """The types of a spec's partition values, by partition field id; opaque where the source column is in no schema.
 
     The first schema that has the column wins. Source: iceberg 1.21.
@@ -179,7 +163,7 @@ def partition_types(spec: PartitionSpec, schemas: Sequence[Schema]) -> dict[int,
     return {f.field_id: result_type(f.transform, _source_type(f, schemas)) for f in spec.fields}
 
 
-def _source_type(partition_field: PartitionField, schemas: Sequence[Schema]) -> Type | None:
+def _source_type(partition_field: PartitionField, schemas: Sequence[dt.Schema]) -> dt.Type | None:
     source = partition_field.source_id
     return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 
@@ -192,8 +176,8 @@ class Partitions:
     """
 
     specs: Mapping[int, PartitionSpec]
-    schemas: tuple[Schema, ...]
-    _types: dict[int, dict[int, Type]] = field(default_factory=dict)
+    schemas: tuple[dt.Schema, ...]
+    _types: dict[int, dict[int, dt.Type]] = field(default_factory=dict)
     _indexes: dict[Hashable, int] = field(default_factory=dict)
     _tuples: list[Partition] = field(default_factory=list)
 
@@ -229,22 +213,17 @@ class Partitions:
         return Partition(spec_id=spec_id, values=dict(values), constants=constants, names=names)
 
 
-def all_partition_fields(metadata: TableMetadata, schemas: tuple[Schema, ...]) -> tuple[Field, ...]:
+def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]) -> tuple[dt.Field, ...]:
     """The fields of all partition specs in ascending order of id, with the types of their values (iceberg 5.17).
 
-    Raises:
-        UnsupportedError: a transform's result type is unknown.
+    Raises UnsupportedError: a transform's result type is unknown.
     """
-    found: dict[int, Field] = {}
+    found: dict[int, dt.Field] = {}
     for spec in metadata.specs.values():
         types = partition_types(spec, schemas)
         for part in spec.fields:
             if isinstance(part.transform, UnknownTransform):
-                raise UnsupportedError(
-                    f"Cannot show _partition: its field {part.name!r} has the unknown transform {part.transform}",
-                    cause="UnsupportedType",
-                    field="_partition",
-                    rule="iceberg 5.17",
-                )
-            found.setdefault(part.field_id, Field(id=part.field_id, name=part.name, type=types[part.field_id]))
+                message = f"Cannot show _partition: its field {part.name!r} has the unknown transform {part.transform}"
+                raise UnsupportedError(message, cause="UnsupportedType", field="_partition", rule="iceberg 5.17")
+            found.setdefault(part.field_id, dt.Field(id=part.field_id, name=part.name, type=types[part.field_id]))
     return tuple(found[field_id] for field_id in sorted(found))

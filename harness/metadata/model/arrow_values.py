@@ -30,8 +30,7 @@ _MOST_BYTES = 2**31 - 1  # of the texts of an array, whose offsets are 32 bits
 def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """The array of that type: strings, bytes, Booleans, integers or maps of strings (lists of pairs); None is null.
 
-    Raises:
-        OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
+    Raises OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
     """
     if type_ in (pa.string(), pa.binary()):
         return _texts(values, type_)
@@ -151,10 +150,8 @@ def _validity(missing: npt.NDArray[np.bool_]) -> pa.Buffer | None:
 # Nested Arrow arrays taken apart and put together again with other children.
 #
 # `children_of` gives what the rows of an array show, `with_children` puts the same number of other values in its place.
-# Children hold nothing that no row shows: not what a slice leaves out, no entries of null lists and maps, and nulls
-# where a struct is null. Thus a change can neither fail at such a value nor pay for it. They share the memory of
-# the array, unless null lists or maps have entries. Extension types, dictionaries and run ends are not nested:
-# take them off before.
+# Children hold nothing that no row shows, so a change can neither fail at such a value nor pay for it. They share the
+# memory of the array, unless null lists or maps have entries. Extension types, dictionaries and run ends go off before.
 
 
 def is_rebuilt(type_: pa.DataType) -> bool:
@@ -241,8 +238,7 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
     children: as many values as those of `children_of(array)`, in the types of `child_types(type_)`. type_: as in
     `is_rebuilt`. Lists of every layout become such lists; lists whose elements are taken apart become maps.
 
-    Raises:
-        pa.ArrowException: a child has another type, or a key is null.
+    Raises pa.ArrowException: a child has another type, or a key is null.
     """
     if pa.types.is_struct(type_):
         validity = pc.is_valid(array).buffers()[1] if array.null_count else None

@@ -11,20 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.storage.records import dataclass
 
 TRUNCATION_LENGTH = 16
@@ -60,14 +47,14 @@ class Known:
     is_ordered: bool  # whether values between the bounds mean something for ranges
 
     @classmethod
-    def of(cls, type_: Type, stats: ColumnStats) -> Known:
+    def of(cls, type_: dt.Type, stats: ColumnStats) -> Known:
         """The usable part of the statistics of a column of `type_`."""
         counts = (stats.value_count, stats.null_count, stats.nan_count)
         # A count of no values in a file with rows comes from writers that left the column out: nothing is known.
         values, nulls, nans = counts if counts[0] != 0 else (None, None, None)
         values = _count(values, None)
         nulls = _count(nulls, values)
-        nans = _count(nans, values) if isinstance(type_, FloatType) else 0
+        nans = _count(nans, values) if isinstance(type_, dt.FloatType) else 0
         lower, upper = _bounds(type_, stats)
         return cls(
             lower=lower,
@@ -76,7 +63,7 @@ class Known:
             has_nans=nans != 0,
             has_values=values is None or nulls != values,
             has_numbers=values is None or nulls is None or nans is None or nulls + nans < values,
-            is_ordered=not isinstance(type_, UuidType),
+            is_ordered=not isinstance(type_, dt.UuidType),
         )
 
     @property
@@ -96,7 +83,7 @@ def _count(count: int | None, values: int | None) -> int | None:
     return count
 
 
-def _bounds(type_: Type, stats: ColumnStats) -> tuple[Any, Any]:
+def _bounds(type_: dt.Type, stats: ColumnStats) -> tuple[Any, Any]:
     """The usable bounds: of the type's own class, no NaN (iceberg 3.21), not inverted (iceberg 3.25)."""
     lower = stats.lower if _is_bound(type_, stats.lower) else None
     upper = stats.upper if _is_bound(type_, stats.upper) else None
@@ -105,24 +92,24 @@ def _bounds(type_: Type, stats: ColumnStats) -> tuple[Any, Any]:
     return lower, upper
 
 
-def _is_bound(type_: Type, value: Any) -> bool:
+def _is_bound(type_: dt.Type, value: Any) -> bool:
     """True for a value that can be a bound of the type; types without an order have none (iceberg 3.24)."""
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return isinstance(value, bool)
-        case IntegerType() | DateType() | TimeType() | TimestampType():
+        case dt.IntegerType() | dt.DateType() | dt.TimeType() | dt.TimestampType():
             return isinstance(value, int) and not isinstance(value, bool)
-        case FloatType():
+        case dt.FloatType():
             return (
                 isinstance(value, float | int)
                 and not isinstance(value, bool)
                 and not (isinstance(value, float) and math.isnan(value))
             )
-        case DecimalType():
+        case dt.DecimalType():
             return isinstance(value, Decimal) and value.is_finite()
-        case StringType():
+        case dt.StringType():
             return isinstance(value, str)
-        case UuidType() | FixedType() | BinaryType():
+        case dt.UuidType() | dt.FixedType() | dt.BinaryType():
             return isinstance(value, bytes)
         case _:
             return False
@@ -163,7 +150,7 @@ class ColumnBounds:
         )
 
     @staticmethod
-    def of(type_: Type, stats: Sequence[ColumnStats]) -> ColumnBounds:
+    def of(type_: dt.Type, stats: Sequence[ColumnStats]) -> ColumnBounds:
         """The certain part of the statistics of a column in each file."""
         known = [Known.of(type_, each) for each in stats]
         return ColumnBounds(

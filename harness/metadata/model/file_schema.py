@@ -9,30 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UnsignedType,
-    UuidType,
-    children,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import children
 from harness.storage.records import dataclass
 
 
@@ -50,15 +28,17 @@ class PhysicalField:
 
     name: str
     id: int | None
-    type: Type
+    type: dt.Type
     children: tuple[PhysicalField, ...] = ()
 
 
 PhysicalSchema: TypeAlias = tuple[PhysicalField, ...]
 
-STORED_STRUCT = StructType(())
-STORED_LIST = ListType(Field(id=0, name="element", type=UnknownType()))
-STORED_MAP = MapType(Field(id=0, name="key", type=UnknownType()), Field(id=0, name="value", type=UnknownType()))
+STORED_STRUCT = dt.StructType(())
+STORED_LIST = dt.ListType(dt.Field(id=0, name="element", type=dt.UnknownType()))
+STORED_MAP = dt.MapType(
+    dt.Field(id=0, name="key", type=dt.UnknownType()), dt.Field(id=0, name="value", type=dt.UnknownType())
+)
 """Kinds of nested stored types; what is inside says `PhysicalField.children`."""
 
 
@@ -89,28 +69,28 @@ def is_variant_group(stored: PhysicalField) -> bool:
     """True for a stored struct of `metadata`, and `value` or `typed_value`: a variant (iceberg 6.15)."""
     names = {f.name for f in stored.children}
     shaped = "metadata" in names and names <= {"metadata", "value", "typed_value"} and len(names) > 1
-    return isinstance(stored.type, StructType) and shaped
+    return isinstance(stored.type, dt.StructType) and shaped
 
 
 def describe(stored: PhysicalField) -> str:
     """The stored type in the words that table types use, for messages."""
     match stored.type:
-        case StructType():
+        case dt.StructType():
             return f"struct<{', '.join(f'{f.name}: {describe(f)}' for f in stored.children)}>"
-        case ListType():
+        case dt.ListType():
             return f"list<{describe(stored.children[0])}>"
-        case MapType():
+        case dt.MapType():
             return f"map<{describe(stored.children[0])}, {describe(stored.children[1])}>"
         case _:
             return str(stored.type)
 
 
-def mapping_by_name(fields: tuple[Field, ...]) -> NameMapping:
+def mapping_by_name(fields: tuple[dt.Field, ...]) -> NameMapping:
     """The mapping that finds every field under its physical name, or else its logical one, at every level."""
     return NameMapping(tuple(_mapped_by_name(f) for f in fields))
 
 
-def _mapped_by_name(wanted: Field) -> MappedName:
+def _mapped_by_name(wanted: dt.Field) -> MappedName:
     name = wanted.name if wanted.physical_name is None else wanted.physical_name
     nested = tuple(_mapped_by_name(child) for child in children(wanted.type))
     return MappedName(names=(name,), field_id=wanted.id, fields=nested)
@@ -127,9 +107,9 @@ def _mapped(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[Mapped
     for stored, name in zip(level, names, strict=True):
         entry = by_name.get(name)
         match stored.type:  # fixed words in lists and maps, whatever the file says
-            case ListType():
+            case dt.ListType():
                 inside: tuple[str, ...] = ("element",)
-            case MapType():
+            case dt.MapType():
                 inside = ("key", "value")
             case _:
                 inside = tuple(f.name for f in stored.children)
@@ -139,7 +119,6 @@ def _mapped(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[Mapped
 
 
 # The stored types that a table type may be read from, for Iceberg (5.12, section 6) and for Delta (T16-T25), of single
-# values: `harness.metadata.plan.projection` takes structs, lists and maps apart.
 
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -149,7 +128,7 @@ The Delta protocol asks for 10 from 32 bits down (delta T22); Delta on Spark rec
 """
 
 
-def readable(stored: Type, wanted: Type) -> bool:
+def readable(stored: dt.Type, wanted: dt.Type) -> bool:
     """True where every stored value has one exact meaning as the table type `wanted`.
 
     An instant flag in the file never matters, the table's type decides (iceberg 6.8). Some pairs can still fail on a
@@ -157,42 +136,42 @@ def readable(stored: Type, wanted: Type) -> bool:
     (6.11). Nested types and variants are never readable here.
     """
     match wanted, stored:
-        case BooleanType() | FixedType(), _:
+        case dt.BooleanType() | dt.FixedType(), _:
             return stored == wanted
-        case IntegerType(bits=bits), IntegerType(bits=width):
+        case dt.IntegerType(bits=bits), dt.IntegerType(bits=width):
             return width <= bits
-        case IntegerType(bits=bits), UnsignedType(bits=width):
+        case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width):
             return width < bits
-        case FloatType(bits=bits), FloatType(bits=width):
+        case dt.FloatType(bits=bits), dt.FloatType(bits=width):
             return 32 <= width <= bits
-        case DecimalType(precision=precision, scale=scale), DecimalType(precision=digits, scale=stored_scale):
+        case dt.DecimalType(precision=precision, scale=scale), dt.DecimalType(precision=digits, scale=stored_scale):
             return stored_scale == scale and digits <= precision
-        case DateType(), DateType() | IntegerType(bits=32):
+        case dt.DateType(), dt.DateType() | dt.IntegerType(bits=32):
             return True
-        case TimeType(), TimeType(unit=unit):
+        case dt.TimeType(), dt.TimeType(unit=unit):
             return unit in ("ms", "us")
-        case TimestampType(unit=unit), Int96Type():
+        case dt.TimestampType(unit=unit), dt.Int96Type():
             # Engines read it in micros, so nanos would be lost without a word.
             return unit == "us"
-        case TimestampType(utc=utc), DateType():
+        case dt.TimestampType(utc=utc), dt.DateType():
             return not utc
-        case TimestampType(), TimestampType():
+        case dt.TimestampType(), dt.TimestampType():
             return True
-        case StringType(), StringType() | BinaryType():
+        case dt.StringType(), dt.StringType() | dt.BinaryType():
             return True
-        case UuidType(), UuidType() | StringType() | FixedType(length=16):
+        case dt.UuidType(), dt.UuidType() | dt.StringType() | dt.FixedType(length=16):
             return True
-        case BinaryType(), BinaryType():
+        case dt.BinaryType(), dt.BinaryType():
             return True
-        case GeometryType() | GeographyType(), BinaryType() | GeometryType() | GeographyType():
+        case dt.GeometryType() | dt.GeographyType(), dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return True
-        case UnknownType(), _:
+        case dt.UnknownType(), _:
             return True
         case _:
             return False
 
 
-def readable_in_delta(stored: Type, wanted: Type) -> bool:
+def readable_in_delta(stored: dt.Type, wanted: dt.Type) -> bool:
     """True where a file's values of type `stored` may be read as the Delta table's type `wanted` (delta T16, T18, T22).
 
     A stored type may be wider than the table's where only its values, not their meaning, can fail to fit: integers of
@@ -200,43 +179,45 @@ def readable_in_delta(stored: Type, wanted: Type) -> bool:
     such an integer or decimal out of range, bytes that are no UTF-8. Nested types and variants are never readable here.
     """
     match wanted, stored:
-        case IntegerType(bits=bits), IntegerType(bits=width):
+        case dt.IntegerType(bits=bits), dt.IntegerType(bits=width):
             return width <= max(bits, 32)
-        case IntegerType(bits=bits), UnsignedType(bits=width):
+        case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width):
             return width < bits
-        case DecimalType(scale=scale), DecimalType(scale=stored_scale):
+        case dt.DecimalType(scale=scale), dt.DecimalType(scale=stored_scale):
             return scale == stored_scale or widens(stored, wanted)
-        case TimestampType(unit="us"), TimestampType(unit=unit):
+        case dt.TimestampType(unit="us"), dt.TimestampType(unit=unit):
             # The flag in the file never matters; nanos would lose digits.
             return unit != "ns"
-        case TimestampType(unit="us"), Int96Type():
+        case dt.TimestampType(unit="us"), dt.Int96Type():
             return True
-        case StringType(), BinaryType():
+        case dt.StringType(), dt.BinaryType():
             return True
-        case BinaryType(), StringType() | FixedType():
+        case dt.BinaryType(), dt.StringType() | dt.FixedType():
             return True
-        case UnknownType(), _:
+        case dt.UnknownType(), _:
             return True
-        case BooleanType() | FloatType() | DateType() | StringType() | BinaryType(), _ if stored == wanted:
+        case dt.BooleanType() | dt.FloatType() | dt.DateType() | dt.StringType() | dt.BinaryType(), _ if (
+            stored == wanted
+        ):
             return True
         case _:
             return widens(stored, wanted)
 
 
-def widens(before: Type, after: Type) -> bool:
+def widens(before: dt.Type, after: dt.Type) -> bool:
     """True where a column of type `before` may become `after` in a Delta table, whose old files stay (T22)."""
     match before, after:
-        case IntegerType(bits=old), IntegerType(bits=new):
+        case dt.IntegerType(bits=old), dt.IntegerType(bits=new):
             return old < new
-        case FloatType(bits=32), FloatType(bits=64):
+        case dt.FloatType(bits=32), dt.FloatType(bits=64):
             return True
-        case IntegerType(bits=old), FloatType(bits=64):
+        case dt.IntegerType(bits=old), dt.FloatType(bits=64):
             return old <= 32
-        case IntegerType(bits=old), DecimalType(precision=precision, scale=scale):
+        case dt.IntegerType(bits=old), dt.DecimalType(precision=precision, scale=scale):
             return precision - scale >= _DIGITS[old]
-        case DecimalType(precision=p, scale=s), DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=p, scale=s), dt.DecimalType(precision=precision, scale=scale):
             return before != after and scale >= s and precision - scale >= p - s
-        case DateType(), TimestampType(unit="us", utc=False):
+        case dt.DateType(), dt.TimestampType(unit="us", utc=False):
             return True
         case _:
             return False

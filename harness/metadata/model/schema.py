@@ -271,8 +271,7 @@ class Field:
 class Schema:
     """A table's columns at one point of its history. As text it has a line a field, those of nested types indented.
 
-    id: the schema's id (Iceberg `schema-id`); Delta: 0.
-    fields: top-level columns in order.
+    id: the schema's id (Iceberg `schema-id`); Delta: 0. fields: top-level columns in order.
     identifier_field_ids: informative; no effect on rows (iceberg 5.20).
     """
 

@@ -24,8 +24,7 @@ def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"]
     An int is milliseconds already, and so is a text of 12 to 18 digits. Other texts are ISO dates, `2024-12-31` (its
     first instant), or times, `2024-12-31 23:59:59.999`, with an offset or without (then UTC). A naive datetime is UTC.
 
-    Raises:
-        RequestError: the value is none of these.
+    Raises RequestError: the value is none of these.
     """
     if isinstance(value, datetime):
         return _to_ms(value, rounding)
@@ -56,8 +55,7 @@ def parse_moment(at: When) -> dict[str, Any]:
     A number is a snapshot id or version. Text in digits is one too, `2024-12…` is a time, other text a branch or tag; a
     name that looks like something else is written out, `ref=2024-12`, and likewise `snapshot=` and `timestamp=`.
 
-    Raises:
-        RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
+    Raises RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
     """
     if not isinstance(at, str):
         if isinstance(at, bool) or not isinstance(at, int | datetime | None):

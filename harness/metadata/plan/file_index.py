@@ -30,9 +30,8 @@ _UNESCAPED = "/!$&'()*+,;=:@"  # what may stand in the path of a URI beside lett
 class IndexedFile:
     """A live file.
 
-    path: as recorded. physical: where the bytes are. uri: the same, absolute and percent-encoded.
-    size: bytes, as recorded. record_count: physical rows; None: unknown.
-    ordinal: its index in the files of the plan that listed it.
+    path: as recorded. physical: where the bytes are. size: bytes, as recorded.
+    record_count: physical rows; None: unknown. ordinal: its index in the files of the plan that listed it.
     """
 
     path: str
@@ -63,8 +62,7 @@ class FileIndex:
     """The index of one snapshot.
 
     plan_files: plans a read of the snapshot: (columns, filter).
-    everything: the plan without a filter.
-    root_paths: the table's location.
+    everything: the plan without a filter. root_paths: the table's location.
     """
 
     plan_files: Callable[[Sequence[str] | None, Filter | None], ScanPlan] = field(repr=False)
@@ -99,8 +97,7 @@ class FileIndex:
             partition_filters: SQL conditions on partition columns alone; they decide exactly (delta F1).
             data_filters: other SQL conditions; statistics decide, and what they cannot exclude stays.
 
-        Raises:
-            RequestError: a filter cannot be parsed, or a partition filter mentions another column.
+        Raises RequestError: a filter cannot be parsed, or a partition filter mentions another column.
         """
         if isinstance(partition_filters, str) or isinstance(data_filters, str):
             raise RequestError("Invalid filters: expected lists of conditions", table=self.everything.table)

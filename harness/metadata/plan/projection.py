@@ -10,11 +10,8 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import (
-    STORED_LIST,
-    STORED_MAP,
-    STORED_STRUCT,
-    MappedName,
     NameMapping,
     PhysicalField,
     PhysicalSchema,
@@ -26,46 +23,7 @@ from harness.metadata.model.file_schema import (
     walk_stored,
     with_mapped_ids,
 )
-from harness.metadata.model.schema import (
-    CHANGES,
-    Field,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    OpaqueType,
-    StructType,
-    TimestampType,
-    UnknownType,
-    VariantType,
-    children,
-    walk,
-)
 from harness.storage.records import dataclass
-
-__all__ = [
-    "STORED_LIST",
-    "STORED_MAP",
-    "STORED_STRUCT",
-    "ColumnLookup",
-    "ColumnSource",
-    "MappedName",
-    "NameMapping",
-    "PartitionValue",
-    "PhysicalField",
-    "PhysicalSchema",
-    "Stored",
-    "Value",
-    "check_stored",
-    "describe",
-    "find_named",
-    "find_stored",
-    "is_identity",
-    "is_positional",
-    "is_variant_group",
-    "resolve",
-]
-
 
 # The ways in which a table's columns are found among those of a data file.
 #
@@ -90,7 +48,7 @@ class ColumnLookup(enum.Enum):
         return self is not ColumnLookup.ICEBERG
 
 
-def stored_name(field: Field) -> str:
+def stored_name(field: dt.Field) -> str:
     """The name under which data files, statistics and partition values know a field: physical, else logical."""
     return field.name if field.physical_name is None else field.physical_name
 
@@ -146,7 +104,7 @@ ColumnSource: TypeAlias = Stored | Value | PartitionValue
 
 
 def resolve(
-    fields: tuple[Field, ...],
+    fields: tuple[dt.Field, ...],
     file: PhysicalSchema,
     *,
     name_mapping: NameMapping | None,
@@ -169,7 +127,7 @@ def resolve(
     fields: table fields, possibly pruned; `find_stored` looks metadata columns up.
     name_mapping: used only for a file without ids of an Iceberg table.
     partition_ids: source ids of the identity fields in the file's own partition spec; Delta: of the partition columns.
-    file_format: `parquet`, `avro` or `orc`. file_path, table: for messages.
+    file_format: `parquet`, `avro` or `orc`.
 
     Raises:
         SchemaMismatchError: a stored type that the table's type cannot be read from (`IncompatibleType`), a required
@@ -208,7 +166,7 @@ def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, fil
 
 
 def shares_columns(
-    fields: tuple[Field, ...],
+    fields: tuple[dt.Field, ...],
     file: PhysicalSchema,
     *,
     name_mapping: NameMapping | None,
@@ -240,7 +198,7 @@ def find_named(name: str, file: PhysicalSchema) -> Stored | None:
     return next((Stored(f, place=place) for place, f in enumerate(file) if f.name == name), None)
 
 
-def check_stored(wanted: Field, stored: Stored, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
+def check_stored(wanted: dt.Field, stored: Stored, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
     """Refuses a stored metadata column of a type that its own cannot be read from (iceberg 5.12, delta T23)."""
     resolver = _Resolver(
         partition_ids=frozenset(),
@@ -254,22 +212,21 @@ def check_stored(wanted: Field, stored: Stored, *, file_path: str, table: str, l
     resolver.from_stored(wanted, stored.physical, wanted.name, stored.place)
 
 
-def is_identity(wanted: Field, source: ColumnSource) -> bool:
+def is_identity(wanted: dt.Field, source: ColumnSource) -> bool:
     """True where the stored column is the table's as it is: same types, and below the top the same names and order.
 
-    The column's own name is not compared, nor are those of elements, keys and values. Never true for a variant or a
-    geometry, which engines have to convert.
+    The column's own name is not compared. Never true for a variant or a geometry, which engines have to convert.
     """
     if not isinstance(source, Stored):
         return False
     stored, parts = source.physical, source.parts
     match wanted.type:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
             return same_names and _are_unchanged(fields, stored.children, parts)
-        case ListType() | MapType():
-            return _are_unchanged(children(wanted.type), stored.children, parts)
-        case VariantType() | GeometryType() | GeographyType():
+        case dt.ListType() | dt.MapType():
+            return _are_unchanged(dt.children(wanted.type), stored.children, parts)
+        case dt.VariantType() | dt.GeometryType() | dt.GeographyType():
             return False
         case _:
             return stored.type == wanted.type
@@ -292,8 +249,8 @@ class _Resolver:
     table: str
     is_mapped: bool = False
 
-    def source(self, wanted: Field, level: PhysicalSchema, path: str) -> ColumnSource:
-        if isinstance(wanted.type, UnknownType):
+    def source(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> ColumnSource:
+        if isinstance(wanted.type, dt.UnknownType):
             return Value(None)
         self.refuse_opaque(wanted, path)
         is_partition = wanted.id in self.partition_ids
@@ -307,8 +264,8 @@ class _Resolver:
             return PartitionValue(wanted.id)
         return Value(None if self.lookup.is_delta else self.default(wanted, path))
 
-    def find(self, wanted: Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
-        if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and CHANGES.get(wanted.name) == wanted):
+    def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
+        if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
             name = stored_name(wanted)
             found = by_name(name, level)
             if len(found) > 1:
@@ -334,22 +291,22 @@ class _Resolver:
             )
         return found[0] if found else None
 
-    def from_stored(self, wanted: Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
-        if isinstance(stored.type, UnknownType):
+    def from_stored(self, wanted: dt.Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
+        if isinstance(stored.type, dt.UnknownType):
             return Value(None)
-        if self.by_position and (children(wanted.type) or stored.children):
+        if self.by_position and (dt.children(wanted.type) or stored.children):
             raise UnsupportedError(
                 f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
                 "set the table property schema.name-mapping.default",
                 **self.place("MissingFieldIds", path, "iceberg 5.6"),
             )
         match wanted.type, stored.type:
-            case StructType(fields=fields), StructType():
+            case dt.StructType(fields=fields), dt.StructType():
                 inner = tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields)
                 return Stored(stored, inner, place)
-            case ListType(element=element), ListType():
+            case dt.ListType(element=element), dt.ListType():
                 return Stored(stored, (self.part(element, stored, path, 0),), place)
-            case MapType(key=key, value=value), MapType():
+            case dt.MapType(key=key, value=value), dt.MapType():
                 parts = (self.part(key, stored, path, 0), self.part(value, stored, path, 1))
                 # Fields added to a key could make keys equal (iceberg 5.10).
                 if not _is_fully_stored(parts[0]) and not self.lookup.is_delta:
@@ -359,9 +316,9 @@ class _Resolver:
                         **self.place("IncompatibleType", path, "iceberg 5.10"),
                     )
                 return Stored(stored, parts, place)
-            case VariantType(), StructType() if is_variant_group(stored):
+            case dt.VariantType(), dt.StructType() if is_variant_group(stored):
                 return Stored(stored, place=place)
-            case TimestampType(utc=utc), TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
+            case dt.TimestampType(utc=utc), dt.TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
                 pass
             case _:
                 if (readable_in_delta if self.lookup.is_delta else readable)(stored.type, wanted.type):
@@ -372,11 +329,11 @@ class _Resolver:
             **self.place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )
 
-    def part(self, wanted: Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
+    def part(self, wanted: dt.Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
         """The source of an element, key or value: there is only one candidate, which must not be another field's."""
         stored = parent.children[place]
         path = f"{path}.{wanted.name}"
-        if isinstance(wanted.type, UnknownType):
+        if isinstance(wanted.type, dt.UnknownType):
             return Value(None)
         self.refuse_opaque(wanted, path)
         if stored.id is not None and stored.id != wanted.id and not self.lookup.is_delta:
@@ -388,9 +345,9 @@ class _Resolver:
             )
         return self.from_stored(wanted, stored, path, place)
 
-    def default(self, wanted: Field, path: str) -> Any:
+    def default(self, wanted: dt.Field, path: str) -> Any:
         """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
-        held = sorted(f.id for _, f in walk(children(wanted.type)) if f.id in self.partition_ids)
+        held = sorted(f.id for _, f in dt.walk(dt.children(wanted.type)) if f.id in self.partition_ids)
         if held:
             raise UnsupportedError(
                 f"Cannot read column {path}: the file lacks the struct, but its partition tuple has values for the "
@@ -405,9 +362,9 @@ class _Resolver:
             )
         return self.filled(wanted, wanted.initial_default, path)
 
-    def filled(self, wanted: Field, value: Any, path: str) -> Any:
+    def filled(self, wanted: dt.Field, value: Any, path: str) -> Any:
         """A struct's default with the defaults of the fields that it does not mention, in the struct's order."""
-        if not isinstance(wanted.type, StructType) or value is None:
+        if not isinstance(wanted.type, dt.StructType) or value is None:
             return value
         return {
             f.id: self.filled(f, value[f.id], f"{path}.{f.name}")
@@ -416,8 +373,8 @@ class _Resolver:
             for f in wanted.type.fields
         }
 
-    def refuse_opaque(self, wanted: Field, path: str) -> None:
-        if isinstance(wanted.type, OpaqueType):
+    def refuse_opaque(self, wanted: dt.Field, path: str) -> None:
+        if isinstance(wanted.type, dt.OpaqueType):
             raise UnsupportedError(
                 f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
                 **self.place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
@@ -440,7 +397,7 @@ def _is_fully_stored(source: ColumnSource) -> bool:
     return isinstance(source, Stored) and all(_is_fully_stored(part) for part in source.parts)
 
 
-def _are_unchanged(fields: tuple[Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:
+def _are_unchanged(fields: tuple[dt.Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:
     """True where each part is the stored child at its own place, unchanged."""
     return len(fields) == len(stored) == len(parts) and all(
         isinstance(part, Stored) and part.physical == child and is_identity(f, part)

@@ -30,11 +30,7 @@ class Prune(enum.Enum):
 
 
 def parse_prune(text: str) -> Prune:
-    """The level that a user calls by that name.
-
-    Raises:
-        RequestError: there is no such level.
-    """
+    """The level that a user calls by that name. Raises RequestError: there is no such level."""
     try:
         return Prune(text)
     except ValueError:
@@ -86,7 +82,6 @@ def catalog_answer(
 ) -> CatalogAnswer | None:
     """The answer in a caller's arguments; None: there is none.
 
-    max_version: the latest version that the catalog knows.
     ratified: the name of a staged file, or a version with such a name, or, for a commit that only the catalog holds, a
         version with its content. None, or none of them: all commits are published.
 
@@ -95,11 +90,8 @@ def catalog_answer(
             version, or a name that is no staged commit of its version (frontier F4.4, F4.5).
     """
     if published_only and max_version is not None:
-        raise RequestError(
-            "Cannot read by the catalog's answer and published_only at once: give max_version, or published_only",
-            cause="ExclusiveSelectors",
-            options=("max_version", "published_only"),
-        )
+        message = "Cannot read by the catalog's answer and published_only at once: give max_version, or published_only"
+        raise RequestError(message, cause="ExclusiveSelectors", options=("max_version", "published_only"))
     if isinstance(ratified, str):
         raise _invalid(f"ratified={ratified!r}: expected a list of names")
     commits = tuple(sorted(map(_commit, ratified or ()), key=lambda commit: commit.version))

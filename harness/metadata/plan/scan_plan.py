@@ -31,9 +31,10 @@ from harness.errors import warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.projection import ColumnLookup, NameMapping
+from harness.metadata.plan.projection import ColumnLookup
 from harness.storage.gate import Roots, Verdict
 from harness.storage.paths import shown
 from harness.storage.records import dataclass
@@ -107,8 +108,7 @@ class PositionDelete:
 
     An engine may also read them itself, where `physical` says from what: the oracle does.
 
-    kind: `position delete file`, or `deletion vector`.
-    path: the delete file, as recorded.
+    kind: `position delete file`, or `deletion vector`. path: as recorded.
     offset, length: the blob in the file, in bytes; None for a whole file.
     record_count: deleted positions in it, None if unknown.
     files: ordinals of the data files that it may hit.
@@ -158,22 +158,16 @@ PositionLoader = Callable[[Sequence[int]], Mapping[int, BitMap64]]
 class ScanPlan:
     """The contract between a format and an engine.
 
-    table: the table's location, for messages.
-    format: `iceberg` or `delta`.
-    snapshot: the snapshot's id or version; None for a table without one.
+    format: `iceberg` or `delta`. snapshot: its id or version; None for a table without one.
     schema: the table's schema as of this read.
     columns: what the caller gets, in order: fields of `schema`, and metadata columns (`model.metadata_columns`).
     filter: what rows must satisfy; engines always apply all of it. None: every row.
     files: `FILES`, one row per data file to read, in the format's order.
-    partitions: partition tuples that `files` and `equality_deletes` point into.
-    equality_deletes: every equality delete file that hits a planned file.
     delete_sets: the distinct sets of equality deletes that files have; each a tuple of indexes into
         `equality_deletes`, ascending. `files.delete_set` points here.
-    position_deletes: where deleted positions come from.
     load_positions: ordinals to deleted row positions (from 0); files without any are absent. Reads delete files.
     name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
     skipped: live files left out, with the reason.
-    storage: opens physical paths that an engine cannot open itself.
     warnings: what is odd about the files but harmless to the rows, one sentence each.
     trusted: what the table says of manifests and files, and was believed so that they were skipped, a phrase each.
     lookup: how columns are found in data files, for `harness.metadata.plan.projection.resolve`.
@@ -323,8 +317,7 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
 
     Links between the files themselves show when these are opened, see `harness.storage.gate`.
 
-    Raises:
-        OutsideTableError: a data or delete file may not be read; names it.
+    Raises OutsideTableError: a data or delete file may not be read; names it.
     """
     roots = plan.storage.roots
     if roots is None:

@@ -15,26 +15,35 @@ from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import StructType
-from harness.metadata.tables.reading import TEXTS, TIME, partition_field, table_of, tuple_struct, tuples_of
+from harness.metadata.tables.reading import (
+    FLAG,
+    LONG,
+    TEXT,
+    TEXTS,
+    TIME,
+    partition_column,
+    schema_of,
+    table_of,
+    tuple_struct,
+    tuples_of,
+)
 
-VERSIONS = pa.schema(
-    [
-        pa.field("version", pa.int64()),
-        pa.field("timestamp", TIME),
-        pa.field("userId", pa.string()),
-        pa.field("userName", pa.string()),
-        pa.field("operation", pa.string()),
-        pa.field("operationParameters", TEXTS),
-        pa.field("job", TEXTS),
-        pa.field("notebook", TEXTS),
-        pa.field("clusterId", pa.string()),
-        pa.field("readVersion", pa.int64()),
-        pa.field("isolationLevel", pa.string()),
-        pa.field("isBlindAppend", pa.bool_()),
-        pa.field("operationMetrics", TEXTS),
-        pa.field("userMetadata", pa.string()),
-        pa.field("engineInfo", pa.string()),
-    ]
+VERSIONS = schema_of(
+    version=LONG,
+    timestamp=TIME,
+    userId=TEXT,
+    userName=TEXT,
+    operation=TEXT,
+    operationParameters=TEXTS,
+    job=TEXTS,
+    notebook=TEXTS,
+    clusterId=TEXT,
+    readVersion=LONG,
+    isolationLevel=TEXT,
+    isBlindAppend=FLAG,
+    operationMetrics=TEXTS,
+    userMetadata=TEXT,
+    engineInfo=TEXT,
 )
 
 
@@ -48,19 +57,17 @@ def versions(table: DeltaTable) -> pa.Table:
 
 def files_schema(snapshot: DeltaSnapshot) -> pa.Schema:
     """The columns of `files`."""
-    return pa.schema(
-        [
-            pa.field("path", pa.string()),
-            *partition_field(_partition_type(snapshot)),
-            pa.field("size", pa.int64()),
-            pa.field("modification_time", TIME),
-            pa.field("num_records", pa.int64()),
-            pa.field("stats", pa.string()),
-            pa.field("deletion_vector_storage_type", pa.string()),
-            pa.field("deleted_rows", pa.int64()),
-            pa.field("base_row_id", pa.int64()),
-            pa.field("default_row_commit_version", pa.int64()),
-        ]
+    return schema_of(
+        path=TEXT,
+        **partition_column(_partition_type(snapshot)),
+        size=LONG,
+        modification_time=TIME,
+        num_records=LONG,
+        stats=TEXT,
+        deletion_vector_storage_type=TEXT,
+        deleted_rows=LONG,
+        base_row_id=LONG,
+        default_row_commit_version=LONG,
     )
 
 
@@ -86,7 +93,7 @@ def files(snapshot: DeltaSnapshot) -> pa.Table:
 def partitions_schema(snapshot: DeltaSnapshot) -> pa.Schema:
     """The columns of `partitions`."""
     counts = ("record_count", "file_count", "total_data_file_size_in_bytes", "deleted_rows")
-    return pa.schema([*partition_field(_partition_type(snapshot)), *(pa.field(name, pa.int64()) for name in counts)])
+    return schema_of(**partition_column(_partition_type(snapshot)), **dict.fromkeys(counts, LONG))
 
 
 def partitions(snapshot: DeltaSnapshot) -> pa.Table:

@@ -24,8 +24,7 @@ def history(table: Any) -> list[dict[str, Any]]:
 
     None is unknown. An Iceberg table's have the branches and tags that point to them besides.
 
-    Raises:
-        HarnessError: a commit cannot be read.
+    Raises HarnessError: a commit cannot be read.
     """
     try:
         if not isinstance(table, DeltaTable):
@@ -107,10 +106,7 @@ def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes
 
 
 def _changed(actions: ParsedActions, live: _Sizes, metrics: Any) -> Iterator[int | None]:
-    """The counts of a commit.
-
-    live: the files that are known to be live before it; afterwards, those behind it.
-    """
+    """The counts of a commit. live: the files known to be live before it; afterwards, those behind it."""
     after = {body["path"]: _sizes(body) for body in actions.adds}
     removed = {body["path"]: _sizes(body) for body in actions.removes}
     before = {path: live.get(path, (None, None)) for path in removed} | {

@@ -35,7 +35,19 @@ from harness.metadata.iceberg.values import Partitions, all_partition_fields, de
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
 from harness.metadata.tables.iceberg_positions import position_deletes
-from harness.metadata.tables.reading import TIME, map_of, partition_field, table_of, tuple_struct, tuples_of, values_of
+from harness.metadata.tables.reading import (
+    INT,
+    LONG,
+    TEXT,
+    TIME,
+    map_of,
+    partition_column,
+    schema_of,
+    table_of,
+    tuple_struct,
+    tuples_of,
+    values_of,
+)
 from harness.storage.limits import contained
 from harness.storage.threads import cached_property
 
@@ -121,24 +133,19 @@ def _leaves(schema: Schema) -> Sequence[tuple[str, Field]]:
     return [(name if names.count(name.casefold()) == 1 else f"{name}_{field.id}", field) for name, field in found]
 
 
-_COUNTS = pa.map_(pa.int32(), pa.int64())
-_BOUNDS = pa.map_(pa.int32(), pa.binary())
+_COUNTS, _BOUNDS = pa.map_(INT, LONG), pa.map_(INT, pa.binary())
 _STATISTICS = {
-    SIZES: _COUNTS,
-    **dict.fromkeys(("value_counts", "null_value_counts", "nan_value_counts"), _COUNTS),
-    **dict.fromkeys(("lower_bounds", "upper_bounds"), _BOUNDS),
+    **dict.fromkeys((SIZES, *_METRIC_COUNTS.values()), _COUNTS),
+    **dict.fromkeys(_METRIC_BOUNDS.values(), _BOUNDS),
 }
-_NUMBERS = pa.schema(
-    [
-        pa.field("status", pa.int32()),  # 0: existing, 1: added, 2: deleted
-        pa.field("snapshot_id", pa.int64()),
-        pa.field("sequence_number", pa.int64()),
-        pa.field("file_sequence_number", pa.int64()),
-    ]
+_NUMBERS = schema_of(
+    status=INT,  # 0: existing, 1: added, 2: deleted
+    snapshot_id=LONG,
+    sequence_number=LONG,
+    file_sequence_number=LONG,
 )
-_LAST_UPDATED = {"last_updated_at": TIME, "last_updated_snapshot_id": pa.int64()}
+_LAST_UPDATED = {"last_updated_at": TIME, "last_updated_snapshot_id": LONG}
 _RECORDED = {SIZES, "sort_order_id", "split_offsets"}
-_IDS = pa.list_(pa.int32())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,25 +172,23 @@ class SnapshotFiles:
 
     def plain_schema(self) -> pa.Schema:
         """The columns of `files` but `readable_metrics`, which is made of others."""
-        return pa.schema(
-            [
-                pa.field("content", pa.int32()),  # 0: data, 1: position deletes, 2: equality deletes
-                pa.field("file_path", pa.string()),
-                pa.field("file_format", pa.string()),
-                pa.field("spec_id", pa.int32()),
-                *partition_field(self.partition),
-                pa.field("record_count", pa.int64()),
-                pa.field("file_size_in_bytes", pa.int64()),
-                *(pa.field(name, type_) for name, type_ in _STATISTICS.items()),
-                pa.field("key_metadata", pa.binary()),  # null: what is encrypted is refused
-                pa.field("split_offsets", pa.list_(pa.int64())),
-                pa.field("equality_ids", _IDS),
-                pa.field("sort_order_id", pa.int32()),
-                pa.field("first_row_id", pa.int64()),
-                pa.field("referenced_data_file", pa.string()),
-                pa.field("content_offset", pa.int64()),
-                pa.field("content_size_in_bytes", pa.int64()),
-            ]
+        return schema_of(
+            content=INT,  # 0: data, 1: position deletes, 2: equality deletes
+            file_path=TEXT,
+            file_format=TEXT,
+            spec_id=INT,
+            **partition_column(self.partition),
+            record_count=LONG,
+            file_size_in_bytes=LONG,
+            **_STATISTICS,
+            key_metadata=pa.binary(),  # null: what is encrypted is refused
+            split_offsets=pa.list_(LONG),
+            equality_ids=pa.list_(INT),
+            sort_order_id=INT,
+            first_row_id=LONG,
+            referenced_data_file=TEXT,
+            content_offset=LONG,
+            content_size_in_bytes=LONG,
         )
 
     def entries_schema(self) -> pa.Schema:
@@ -195,13 +200,8 @@ class SnapshotFiles:
     def partitions_schema(self) -> pa.Schema:
         """The columns of `partitions`."""
         counts = ("record_count", "file_count", "total_data_file_size_in_bytes", *_DELETE_COUNTS)
-        return pa.schema(
-            [
-                *partition_field(self.partition),
-                pa.field("spec_id", pa.int32()),
-                *(pa.field(name, pa.int64()) for name in counts),
-                *(pa.field(name, type_) for name, type_ in _LAST_UPDATED.items()),
-            ]
+        return schema_of(
+            **partition_column(self.partition), spec_id=INT, **dict.fromkeys(counts, LONG), **_LAST_UPDATED
         )
 
     def files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
@@ -287,7 +287,7 @@ class SnapshotFiles:
             if snapshot in known:
                 newest[number] = max(newest.get(number, (-1, -1)), (known[snapshot].timestamp_ms, snapshot))
         found = [newest.get(number) for number in range(size)]
-        schema = pa.schema(list(_LAST_UPDATED.items()))
+        schema = schema_of(**_LAST_UPDATED)
         table = table_of(schema, [each or (None, None) for each in found])
         return [_flat(table.column(name)) for name in schema.names]
 
@@ -310,18 +310,13 @@ class SnapshotFiles:
         ).files
 
     def _recorded(self, manifests: Sequence[ManifestFile], keys: Sequence[int]) -> list[pa.Table]:
-        def opened(manifest: ManifestFile) -> ManifestReader:
-            data = self.source.read(manifest.path, "manifest")
-            with contained(file=manifest.path):
-                return open_manifest(
-                    data,
-                    manifest,
-                    specs=self.source.metadata.specs,
-                    schemas=self._schemas,
-                    limits=self.source.storage.limits,
-                )
+        return recorded(enumerate(map(self._opened, manifests)), keys)
 
-        return recorded(enumerate(map(opened, manifests)), keys)
+    def _opened(self, manifest: ManifestFile) -> ManifestReader:
+        data, limits = self.source.read(manifest.path, "manifest"), self.source.storage.limits
+        with contained(file=manifest.path):
+            specs = self.source.metadata.specs
+            return open_manifest(data, manifest, specs=specs, schemas=self._schemas, limits=limits)
 
     def _of_columns(
         self, files: DataFiles, recorded_: Sequence[pa.Table] | None, columns: AbstractSet[str]
@@ -372,34 +367,24 @@ class SnapshotFiles:
         self, manifests: Sequence[ManifestFile], *, live_only: bool = True, statistics: Statistics = ALL
     ) -> Iterator[ManifestEntry]:
         for manifest in manifests:
-            data = self.source.read(manifest.path, "manifest")
+            reader = self._opened(manifest)
             with contained(file=manifest.path):
-                reader = open_manifest(
-                    data,
-                    manifest,
-                    specs=self.source.metadata.specs,
-                    schemas=self._schemas,
-                    limits=self.source.storage.limits,
-                )
                 yield from reader.entries(statistics, live_only=live_only)
 
     def _of_entries(self, files: Sequence[DataFile]) -> pa.Table:
         schema = self.plain_schema()
-        tuples = None if self.partition is None else tuples_of([file.partition for file in files], self.partition)
         plain = pa.schema([field for field in schema if field.name != "partition"])
         table = table_of(plain, [_row(file) for file in files])
-        if tuples is None:
+        if self.partition is None:
             return table
-        place = schema.get_field_index("partition")
+        tuples, place = (
+            tuples_of([file.partition for file in files], self.partition),
+            schema.get_field_index("partition"),
+        )
         return table.add_column(place, schema.field(place), tuples)
 
 
-_DELETE_COUNTS = (
-    "position_delete_record_count",
-    "position_delete_file_count",
-    "equality_delete_record_count",
-    "equality_delete_file_count",
-)
+_DELETE_COUNTS = [f"{kind}_delete_{what}_count" for kind in ("position", "equality") for what in ("record", "file")]
 
 
 def _row(file: DataFile) -> tuple[Any, ...]:

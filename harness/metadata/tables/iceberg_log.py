@@ -12,69 +12,34 @@ from harness.metadata.iceberg.model import TableMetadata
 from harness.metadata.iceberg.values import decode_bound, partition_types
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import BinaryType, FixedType, Schema, Type, UuidType
-from harness.metadata.tables.reading import TEXTS, TIME, table_of, values_of
+from harness.metadata.tables.reading import FLAG, INT, LONG, TEXT, TEXTS, TIME, schema_of, table_of, values_of
 
-SNAPSHOTS = pa.schema(
-    [
-        pa.field("committed_at", TIME),
-        pa.field("snapshot_id", pa.int64()),
-        pa.field("parent_id", pa.int64()),
-        pa.field("operation", pa.string()),
-        pa.field("manifest_list", pa.string()),
-        pa.field("summary", TEXTS),
-    ]
+SNAPSHOTS = schema_of(
+    committed_at=TIME, snapshot_id=LONG, parent_id=LONG, operation=TEXT, manifest_list=TEXT, summary=TEXTS
 )
-HISTORY = pa.schema(
-    [
-        pa.field("made_current_at", TIME),
-        pa.field("snapshot_id", pa.int64()),
-        pa.field("parent_id", pa.int64()),
-        pa.field("is_current_ancestor", pa.bool_()),
-    ]
+HISTORY = schema_of(made_current_at=TIME, snapshot_id=LONG, parent_id=LONG, is_current_ancestor=FLAG)
+REFS = schema_of(
+    name=TEXT,
+    type=TEXT,
+    snapshot_id=LONG,
+    max_reference_age_in_ms=LONG,
+    min_snapshots_to_keep=LONG,
+    max_snapshot_age_in_ms=LONG,
 )
-REFS = pa.schema(
-    [
-        pa.field("name", pa.string()),
-        pa.field("type", pa.string()),
-        pa.field("snapshot_id", pa.int64()),
-        pa.field("max_reference_age_in_ms", pa.int64()),
-        pa.field("min_snapshots_to_keep", pa.int64()),
-        pa.field("max_snapshot_age_in_ms", pa.int64()),
-    ]
+_SUMMARY = pa.struct(list(schema_of(contains_null=FLAG, contains_nan=FLAG, lower_bound=TEXT, upper_bound=TEXT)))
+_FILE_COUNTS = [f"{how}_{what}_files_count" for what in ("data", "delete") for how in ("added", "existing", "deleted")]
+MANIFESTS = schema_of(
+    content=INT,  # 0: data files, 1: delete files
+    path=TEXT,
+    length=LONG,
+    partition_spec_id=INT,
+    added_snapshot_id=LONG,
+    **dict.fromkeys(_FILE_COUNTS, LONG),
+    partition_summaries=pa.list_(_SUMMARY),
 )
-_SUMMARY = pa.struct(
-    [
-        pa.field("contains_null", pa.bool_()),
-        pa.field("contains_nan", pa.bool_()),
-        pa.field("lower_bound", pa.string()),
-        pa.field("upper_bound", pa.string()),
-    ]
-)
-MANIFESTS = pa.schema(
-    [
-        pa.field("content", pa.int32()),  # 0: data files, 1: delete files
-        pa.field("path", pa.string()),
-        pa.field("length", pa.int64()),
-        pa.field("partition_spec_id", pa.int32()),
-        pa.field("added_snapshot_id", pa.int64()),
-        *(
-            pa.field(f"{how}_{what}_files_count", pa.int64())
-            for what in ("data", "delete")
-            for how in ("added", "existing", "deleted")
-        ),
-        pa.field("partition_summaries", pa.list_(_SUMMARY)),
-    ]
-)
-
-ALL_MANIFESTS = MANIFESTS.append(pa.field("reference_snapshot_id", pa.int64()))
-METADATA_LOG = pa.schema(
-    [
-        pa.field("timestamp", TIME),
-        pa.field("file", pa.string()),
-        pa.field("latest_snapshot_id", pa.int64()),
-        pa.field("latest_schema_id", pa.int32()),
-        pa.field("latest_sequence_number", pa.int64()),
-    ]
+ALL_MANIFESTS = MANIFESTS.append(pa.field("reference_snapshot_id", LONG))
+METADATA_LOG = schema_of(
+    timestamp=TIME, file=TEXT, latest_snapshot_id=LONG, latest_schema_id=INT, latest_sequence_number=LONG
 )
 
 

@@ -18,7 +18,7 @@ from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import StructType
-from harness.metadata.tables.reading import partition_field, tuples_of
+from harness.metadata.tables.reading import INT, LONG, TEXT, partition_column, schema_of, tuples_of
 
 VECTOR_FORMAT = "puffin"
 
@@ -32,16 +32,14 @@ class _EveryPath:
 
 def positions_schema(partition: StructType | None) -> pa.Schema:
     """The columns of `position_deletes`. partition: the type of partition tuples, if there are any."""
-    return pa.schema(
-        [
-            pa.field("file_path", pa.string()),
-            pa.field("pos", pa.int64()),  # from 0
-            *partition_field(partition),
-            pa.field("spec_id", pa.int32()),
-            pa.field("delete_file_path", pa.string()),
-            pa.field("content_offset", pa.int64()),  # of deletion vectors, as the size
-            pa.field("content_size_in_bytes", pa.int64()),
-        ]
+    return schema_of(
+        file_path=TEXT,
+        pos=LONG,  # from 0
+        **partition_column(partition),
+        spec_id=INT,
+        delete_file_path=TEXT,
+        content_offset=LONG,  # of deletion vectors, as the size
+        content_size_in_bytes=LONG,
     )
 
 
@@ -50,8 +48,7 @@ def position_deletes(entries: Sequence[ManifestEntry], source: ScanSource, parti
 
     entries: live ones of position delete files and deletion vectors. partition: the type of partition tuples.
 
-    Raises:
-        HarnessError: a delete file cannot be read; as for reads of rows.
+    Raises HarnessError: a delete file cannot be read; as for reads of rows.
     """
     schema = positions_schema(partition)
     tables = [schema.empty_table()]

@@ -153,7 +153,13 @@ def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTab
 
 
 TIME = pa.timestamp("us", "UTC")
-TEXTS = pa.map_(pa.string(), pa.string())
+INT, LONG, TEXT, FLAG = pa.int32(), pa.int64(), pa.string(), pa.bool_()
+TEXTS = pa.map_(TEXT, TEXT)
+
+
+def schema_of(**types: pa.DataType) -> pa.Schema:
+    """Columns by name and type; each may hold nulls."""
+    return pa.schema(list(types.items()))
 
 
 def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
@@ -190,9 +196,9 @@ def tuple_struct(fields: Sequence[Field]) -> StructType | None:
     )
 
 
-def partition_field(type_: StructType | None) -> list[pa.Field]:
-    """The column of partition tuples; no column for None."""
-    return [] if type_ is None else [pa.field("partition", arrow_type(type_))]
+def partition_column(type_: StructType | None) -> dict[str, pa.DataType]:
+    """The name and type of the column of partition tuples; no column for None."""
+    return {} if type_ is None else {"partition": arrow_type(type_)}
 
 
 def tuples_of(tuples: Sequence[Mapping[int, Any]], type_: StructType) -> pa.Array:

@@ -291,9 +291,7 @@ class DataFiles:
     """Data files that are live, in the order of their manifests.
 
     table: `COLUMNS`, then for each of `fields` its statistics: int64 counts and encoded bounds, null where unknown.
-    manifests: paths of manifests, as recorded.
     tuples: partition tuples, as internal values by partition field id; equal ones may be there twice.
-    fields: ids of the fields whose statistics are there.
     """
 
     table: pa.Table
@@ -442,8 +440,7 @@ class FilteredFiles:
         verdicts = np.full(len(files), KEPT, dtype=np.int8) if verdicts is None else verdicts
         left = files.table.column("path").filter(from_numpy(verdicts != KEPT))
         return FilteredFiles(
-            files.take(np.flatnonzero(verdicts == KEPT)),
-            SkippedDataFiles.of(files.table, verdicts, lambda: left),
+            files.take(np.flatnonzero(verdicts == KEPT)), SkippedDataFiles.of(files.table, verdicts, lambda: left)
         )
 
 

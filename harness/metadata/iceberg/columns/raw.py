@@ -1,7 +1,6 @@
 """Live entries as their manifest has them, before anything is inherited, and their cache.
 
-They depend on the manifest's bytes alone. Inherited sequence numbers, types of partition values and the like follow
-from the table's metadata, which may change while the manifest does not.
+They depend on the manifest's bytes alone, not on the table's metadata, which may change while the manifest does not.
 """
 
 from __future__ import annotations

@@ -226,8 +226,7 @@ def read_data_files(
         skip: the verdicts on files; None: all are kept.
         kept: the cache of manifests, which are then not read; None: nothing is kept.
 
-    Raises:
-        As `open_manifest` and `ManifestReader.entries`.
+    Raises as `open_manifest` and `ManifestReader.entries`.
     """
     fields = tuple(sorted(statistics))
 

@@ -46,7 +46,6 @@ class Varints:
     """A buffer, with an index of where numbers may end in it.
 
     data: the bytes, with some zeros behind them, so that reading a few bytes from the last place is no error.
-    size: how many bytes there are without these.
     """
 
     data: npt.NDArray[np.uint8]

@@ -12,8 +12,8 @@ import pyarrow as pa
 from harness.errors import AmbiguousTableError, InvalidTableError, TableNotFoundError, UnknownColumnError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.sqltext import bind_columns
+from harness.metadata.model.file_schema import MappedName, NameMapping
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
-from harness.metadata.plan.projection import MappedName, NameMapping
 from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, PositionDelete, ScanPlan
 from harness.storage.paths import PathMap, is_local, join, local_path
 from harness.storage.stores import Storage
