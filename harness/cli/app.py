@@ -81,14 +81,14 @@ def _texts(value: Any) -> list[str] | None:
 
 
 COMMANDS = {
-    "info": "describing:info",
+    "info": "looking:info",
     "head": "looking:head",
     "count": "looking:count",
     "schema": "looking:schema",
     "history": "looking:history",
     "list": "listing:list_",
-    "metadata": "metadata:metadata",
-    "plan": "describing:plan",
+    "metadata": "looking:metadata",
+    "plan": "looking:plan",
     "sql": "query:sql",
     "shell": "shell.command:shell",
     "diff": "diff:diff",

@@ -11,7 +11,7 @@ import typer
 
 import harness
 from harness.cli import results, terminal
-from harness.cli.describing import explained
+from harness.cli.looking import explained
 from harness.cli.query import run
 from harness.cli.text_table import text_lines
 from harness.errors import RequestError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import DIFFERENT, FAILED, formats, options, terminal, untrusted
+from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
     DiffRequest,
@@ -19,7 +19,7 @@ from harness.cli.diff_request import (
     pair_of_moments,
     write_reports,
 )
-from harness.cli.option_texts import names
+from harness.cli.options import names
 from harness.differ.sources import RowSource
 from harness.engines.registry import start_engines
 
@@ -99,7 +99,7 @@ def diff(
 
     Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
-    reports = formats.placed(format_, output, Report)
+    reports = results.placed(format_, output, Report)
     if many.sql_file:
         files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
         if any(each is not None for each in (sql, columns, where, at)) or opening.untrusted:

@@ -18,7 +18,7 @@ import typer
 import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
-from harness.cli.option_texts import names
+from harness.cli.options import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines

@@ -13,8 +13,7 @@ import typer
 
 import harness
 from harness.cli import results
-from harness.cli.help import RARE
-from harness.cli.option_texts import names
+from harness.cli.options import RARE, names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import Batch, ComparisonResult
 from harness.differ.sources import RowSource, usual_engines

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import formats, options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import print_document
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
@@ -60,7 +60,7 @@ REQUIREMENTS = (
 )
 
 
-def doctor(format_: options.Format = None, output: formats.Output = None) -> None:
+def doctor(format_: options.Format = None, output: results.Output = None) -> None:
     """Show versions, and commands that install missing packages.
 
     Examples:
@@ -69,7 +69,7 @@ def doctor(format_: options.Format = None, output: formats.Output = None) -> Non
 
     Exits with 2 only if DuckDB reads cannot work.
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     with terminal.progress("looking around"):
         report = _examine()
     print_document("doctor", report, form, output)

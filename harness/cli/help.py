@@ -11,10 +11,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from harness.cli.settings import MEANINGS
+from harness.cli.options import MEANINGS, OPENING, RARE
 
-OPENING, RARE = "Opening tables", "Rare options"
-"""The groups of options that `-h` folds."""
 FEW = 3
 """So many options of a group stand among the others."""
 _ALL = "--help-all"

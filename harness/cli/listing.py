@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import formats, options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import print_document, text_document
-from harness.cli.option_texts import storage_options
+from harness.cli.options import storage_options
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
@@ -28,7 +28,7 @@ def list_(
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
 ) -> None:
     """List the tables of a catalog or namespace, or the catalogs.
 
@@ -37,7 +37,7 @@ def list_(
         harness list prod.sales
         harness list warehouse --recursive
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     if verbose:
         terminal.say_more()
     if name is None and catalog is None:

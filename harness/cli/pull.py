@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import formats, options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import print_document
-from harness.cli.option_texts import names
+from harness.cli.options import names
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import parse_name, written
 from harness.metadata.model.times import parse_moment
-from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
 
@@ -90,7 +89,7 @@ def pull(
         typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -110,7 +109,7 @@ def pull(
     from harness.tools.slices.pulling import make
     from harness.tools.slices.request import SliceRequest
 
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if refresh:
@@ -123,7 +122,7 @@ def pull(
     request = SliceRequest(
         where=where,
         last=last,
-        columns=column_names(names(columns, "--columns"), location),
+        columns=tuple(names(columns, "--columns") or ()) or None,
         exact=exact,
         sample_rows=sample_rows,
         seed=seed,

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from harness import errors
-from harness.cli import formats, options
+from harness.cli import options, results
 from harness.cli.document import print_document
 from harness.errors import RequestError
 
@@ -139,7 +139,7 @@ Words = Annotated[
 ]
 
 
-def rule(words: Words, format_: options.Format = None, output: formats.Output = None) -> None:
+def rule(words: Words, format_: options.Format = None, output: results.Output = None) -> None:
     """Show the text of a rule that an error or warning cites.
 
     Examples:
@@ -148,7 +148,7 @@ def rule(words: Words, format_: options.Format = None, output: formats.Output = 
 
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
     text = f"{found.name}: {found.title}\n{found.source}\n\n{found.text}\n"  # as on its page, without markup
     print_document("rule", _as_dict(found), form, output, text=lambda: [text])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from harness.cli import formats, options, results
+from harness.cli import options, results
 from harness.cli.document import print_document
 from harness.errors import RequestError, visible
 
@@ -32,7 +32,7 @@ def list_(
     scenario: Scenarios = None,
     feature: Features = None,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
 ) -> None:
     """List scenarios by name, with their titles.
 
@@ -40,7 +40,7 @@ def list_(
         harness scenarios list 'iceberg/deletes/*'
         harness scenarios list --feature deletion-vector --format json
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     found = [
         {"name": each.name, "title": each.title, "format": each.format, "features": each.features}
         for each in chosen(scenario, feature)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
-from harness.cli.formats import placed
-from harness.cli.option_texts import names
+from harness.cli.options import Settings, names
+from harness.cli.results import placed
 from harness.cli.scenarios import Features, Scenarios, chosen
-from harness.cli.settings import Settings
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError
 from harness.tools.contained.seccomp import TABLES_BUILT

@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -206,27 +206,12 @@ class _Reading:
 
 
 @contextlib.contextmanager
-def progress_until_written(text: str, stream: ByteStream) -> Iterator[ByteStream]:
-    """The stream, with a spinner until something is written to it; see `progress`."""
+def progress_until_written(text: str, stream: ByteStream) -> Iterator[None]:
+    """Shows progress as `progress` does, until something is written to the stream."""
     with contextlib.ExitStack() as shown:
         shown.enter_context(progress(text))
-        yield _Announced(stream, shown.close)
-
-
-@dataclass(frozen=True, slots=True)
-class _Announced:
-    stream: ByteStream
-    ended: Callable[[], None]
-
-    def write(self, data: Any, /) -> None:
-        self.ended()
-        self.stream.write(data)
-
-    def flush(self) -> None:
-        self.stream.flush()
-
-    def isatty(self) -> bool:
-        return self.stream.isatty()
+        stream.before = shown.close
+        yield
 
 
 def _one_line(text: str) -> str:

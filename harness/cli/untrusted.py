@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import typer
 
 from harness.cli import DONE, FAILED, main, results, terminal
-from harness.cli.settings import Settings
+from harness.cli.options import Settings
 from harness.errors import RequestError
 from harness.tools.contained.bounds import Bounds, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused

@@ -25,8 +25,7 @@ import pyarrow as pa
 import typer
 
 from harness.cli import results
-from harness.cli.formats import form
-from harness.cli.results import ByteStream, write_texts
+from harness.cli.results import ByteStream, form, write_texts
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS, text_lines
 from harness.cli.values import cell, csv_quoted, json_object, json_value
