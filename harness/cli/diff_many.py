@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,7 +135,7 @@ class _Progress:
         """
         for line in self._lines():
             if (line.get("name"), line.get("state"), line.get("asked")) == (name, state, self.asked):
-                return _entry(line["entry"])
+                return BatchEntry(**{**line["entry"], "outcome": BatchOutcome(line["entry"]["outcome"])})
         entry = compare()
         if self.file is not None and entry.outcome is not BatchOutcome.FAILED:
             kept = {"name": name, "state": state, "asked": self.asked, "entry": dataclasses.asdict(entry)}
@@ -155,35 +156,6 @@ class _Progress:
                 continue  # the last line of a run that was ended
             if isinstance(found, dict) and isinstance(found.get("entry"), dict):
                 yield found
-
-
-def _entry(fields: dict[str, Any]) -> BatchEntry:
-    return BatchEntry(**{**fields, "outcome": BatchOutcome(fields["outcome"])})
-
-
-def _compare_all(
-    left: _Namespace,
-    right: _Namespace,
-    compare: Callable[[str, Name, Name], tuple[str, Callable[[], BatchEntry]]],
-    progress: _Progress,
-) -> Batch:
-    """Compares the tables of two namespaces by name. A table of one side only is different.
-
-    Args:
-        compare: opens both tables of a name; gives their state, and what compares them.
-    """
-    entries, named = [], sorted(left.tables.keys() | right.tables.keys())
-    for number, name in enumerate(named, 1):
-        lacking = [side.label for side in (left, right) if name not in side.tables]
-        if lacking:
-            entries.append(
-                BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
-            )
-            continue
-        with terminal.progress(f"comparing {number}/{len(named)} {name}"):
-            state, run = compare(name, left.tables[name], right.tables[name])
-            entries.append(progress.entry(name, state, run))
-    return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
 
 def finish(batch: Batch, reports: Sequence[PlacedReport]) -> None:
@@ -324,29 +296,38 @@ def compare_files(
 def compare_namespaces(
     sides: tuple[_Namespace, _Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
-    """Compares all tables of two namespaces. arguments: for opening tables.
+    """Compares the tables of two namespaces by name. A table of one side only is different.
+
+    arguments: for opening tables.
 
     Raises:
         RequestError: what is done cannot be kept.
     """
     start_engines(request.engines)
+    left, right = sides
+    progress, entries = _Progress(resume, repr(request)), []
+    named = sorted(left.tables.keys() | right.tables.keys())
+    for number, name in enumerate(named, 1):
+        lacking = [side.label for side in sides if name not in side.tables]
+        if lacking:
+            message = f"{lacking[0]} has no such table"
+            entries.append(BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=message))
+            continue
+        with terminal.progress(f"comparing {number}/{len(named)} {name}"):
+            try:
+                tables = [
+                    harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
+                    for side in sides
+                ]
+            except HarnessError as error:
+                entries.append(BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error)))
+                continue
+            state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
+            entries.append(progress.entry(name, state, partial(_compared, name, request, *tables)))
+    return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
-    def compare(name: str, left: Name, right: Name) -> tuple[str, Callable[[], BatchEntry]]:
-        try:
-            tables = [
-                harness.open_table(written(each), catalog=side.catalog, **arguments).snapshot()
-                for each, side in zip((left, right), sides, strict=True)
-            ]
-        except HarnessError as error:
-            failed = BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
-            return "", lambda: failed
-        state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
-        return state, lambda: _diff_many_entry(name, request, *tables)
 
-    return _compare_all(*sides, compare, _Progress(resume, repr(request)))
-
-
-def _diff_many_entry(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
+def _compared(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
     """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
     try:
         return entry_of(name, request.compare(left, right))

@@ -18,7 +18,6 @@ from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import Batch, ComparisonResult
 from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError
-from harness.metadata.model.times import parse_moment
 from harness.snapshot import Snapshot, called
 
 RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
@@ -101,6 +100,8 @@ class Relaxing:
         Raises:
             typer.BadParameter: an option is not understood.
         """
+        forbidden = set(self.strict or ())
+        allowed = frozenset(rule for rule in TypeRule if not {_Strict.TYPES, _Strict[rule.name]} & forbidden)
         return Relaxations(
             tolerance=dict(map(_tolerance, self.tolerance or ())),
             exclude=tuple(names(self.exclude, "--exclude") or ()),
@@ -110,15 +111,8 @@ class Relaxing:
             ignore_case=self.ignore_case,
             trim=self.trim,
             null_as=self.null_as,
-            types=self._types() if is_foreign else None,
+            types=allowed if is_foreign else None,
         )
-
-    def _types(self) -> frozenset[TypeRule]:
-        """The rules of types that are not forbidden."""
-        forbidden = set(self.strict or ())
-        if _Strict.TYPES in forbidden:
-            return frozenset()
-        return frozenset(rule for rule in TypeRule if _Strict[rule.name] not in forbidden)
 
 
 def _tolerance(text: str) -> tuple[str, Tolerance]:
@@ -202,16 +196,6 @@ def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
             return left, right
         case _:
             raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
-
-
-def pair_of_moments(values: list[str] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments of `Table.snapshot` for the left and for the right table.
-
-    Raises:
-        typer.BadParameter: more than two values, or one that is not understood.
-    """
-    left, right = pair(values, "--at") or (None, None)
-    return parse_moment(left), parse_moment(right)
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:

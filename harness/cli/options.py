@@ -269,16 +269,11 @@ class OpeningOptions:
         self.arguments()  # what is malformed is said where no table is opened, too
 
     def open(self, location: str) -> Table:
-        """The table at `location`.
-
-        Raises:
-            typer.BadParameter: a pair is not of the form OLD=NEW, or the file of a commit cannot be read.
-            HarnessError: see `harness.open_table`.
-        """
+        """The table at `location`. Raises typer.BadParameter for wrong options, and as `harness.open_table`."""
         return harness.open_table(location, catalog=self.catalog, **self.arguments())
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `open_table` without the catalog. Raises as `open`."""
+        """Arguments of `open_table` without the catalog."""
         return {
             "path_map": pairs(self.path_map, "--path-map") or None,
             "storage_options": storage_options(self.storage_option) or None,
@@ -291,11 +286,7 @@ class OpeningOptions:
         }
 
     def roots(self) -> list[str]:
-        """The places that tables may read besides their own locations.
-
-        Raises:
-            typer.BadParameter: a pair is not of the form OLD=NEW.
-        """
+        """The places that tables may read besides their own locations."""
         return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
 
 
@@ -311,10 +302,7 @@ At: TypeAlias = Annotated[
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of each group in place of the parameter of its type.
-
-    So each option is declared once, in its group, whichever commands have it.
-    """
+    """The command with the options of each group in place of the parameter of its type."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
 
@@ -377,9 +365,7 @@ _QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"([^,]*)')
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """Column names separated by commas; None: the option is not given.
-
-    A name in double quotes may hold commas, and `""` for a double quote.
+    """Column names between commas. A name in double quotes may hold commas, and `""` for a double quote.
 
     Raises:
         typer.BadParameter: an empty name, or a quote that is not closed.

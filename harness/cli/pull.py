@@ -60,9 +60,8 @@ def pull(
         typer.Option(
             "--key",
             metavar="TEXT",
-            help="Choose the values of --anonymise. Others on the machine may see it: better --key-file, "
-            "or HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which "
-            "nobody learns.",
+            help="Choose the values of --anonymise. Others on the machine may see the key: better --key-file, or "
+            "HARNESS_ANONYMISE_KEY in the environment. Without one the key is random, and nobody learns it.",
         ),
     ] = None,
     key_file: Annotated[

@@ -22,8 +22,6 @@ import typer
 from harness.cli import interruption
 from harness.errors import RequestError, visible_lines
 
-# The standard streams of the process, where they take no more.
-
 
 def forget(stream: TextIO) -> None:
     """Drops the rest of a standard stream that takes no more: Python would try again at exit, and end with 120."""
@@ -101,16 +99,12 @@ def destination(path: Path | None) -> Iterator[ByteStream]:
     Raises:
         RequestError: it cannot be written, or is something else than a regular file.
     """
-    if path is None:
-        with result_stream() as stream:
-            yield stream
-    else:
-        with _replaced(path) as stream:
-            yield stream
+    with result_stream() if path is None else _replaced(path) as stream:
+        yield stream
 
 
 def print_result(*texts: str) -> None:
-    """Texts to stdout as UTF-8, without any separator or line end of their own."""
+    """Writes texts to stdout as UTF-8."""
     with result_stream() as stream:
         write_texts(texts, stream)
 
@@ -222,8 +216,6 @@ _SUFFIXES = {
     ".htm": "html",
     ".md": "markdown",
 }
-_LINES = ("text", "github")
-"""Formats of a `.txt` file."""
 E = TypeVar("E", bound=enum.Enum)
 
 Output: TypeAlias = Annotated[
@@ -233,7 +225,7 @@ Output: TypeAlias = Annotated[
 
 
 def form(given: E | None, output: Path | None, kind: type[E]) -> E:
-    """The format of the only output, which may be standard output. Raises as `placed`."""
+    """The format of the only output. Raises as `placed`."""
     return placed([given] if given else None, [output] if output else None, kind)[0][0]
 
 
@@ -271,6 +263,6 @@ def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
         raise typer.BadParameter(f"--output {file}: the suffix says {own}; there are {', '.join(known)}")
     if given is None:
         return kind(own)
-    if given.value != own and not {given.value, own} <= set(_LINES):
+    if given.value != own and not {given.value, own} <= {"text", "github"}:
         raise typer.BadParameter(f"--output {file}: the suffix says {own}, --format says {given.value}")
     return given

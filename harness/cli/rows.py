@@ -20,17 +20,15 @@ _BATCH_ROWS = 8_192
 
 
 def engine_error(error: Exception) -> HarnessError:
-    """A failure of DuckDB as an error, if nothing more is known."""
+    """A failure of DuckDB about which nothing more is known."""
     return EngineError(f"DuckDB cannot run the query: {error}")
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRows:
-    """The rows of a query, each time that they are asked for.
+    """The rows of a query, which runs at each reading. `docs/reference/result-types.md` has types.
 
-    Their types are those of `docs/reference/result-types.md`: UUIDs and JSON are no text here, as files can say so.
-
-    relation: on a connection that harness made. failure: what an error of DuckDB means, as an error of harness.
+    relation: on a connection that harness made. failure: the error of harness for one of DuckDB.
     """
 
     relation: duckdb.DuckDBPyRelation

@@ -31,28 +31,30 @@ from harness.cli.text_table import MAX_ROWS, text_lines
 from harness.cli.values import cell, csv_quoted, json_object, json_value
 from harness.errors import RequestError, json_lines, json_text, visible_lines
 
-# Rows as lines of CSV and JSON, which DuckDB puts together: what it hands over is the text to write, as bytes.
-
-
 FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
 
 
-def write_csv(rows: QueryRows, stream: ByteStream) -> None:
-    """Writes a header and a line a row."""
+# DuckDB puts the lines of CSV and JSON together, and hands over their bytes.
+
+
+def _write_csv(rows: QueryRows, stream: ByteStream) -> None:
     types = [type_ for _, type_ in rows.columns]
     cells = rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1)))
     quoted = [csv_quoted(f"#{place}", type_) for place, type_ in enumerate(types, 1)]
     separated = ", ',', ".join(quoted)
     head = ",".join(csv_quotes(name) for name, _ in rows.columns) + "\n"
     for text, _ in _texts(cells.selected(f"concat({separated}, chr(10))")):
-        _write_csv(head, text, stream)
+        write_texts([head], stream)
         head = ""
-    _write_csv(head, memoryview(b""), stream)
+        if stream.isatty():
+            write_texts([str(text, "utf-8")], stream)
+        else:
+            stream.write(text)
+    write_texts([head], stream)
 
 
-def write_json(rows: QueryRows, stream: ByteStream) -> None:
-    """Writes a JSON document, a row a line."""
+def _write_json_document(rows: QueryRows, stream: ByteStream) -> None:
     columns = [{"name": field.name, "type": str(field.type)} for field in rows.schema()]
     values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
     separated = ", ', ', ".join(values)
@@ -67,7 +69,6 @@ def write_json(rows: QueryRows, stream: ByteStream) -> None:
 
 
 def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
-    """Writes a JSON object a row."""
     names = [name for name, _ in rows.columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise RequestError(
@@ -79,7 +80,7 @@ def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
 
 
 def csv_quotes(text: str) -> str:
-    """A text that is no null, quoted as a cell of CSV where it must be."""
+    """A text as a cell of CSV, quoted where needed."""
     if text == "" or any(sign in text for sign in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -95,15 +96,6 @@ def _texts(rows: QueryRows) -> Iterator[tuple[memoryview, int]]:
             yield memoryview(data)[start:end], batch.num_rows
 
 
-def _write_csv(head: str, text: memoryview, stream: ByteStream) -> None:
-    """Values as they are; a terminal gets what is unprintable escaped."""
-    if stream.isatty():
-        write_texts([head, str(text, "utf-8")], stream)
-    else:
-        write_texts([head], stream)
-        stream.write(text)
-
-
 def _write_json(text: memoryview, stream: ByteStream) -> None:
     r"""Writes JSON without unprintable characters. DuckDB escapes control characters, not DEL and beyond."""
     plain = bytes(text)
@@ -114,10 +106,7 @@ def _write_json(text: memoryview, stream: ByteStream) -> None:
 _ROW_GROUP = 122_880
 """The size of a row group of DuckDB's own writer."""
 _DICTIONARY_BYTES = 128 * 1024
-"""The limit of a dictionary. Arrow's own megabyte holds all values of a group, and each once more as an index:
-of 5 M rows with mostly different values, writing takes twice the time and the file twice the room."""
-
-
+"""The limit of a dictionary. With Arrow's own megabyte, mostly different values take twice the time and room."""
 _EXPLAINED = ["explain_key", "explain_value"]
 
 
@@ -159,28 +148,24 @@ def write_rows(
             width = shutil.get_terminal_size().columns if stream.isatty() else None
             write_texts(text_lines(rows, max_rows=max_rows, width=width, option=option), stream)
         case RowFormat.CSV:
-            write_csv(rows, stream)
+            _write_csv(rows, stream)
         case RowFormat.JSON:
-            write_json(rows, stream)
+            _write_json_document(rows, stream)
         case RowFormat.JSONL:
             _write_jsonl(rows, stream)
         case RowFormat.PARQUET:
             _write_parquet(rows, stream)
         case RowFormat.ARROW:
-            _write_arrow(rows, stream)
+            schema, batches = _begun(rows)
+            with pa.ipc.new_stream(_Sink(stream), schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
 
 
 def _explained(rows: QueryRows) -> Iterator[str]:
     """The text of EXPLAIN, which has lines of its own."""
     for batch in rows.batches():
         yield from (visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist())
-
-
-def _write_arrow(rows: QueryRows, stream: ByteStream) -> None:
-    schema, batches = _begun(rows)
-    with pa.ipc.new_stream(_Sink(stream), schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
 
 
 def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
@@ -219,13 +204,12 @@ def _check_parquet(field: pa.Field) -> None:
         ) from error
 
 
-class _Sink:
+class _Sink(io.RawIOBase):
     """An output for Arrow that counts its writes, because a pipe cannot tell its position."""
 
     def __init__(self, stream: ByteStream) -> None:
-        self._stream = stream
-        self._position = 0
-        self.closed = False
+        super().__init__()
+        self._stream, self._position = stream, 0
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
@@ -236,23 +220,8 @@ class _Sink:
     def tell(self) -> int:
         return self._position
 
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def close(self) -> None:
-        self.closed = True
-
-    def readable(self) -> bool:
-        return False
-
     def writable(self) -> bool:
         return True
-
-    def seekable(self) -> bool:
-        return False
-
-
-# Options of commands that print rows.
 
 
 Format: TypeAlias = Annotated[
