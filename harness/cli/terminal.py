@@ -11,6 +11,7 @@ import errno
 import io
 import logging
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -57,7 +58,10 @@ def failure(problem: Exception) -> None:
     if isinstance(problem, _USAGE_ERRORS):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
-        _lines(text.getvalue())
+        _lines(re.sub(r"\n\t", " ", text.getvalue()).replace("\nError: ", "\nerror: "))
+    elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
+        remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
+        error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
     elif _is_want_of_memory(problem):
         said = " ".join(str(problem).split())
         error(f"The process ran out of memory ({type(problem).__name__}: {said}); give it more, or ask for fewer rows")
@@ -83,8 +87,11 @@ def _is_want_of_memory(problem: Exception) -> bool:
 def fill_closed_streams() -> None:
     """Puts the null device in place of closed standard streams, so that no opened file gets their numbers.
 
-    `sys.stdout` stays None: results have nowhere to go then, which is an error.
+    `sys.stdout` stays None: results have nowhere to go then, which is an error. Stdin gives bytes that are no text as
+    escapes, so that an error can tell the statement.
     """
+    if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.closed:
+        sys.stdin.reconfigure(errors="surrogateescape")
     for number in range(3):
         try:
             os.fstat(number)
