@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -529,3 +530,11 @@ def test_bytes_that_are_no_text_end_no_shell(tmp_path):
     )
     assert out == "a\n1\na\n2\n"
     assert err == "error: Invalid query: got '\\udcff', expected text [Request]\n"
+
+
+def test_a_plan_numbers_files_and_shows_days_as_dates(tmp_path, capfd):
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "day": "date"}, partition_by=["day"])
+    t.append(t.write_data([{"id": 1}], partition={"day": date(2024, 3, 1)}))
+    assert main(["plan", str(tmp_path / "t")]) == 0
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("  #0  ")]
+    assert line.endswith("partition {day=2024-03-01}")
