@@ -89,11 +89,7 @@ class _Namespace:
 
 
 def namespace(text: str) -> _Namespace | None:
-    """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table.
-
-    Raises:
-        StorageError: the catalog does not answer.
-    """
+    """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table."""
     if os.path.isdir(text):
         if any(os.path.isdir(os.path.join(text, name)) for name in _TABLES):
             return None
@@ -128,11 +124,7 @@ class _Progress:
     asked: str
 
     def entry(self, name: str, state: str, compare: Callable[[], BatchEntry]) -> BatchEntry:
-        """The entry of an earlier run for tables in the same state, or else a new one, which is kept.
-
-        Raises:
-            RequestError: the file cannot be written.
-        """
+        """The entry of an earlier run for tables in the same state, or else a new one, which is kept."""
         for line in self._lines():
             if (line.get("name"), line.get("state"), line.get("asked")) == (name, state, self.asked):
                 return BatchEntry(**{**line["entry"], "outcome": BatchOutcome(line["entry"]["outcome"])})
@@ -159,11 +151,7 @@ class _Progress:
 
 
 def finish(batch: Batch, reports: Sequence[PlacedReport]) -> None:
-    """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
-
-    Raises:
-        typer.Exit: not all are equal.
-    """
+    """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared."""
     write_reports(batch, reports)
     if batch.count(BatchOutcome.DIFFERENT):
         raise typer.Exit(DIFFERENT)
@@ -198,11 +186,7 @@ _VALUES = {"--exclude": "exclude", "--null-as": "null_as"}
 def _read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> list[QueryFile]:
     """The queries of files, in the order of their names within a pattern.
 
-    A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` says how that query's results are
-    compared, beside what holds for all.
-
-    Args:
-        keys, relaxing: what holds for queries that say nothing else.
+    A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` holds for its query alone.
     """
     paths = [Path(path) for pattern in patterns for path in (sorted(glob.glob(pattern)) or [pattern])]
     return [_read(path, keys, relaxing) for path in dict.fromkeys(paths)]
@@ -269,12 +253,7 @@ def compare_files(
     max_rows: int,
     open_: Callable[[str], Table],
 ) -> Batch:
-    """Compares the results of query files on both sides.
-
-    Raises:
-        typer.BadParameter: an option is not for many queries, or not understood.
-        HarnessError: a table cannot be opened.
-    """
+    """Compares the results of query files on both sides."""
     from harness.differ.query_batch import QueryRun
 
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
@@ -296,13 +275,7 @@ def compare_files(
 def compare_namespaces(
     sides: tuple[_Namespace, _Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
-    """Compares the tables of two namespaces by name. A table of one side only is different.
-
-    arguments: for opening tables.
-
-    Raises:
-        RequestError: what is done cannot be kept.
-    """
+    """Compares the tables of two namespaces by name. A table of one side only is different. arguments: for opening."""
     start_engines(request.engines)
     left, right = sides
     progress, entries = _Progress(resume, repr(request)), []

@@ -95,11 +95,7 @@ class Relaxing:
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:
-        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold.
-
-        Raises:
-            typer.BadParameter: an option is not understood.
-        """
+        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold."""
         forbidden = set(self.strict or ())
         allowed = frozenset(rule for rule in TypeRule if not {_Strict.TYPES, _Strict[rule.name]} & forbidden)
         return Relaxations(
@@ -165,28 +161,18 @@ class DiffRequest:
         }
 
     def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:
-        """Compares the results of queries on the left and on the right side.
-
-        Raises:
-            RequestError: the query cannot be parsed, or writes.
-            UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
-        """
+        """Compares the results of queries on the left and on the right side. Raises as `harness.compare`."""
         asked = zip(queries, (left, right), strict=True)
         sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]
-        names = [f"query on {_name(side)}" for side in (left, right)]
+        names = [
+            f"query on {side.name if isinstance(side, RowSource) else called(side.source.location, side.name)}"
+            for side in (left, right)
+        ]
         return harness.compare(*sides, engines=self.engines, names=names, **self._how())
 
 
-def _name(side: Side) -> str:
-    return side.name if isinstance(side, RowSource) else called(side.source.location, side.name)
-
-
 def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
-    """Names of the left and the right side's engine.
-
-    Raises:
-        typer.BadParameter: neither one name nor two. Whether there is such an engine is said by `find_engine`.
-    """
+    """Names of the left and the right side's engine. Raises typer.BadParameter for more than two."""
     if text is None:
         return usual_engines(is_one_table=is_one_table)
     match [name.strip() for name in text.split(",")]:
@@ -199,11 +185,7 @@ def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
-    """The values for the left and for the right side; None: none is given.
-
-    Raises:
-        typer.BadParameter: more than two values.
-    """
+    """The values for the left and for the right side; None: none is given. Raises typer.BadParameter for more."""
     match values or []:
         case []:
             return None
@@ -231,11 +213,7 @@ PlacedReport: TypeAlias = tuple[Report, Path | None]
 
 
 def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport]) -> None:
-    """Writes all reports of one comparison.
-
-    Raises:
-        RequestError: a file cannot be written.
-    """
+    """Writes all reports of one comparison."""
     from harness.differ.reports import batch
 
     made: Any = batch if isinstance(found, Batch) else ComparisonResult

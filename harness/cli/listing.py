@@ -43,12 +43,24 @@ def list_(
     if name is None and catalog is None:
         # without anything that may be secret
         named = sorted(configured().items())
-        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]}
+        content: dict[str, Any] = {
+            "catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]
+        }
     else:
         with terminal.progress("asking the catalog"):
             found, namespace = _meant(name, catalog, storage_options(storage_option))
             content = _inside(found, namespace, recursive=recursive)
-    print_document("list", content, form, output, text=lambda: _lines(content))
+
+    def lines() -> Iterator[str]:  # a name a line, with a dot behind a namespace; catalogs as a table
+        if "catalogs" not in content:
+            yield from (f"{visible(each)}.\n" for each in content["namespaces"])
+            yield from (f"{visible(each)}\n" for each in content["tables"])
+        elif content["catalogs"]:
+            yield from text_document(content)
+        else:
+            terminal.message(no_catalogs())
+
+    print_document("list", content, form, output, text=lines)
 
 
 def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:
@@ -79,15 +91,3 @@ def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, 
         "namespaces": [written((catalog.name, *each)) for each in inner],
         "tables": [written((catalog.name, *each)) for each in tables],
     }
-
-
-def _lines(content: dict[str, Any]) -> Iterator[str]:
-    """A name a line, with a dot behind a namespace; catalogs as a table."""
-    if "catalogs" in content:
-        if not content["catalogs"]:
-            terminal.message(no_catalogs())
-            return
-        yield from text_document(content)
-        return
-    yield from (f"{visible(name)}.\n" for name in content["namespaces"])
-    yield from (f"{visible(name)}\n" for name in content["tables"])

@@ -154,10 +154,7 @@ OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The values of `--set`.
-
-    opening: arguments of `open_table`. bounds, waived: of the worker for strangers' tables.
-    """
+    """The values of `--set`. opening: arguments of `open_table`. bounds, waived: of a worker."""
 
     opening: dict[str, Any]
     bounds: Bounds | None
@@ -165,12 +162,7 @@ class Settings:
 
     @classmethod
     def of(cls, texts: Sequence[str] | None) -> Settings:
-        """The settings in texts of the form NAME=VALUE.
-
-        Raises:
-            typer.BadParameter: a name is unknown, a value is given twice or of the wrong type.
-            RequestError: a number is none, or no limit can be waived under a name.
-        """
+        """The settings in texts of the form NAME=VALUE."""
         given: dict[str, list[str]] = {}
         for text in texts or ():
             name, separator, value = text.partition("=")

@@ -111,8 +111,10 @@ def pull(
     form = results.form(format_, output, options.Document)
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
-    if refresh:
-        _refuse_others(context)
+    for name in _OF_A_SLICE if refresh else ():
+        given = context.get_parameter_source(name)
+        if given is not None and given.name == "COMMANDLINE":
+            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
     for option, value in (("--key", key), ("--key-file", key_file)):
         if value is not None and not anonymise:
             raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
@@ -175,11 +177,4 @@ _OF_A_SLICE = (
     *("where", "at", "last", "columns", "exact", "sample_rows", "seed", "compact", "max_bytes"),
     *("dry_run", "follow", "anonymise", "key", "key_file"),
 )
-
-
-def _refuse_others(context: typer.Context) -> None:
-    """Refuses options that the note of the slice holds already."""
-    for name in _OF_A_SLICE:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
+"""Options that the note of a slice holds."""

@@ -99,14 +99,7 @@ def run(
     engine: str = "duckdb",
     params: Params = None,
 ) -> QueryRows:
-    """The rows of the query, which is planned now; on DuckDB it runs when rows are read.
-
-    Raises:
-        RequestError: the engine takes no such queries.
-        EngineError: DuckDB refuses the query; or, once rows are asked for, fails on one.
-        MissingFileError: likewise, a file went since the query was planned.
-        HarnessError: see `harness.sql`.
-    """
+    """The rows of the query, which is planned now; on DuckDB it runs when rows are read. Raises as `harness.sql`."""
     import duckdb
     import pyarrow as pa
 

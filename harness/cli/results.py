@@ -70,11 +70,7 @@ class ByteStream:
 
 @contextlib.contextmanager
 def result_stream() -> Iterator[ByteStream]:
-    """Stdout as bytes, flushed at the end; if its reader has gone away, the command ends quietly with 0.
-
-    Raises:
-        RequestError: it is closed, or takes no more.
-    """
+    """Stdout as bytes, flushed at the end; if its reader has gone away, the command ends quietly with 0."""
     interruption.check()
     if sys.stdout is None:
         raise RequestError("Cannot write to standard output: it is closed")
@@ -94,11 +90,7 @@ def result_stream() -> Iterator[ByteStream]:
 
 @contextlib.contextmanager
 def destination(path: Path | None) -> Iterator[ByteStream]:
-    """Standard output, or a file.
-
-    Raises:
-        RequestError: it cannot be written, or is something else than a regular file.
-    """
+    """Standard output, or a regular file."""
     with result_stream() if path is None else _replaced(path) as stream:
         yield stream
 
@@ -126,11 +118,7 @@ def is_terminal_output() -> bool:
 
 @contextlib.contextmanager
 def made_in(directory: Path) -> Iterator[None]:
-    """Turns failures to write below a directory of the user's into errors that name it.
-
-    Raises:
-        RequestError: the disk is full, or anything else that the operating system says.
-    """
+    """Turns failures to write below a directory of the user's into errors that name it."""
     with _named("the directory", directory):
         yield
 

@@ -52,11 +52,7 @@ class QueryRows:
         return list(zip(self.relation.columns, self.relation.types, strict=True))
 
     def schema(self) -> pa.Schema:
-        """The schema of the batches; reads no rows.
-
-        Raises:
-            HarnessError: DuckDB cannot say it.
-        """
+        """The schema of the batches; reads no rows."""
         with self._told():
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
@@ -72,14 +68,7 @@ class QueryRows:
         return self if columns is None else self.selected(columns)
 
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows, while DuckDB goes on. A failure on one of the first rows comes before any batch.
-
-        Args:
-            size: the most rows of a batch.
-
-        Raises:
-            HarnessError: a row cannot be read or computed.
-        """
+        """The rows, while DuckDB goes on, at most `size` a batch. A failure on a first row comes before any batch."""
         from harness.engines.duckdb.engine import Streamed
 
         with self._told():

@@ -17,7 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -129,16 +129,9 @@ def warnings_as_lines() -> Iterator[None]:
     """Prints each HarnessWarning of the block once, as a line `warning: …`; others are as Python has them."""
     seen = set[str]()
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
         if not issubclass(category, HarnessWarning):
-            _lines(warnings.formatwarning(message, category, filename, lineno, line))
+            _lines(warnings.formatwarning(message, category, filename, lineno))
         elif (sentence := _one_line(str(message))) not in seen:
             seen.add(sentence)
             _print(sentence, label=("warning:", "yellow"))
@@ -150,10 +143,9 @@ def warnings_as_lines() -> Iterator[None]:
 
 @contextlib.contextmanager
 def logs_as_lines(interrupted: object) -> Iterator[None]:
-    """While the block runs, what is logged is a line on stderr, unless a caller has it: from libraries warnings and
-    worse, from harness what `say_more` lets through.
+    """Prints what is logged as lines, unless a caller has it: warnings of libraries, and what `say_more` lets through.
 
-    interrupted: true once the user does not want to know any more: some libraries log how they were broken off.
+    interrupted: true once the user has ended the command: some libraries log how they were broken off.
     """
     own = logging.getLogger("harness")
     level, lines = own.level, _LogLines(interrupted)

@@ -49,11 +49,7 @@ def ran(
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
-    """Refuses engines that cannot be held to limits. engines: those that can.
-
-    Raises:
-        RequestError: there is one.
-    """
+    """Raises RequestError for an engine that cannot be held to limits. engines: those that can."""
     for name in names:
         if name not in engines:
             reason = "has processes of its own" if name == "spark" else "is not known to keep to one process"
@@ -80,11 +76,6 @@ def run(
         output: the file of the result; None: standard output.
         instead: the worker's own values of parameters, by name.
         calls: names of system calls that the worker may make besides those of a read.
-
-    Raises:
-        typer.Exit: it ended with another exit code than 0.
-        RequestError: it was given options of a store, which may be secrets, or a catalog.
-        HarnessError: as for `harness.tools.contained.launching.run`.
     """
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")

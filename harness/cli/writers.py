@@ -133,14 +133,7 @@ def write_rows(
     max_rows: int | None = MAX_ROWS,
     option: str = "--max-rows",
 ) -> None:
-    """Writes all rows while they are read; as text at most `max_rows`, if that is not None.
-
-    option: what sets `max_rows`, as the person says it.
-
-    Raises:
-        RequestError: the format cannot hold these columns.
-        HarnessError: a row cannot be read, as `rows` says.
-    """
+    """Writes all rows while they are read; as text at most `max_rows`, which `option` sets, if that is not None."""
     match row_format:
         case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
             write_texts(_explained(rows), stream)
@@ -234,22 +227,14 @@ MaxRows: TypeAlias = Annotated[
 
 
 def number_of_rows(text: str) -> int | None:
-    """The value of --max-rows; None: all, for which 0 stands too.
-
-    Raises:
-        typer.BadParameter: it is no number of rows.
-    """
+    """The value of --max-rows; None: all, for which 0 stands too."""
     if text != "all" and not text.isdecimal():
         raise typer.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
     return None if text == "all" else int(text) or None
 
 
 def row_form(given: RowFormat | None, output: Path | None) -> RowFormat:
-    """The format of rows. Refuses to write a binary one to a terminal.
-
-    Raises:
-        typer.BadParameter: as said, and as `harness.cli.formats.placed`.
-    """
+    """The format of rows. Refuses to write a binary one to a terminal."""
     found = form(given, output, RowFormat)
     if found.is_binary() and output is None and results.is_terminal_output():
         raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")

@@ -533,7 +533,7 @@ def test_bytes_that_are_no_text_end_no_shell(tmp_path):
 
 
 def test_a_plan_numbers_files_and_shows_days_as_dates(tmp_path, capfd):
-    t = DeltaTable.create(tmp_path / "t", {"id": "long", "day": "date"}, partition_by=["day"])
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "day": "date"}, partition_columns=["day"])
     t.append(t.write_data([{"id": 1}], partition={"day": date(2024, 3, 1)}))
     assert main(["plan", str(tmp_path / "t")]) == 0
     (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("  #0  ")]
