@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sized
 from decimal import Decimal
@@ -17,8 +18,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_HALF = re.compile("[\\ud800-\\udfff]")
+"""A byte that was no UTF-8, as Python holds it; or half a character."""
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def _is_whole_text(value: Any) -> bool:
+    return isinstance(value, str) and (value.isascii() or not _HALF.search(value))
 
 
 def _is_path(value: Any) -> bool:
@@ -71,7 +80,7 @@ def _is_connection(value: Any) -> bool:
     return hasattr(value, "sql") and hasattr(value, "execute")
 
 
-_TEXT = ("text", _is_text)
+_TEXT = ("text", _is_whole_text)
 _FLAG = ("True or False", _is_flag)
 _NUMBER = ("a whole number", _is_number)
 _NAMES = ("a list of names", _are(_is_text))

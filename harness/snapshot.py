@@ -294,7 +294,7 @@ class Snapshot:
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
         with self._reading():
-            plan = self.source.plan(self.selection, column_names(columns, self.source.location), where)
+            plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
             _refuse_foreign_columns(plan)
             _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
             return plan
@@ -505,13 +505,6 @@ def called(location: str, name: str | None = None) -> str:
     location = shown(location)
     folder = metadata_root(location) if location.endswith(".metadata.json") else location
     return name or folder.rstrip("/").rpartition("/")[2]
-
-
-def column_names(columns: Sequence[str] | None, table: str) -> tuple[str, ...] | None:
-    """Raises RequestError: one name is given in place of a list."""
-    if isinstance(columns, str):
-        raise RequestError(f"Invalid columns {columns!r}: expected a list of names", table=table)
-    return None if columns is None else tuple(columns)
 
 
 def _check_number(name: str, value: int, least: int) -> None:

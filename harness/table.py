@@ -26,7 +26,7 @@ from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.snapshot import Changes, OpenedTable, Read, Snapshot, column_names, point_shown, reading
+from harness.snapshot import Changes, OpenedTable, Read, Snapshot, point_shown, reading
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -390,7 +390,7 @@ class Table:
             allow_out_of_range=allow_out_of_range,
         )
         with reading(self.source, None):
-            return Changes(plan_changes(self.source, request, column_names(columns, self.location)))
+            return Changes(plan_changes(self.source, request, None if columns is None else tuple(columns)))
 
 
 def open_storage(

@@ -18,16 +18,11 @@ if TYPE_CHECKING:
     from typer.core import TyperCommand, TyperGroup
 
 
-# Values of parameters that are what they must be as they come, such as text and defaults.
-#
-# Typer builds an adapter of Pydantic for each parameter of a command, given or not (0.29), whose import takes 0.08 s: a
-# fifth of `harness sql` on a small table. Whatever is not plain goes its way.
-
-
 def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None = None) -> None:
-    """Lets the parameters of a command and of its subcommands take plain values as they are.
+    """Lets the parameters of a command and of its subcommands take plain values, such as texts, as they are.
 
-    Changes nothing where Typer, of another version, converts in another way. parent: the context of the group.
+    Typer builds an adapter of Pydantic for each parameter, given or not (0.29), whose import takes 0.08 s: a fifth of
+    `harness sql` on a small table. Other versions of Typer convert as they do. parent: the context of the group.
     """
     context = Context(command, parent=parent, info_name=command.name, **command.context_settings)
     for parameter in command.get_params(context):  # its own, and the one for help
@@ -60,35 +55,27 @@ class _PlainFirst:
         several = param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
-        plain = _texts(value) if several and self._annotation == list[str] else self._single(value, several)
-        return self._converter().coerce(value, param=param, ctx=ctx) if plain is None else plain
-
-    def _single(self, value: Any, several: bool) -> Any:
-        """The value of a text or a choice; None: it has to be converted."""
+        plain: Any = None  # until then, it has to be converted
         if several:
-            return None
-        if self._annotation is str:
-            return value if isinstance(value, str) else None
-        if isinstance(self._annotation, enum.EnumMeta):
+            is_listed = self._annotation == list[str] and isinstance(value, list | tuple)
+            plain = list(value) if is_listed and all(isinstance(item, str) for item in value) else None
+        elif self._annotation is str:
+            plain = value if isinstance(value, str) else None
+        elif isinstance(self._annotation, enum.EnumMeta):
             choices: list[enum.Enum] = list(self._annotation)
-            return next((choice for choice in choices if value in (choice, choice.value)), None)
-        return None
-
-
-def _texts(value: Any) -> list[str] | None:
-    is_plain = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-    return list(value) if is_plain else None
+            plain = next((choice for choice in choices if value in (choice, choice.value)), None)
+        return self._converter().coerce(value, param=param, ctx=ctx) if plain is None else plain
 
 
 COMMANDS = {
-    "info": "describing:info",
+    "info": "looking:info",
     "head": "looking:head",
     "count": "looking:count",
     "schema": "looking:schema",
     "history": "looking:history",
     "list": "listing:list_",
-    "metadata": "metadata:metadata",
-    "plan": "describing:plan",
+    "metadata": "looking:metadata",
+    "plan": "looking:plan",
     "sql": "query:sql",
     "shell": "shell.command:shell",
     "diff": "diff:diff",
@@ -98,7 +85,7 @@ COMMANDS = {
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
     "scenarios list": "scenarios:list_",
-    "scenarios run": "scenarios_run:run",
+    "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
 }
 """The module in this package and the function, by name of the command."""
@@ -118,7 +105,9 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     Where they begin with a command, it has no other: each costs its imports and its many options. Without any, those
     count that a shell wants to be completed.
     """
-    words = arguments or _completed_words()
+    # Typer's scripts for completion hand over the words in the environment.
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    words = arguments or (line.split()[1:] if "_HARNESS_COMPLETE" in os.environ else [])
     app = typer.Typer(
         name="harness",
         help="Read Iceberg and Delta tables exactly: plan, query, compare and inspect them.",
@@ -140,12 +129,6 @@ def application(arguments: Sequence[str]) -> typer.Typer:
             parent = groups[group]
         parent.command(own, cls=HelpfulCommand)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
     return app
-
-
-def _completed_words() -> list[str]:
-    """The words behind `harness` for which a shell asks completion, as Typer's scripts hand them over."""
-    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
-    return line.split()[1:] if "_HARNESS_COMPLETE" in os.environ else []
 
 
 def _print_version(wanted: bool) -> None:  # a typer callback gets the option's value, nothing else

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import formats, options
+from harness.cli import options, results
 from harness.cli.document import print_document
 from harness.errors import RequestError
 from harness.storage.decoded import DIRECTORY, open_folder
@@ -29,7 +29,7 @@ def cache(
     *,
     cache_dir: options.CacheDir = None,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
 ) -> None:
     """Show or empty the cache of decoded metadata.
 
@@ -37,7 +37,7 @@ def cache(
         harness cache info
         harness cache clear --cache-dir kept
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     directory = os.environ.get(DIRECTORY, "") if cache_dir is None else cache_dir
     if not directory:
         raise RequestError(f"Cannot tell which cache is meant: say --cache-dir, or set {DIRECTORY}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,22 +13,24 @@ import typer
 
 import harness
 from harness.cli import results, terminal
-from harness.cli.describing import explained
+from harness.cli.looking import explained
 from harness.cli.query import run
 from harness.cli.text_table import text_lines
 from harness.errors import RequestError
 
 if TYPE_CHECKING:
-    from harness.table import Table
     from harness.testing.demo import DemoTable
 
 
-_ORDERS_FILTER = "region = 'eu'"
-_ORDERS_QUERY = "SELECT region, count(*) AS orders, sum(total) AS total FROM orders GROUP BY region ORDER BY region"
-_EVENTS_FILTER = "id >= 1500"
-_EVENTS_QUERY = "SELECT kind, count(*) AS events, avg(value) AS value FROM events GROUP BY kind ORDER BY kind"
-_CLICKS_FILTER = "market = 'de'"
-_CLICKS_QUERY = "SELECT market, count(*) AS clicks FROM clicks GROUP BY market ORDER BY market"
+_WIDTH = 100
+_SUMMARY = ("files", "rows", "deletes")
+"""Lines of a plan, without those of each file."""
+_EXAMPLES = {
+    "orders": ("region = 'eu'", "SELECT region, count(*) AS orders, sum(total) AS total"),
+    "events": ("id >= 1500", "SELECT kind, count(*) AS events, avg(value) AS value"),
+    "clicks": ("market = 'de'", "SELECT market, count(*) AS clicks"),
+}
+"""The filter of the plan and the head of the query, by table."""
 
 
 def demo(
@@ -61,41 +65,34 @@ def show(directory: Path) -> bool:
 
     with results.made_in(directory), terminal.progress("making tables"):
         tables = build_demo_tables(directory)
-    return all(
-        [
-            _show(tables.orders, _ORDERS_FILTER, _ORDERS_QUERY),
-            _show(tables.events, _EVENTS_FILTER, _EVENTS_QUERY),
-            _show(tables.clicks, _CLICKS_FILTER, _CLICKS_QUERY),
-        ]
-    )
+    are_right = [_show(each) for each in (tables.orders, tables.events, tables.clicks)]
+    return all(are_right)
 
 
-def _show(demo_table: DemoTable, where: str, query: str) -> bool:
-    location = str(demo_table.location)
-    results.print_result(f"# {demo_table.name}: {demo_table.shows}\n\n")
+def _show(demo_table: DemoTable) -> bool:
+    name, location = demo_table.name, str(demo_table.location)
+    where, selected = _EXAMPLES[name]
+    grouped = f"FROM {name} GROUP BY ALL ORDER BY ALL"
     table = harness.open_table(location)
+    summary, _, rest = explained(table.snapshot().plan(where=where).explain()).partition("read:\n")
     results.print_result(
-        f"$ harness plan {shlex.quote(location)} --where {shlex.quote(where)}\n",
-        explained(table.snapshot().plan(where=where).explain()),
-        "\n",
+        *(f"# {line}\n" for line in textwrap.wrap(f"{name}: {demo_table.shows}", _WIDTH - 2)),
+        f"\n$ harness plan {_quoted(location)} --where {_quoted(where)}\n",
+        *(line for line in summary.splitlines(keepends=True) if line.startswith(_SUMMARY)),
+        f"… and {rest.count(chr(10)):,} lines about each file\n\n",
+        f"$ harness sql {_quoted(f'{selected}{chr(10)}    {grouped}')} --table {name}={_quoted(location)}\n",
+        *text_lines(run(f"{selected} {grouped}", {name: table})),
     )
-    rows = run(query, {demo_table.name: table})
-    results.print_result(
-        f"$ harness sql {shlex.quote(query)} --table {demo_table.name}={shlex.quote(location)}\n",
-        *text_lines(rows),
-        "\n",
-    )
-    return _check(demo_table, table)
+    got, expected = table.snapshot().to_arrow().to_pylist(), list(demo_table.expected)
+    is_right = sorted(got, key=_id) == sorted(expected, key=_id)
+    verdict = "exactly those" if is_right else f"but not the {len(expected)}"
+    results.print_result(f"{name}: {len(got)} rows, {verdict} that it must hold\n\n")
+    return is_right
 
 
-def _check(demo_table: DemoTable, table: Table) -> bool:
-    got = table.snapshot().to_arrow().to_pylist()
-    expected = list(demo_table.expected)
-    if sorted(got, key=_id) == sorted(expected, key=_id):
-        results.print_result(f"{demo_table.name}: {len(got)} rows, exactly those that it must hold\n\n")
-        return True
-    results.print_result(f"{demo_table.name}: {len(got)} rows, but not the {len(expected)} that it must hold\n\n")
-    return False
+def _quoted(word: str) -> str:
+    """A word for a shell, in double quotes where those do."""
+    return f'"{word}"' if re.fullmatch(r'[^"$`\\!]*[\s\'][^"$`\\!]*', word) else shlex.quote(word)
 
 
 def _id(row: dict[str, object]) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import DIFFERENT, FAILED, formats, options, terminal, untrusted
+from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
     DiffRequest,
@@ -16,12 +16,12 @@ from harness.cli.diff_request import (
     Side,
     pair,
     pair_of_engines,
-    pair_of_moments,
     write_reports,
 )
-from harness.cli.option_texts import names
+from harness.cli.options import names
 from harness.differ.sources import RowSource
 from harness.engines.registry import start_engines
+from harness.metadata.model.times import parse_moment
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -99,7 +99,7 @@ def diff(
 
     Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
-    reports = formats.placed(format_, output, Report)
+    reports = results.placed(format_, output, Report)
     if many.sql_file:
         files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
         if any(each is not None for each in (sql, columns, where, at)) or opening.untrusted:
@@ -116,7 +116,7 @@ def diff(
     sources = [None if text is None else RowSource.parse(text) for text in (location, other)]
     is_foreign = any(source is not None for source in sources)
     queries = pair(sql, "--sql")
-    moments = pair_of_moments(at)
+    moments = [parse_moment(each) for each in pair(at, "--at") or (None, None)]
     is_one = other is None and moments[0] == moments[1] and len(set(queries or ())) < 2
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")

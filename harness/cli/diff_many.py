@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ import typer
 import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
-from harness.cli.option_texts import names
+from harness.cli.options import names
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines
@@ -88,11 +89,7 @@ class _Namespace:
 
 
 def namespace(text: str) -> _Namespace | None:
-    """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table.
-
-    Raises:
-        StorageError: the catalog does not answer.
-    """
+    """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table."""
     if os.path.isdir(text):
         if any(os.path.isdir(os.path.join(text, name)) for name in _TABLES):
             return None
@@ -127,14 +124,10 @@ class _Progress:
     asked: str
 
     def entry(self, name: str, state: str, compare: Callable[[], BatchEntry]) -> BatchEntry:
-        """The entry of an earlier run for tables in the same state, or else a new one, which is kept.
-
-        Raises:
-            RequestError: the file cannot be written.
-        """
+        """The entry of an earlier run for tables in the same state, or else a new one, which is kept."""
         for line in self._lines():
             if (line.get("name"), line.get("state"), line.get("asked")) == (name, state, self.asked):
-                return _entry(line["entry"])
+                return BatchEntry(**{**line["entry"], "outcome": BatchOutcome(line["entry"]["outcome"])})
         entry = compare()
         if self.file is not None and entry.outcome is not BatchOutcome.FAILED:
             kept = {"name": name, "state": state, "asked": self.asked, "entry": dataclasses.asdict(entry)}
@@ -157,41 +150,8 @@ class _Progress:
                 yield found
 
 
-def _entry(fields: dict[str, Any]) -> BatchEntry:
-    return BatchEntry(**{**fields, "outcome": BatchOutcome(fields["outcome"])})
-
-
-def _compare_all(
-    left: _Namespace,
-    right: _Namespace,
-    compare: Callable[[str, Name, Name], tuple[str, Callable[[], BatchEntry]]],
-    progress: _Progress,
-) -> Batch:
-    """Compares the tables of two namespaces by name. A table of one side only is different.
-
-    Args:
-        compare: opens both tables of a name; gives their state, and what compares them.
-    """
-    entries, named = [], sorted(left.tables.keys() | right.tables.keys())
-    for number, name in enumerate(named, 1):
-        lacking = [side.label for side in (left, right) if name not in side.tables]
-        if lacking:
-            entries.append(
-                BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
-            )
-            continue
-        with terminal.progress(f"comparing {number}/{len(named)} {name}"):
-            state, run = compare(name, left.tables[name], right.tables[name])
-            entries.append(progress.entry(name, state, run))
-    return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
-
-
 def finish(batch: Batch, reports: Sequence[PlacedReport]) -> None:
-    """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared.
-
-    Raises:
-        typer.Exit: not all are equal.
-    """
+    """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared."""
     write_reports(batch, reports)
     if batch.count(BatchOutcome.DIFFERENT):
         raise typer.Exit(DIFFERENT)
@@ -226,11 +186,7 @@ _VALUES = {"--exclude": "exclude", "--null-as": "null_as"}
 def _read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> list[QueryFile]:
     """The queries of files, in the order of their names within a pattern.
 
-    A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` says how that query's results are
-    compared, beside what holds for all.
-
-    Args:
-        keys, relaxing: what holds for queries that say nothing else.
+    A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` holds for its query alone.
     """
     paths = [Path(path) for pattern in patterns for path in (sorted(glob.glob(pattern)) or [pattern])]
     return [_read(path, keys, relaxing) for path in dict.fromkeys(paths)]
@@ -297,12 +253,7 @@ def compare_files(
     max_rows: int,
     open_: Callable[[str], Table],
 ) -> Batch:
-    """Compares the results of query files on both sides.
-
-    Raises:
-        typer.BadParameter: an option is not for many queries, or not understood.
-        HarnessError: a table cannot be opened.
-    """
+    """Compares the results of query files on both sides."""
     from harness.differ.query_batch import QueryRun
 
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
@@ -324,29 +275,32 @@ def compare_files(
 def compare_namespaces(
     sides: tuple[_Namespace, _Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
 ) -> Batch:
-    """Compares all tables of two namespaces. arguments: for opening tables.
-
-    Raises:
-        RequestError: what is done cannot be kept.
-    """
+    """Compares the tables of two namespaces by name. A table of one side only is different. arguments: for opening."""
     start_engines(request.engines)
+    left, right = sides
+    progress, entries = _Progress(resume, repr(request)), []
+    named = sorted(left.tables.keys() | right.tables.keys())
+    for number, name in enumerate(named, 1):
+        lacking = [side.label for side in sides if name not in side.tables]
+        if lacking:
+            message = f"{lacking[0]} has no such table"
+            entries.append(BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=message))
+            continue
+        with terminal.progress(f"comparing {number}/{len(named)} {name}"):
+            try:
+                tables = [
+                    harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
+                    for side in sides
+                ]
+            except HarnessError as error:
+                entries.append(BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error)))
+                continue
+            state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
+            entries.append(progress.entry(name, state, partial(_compared, name, request, *tables)))
+    return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
-    def compare(name: str, left: Name, right: Name) -> tuple[str, Callable[[], BatchEntry]]:
-        try:
-            tables = [
-                harness.open_table(written(each), catalog=side.catalog, **arguments).snapshot()
-                for each, side in zip((left, right), sides, strict=True)
-            ]
-        except HarnessError as error:
-            failed = BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
-            return "", lambda: failed
-        state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
-        return state, lambda: _diff_many_entry(name, request, *tables)
 
-    return _compare_all(*sides, compare, _Progress(resume, repr(request)))
-
-
-def _diff_many_entry(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
+def _compared(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
     """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
     try:
         return entry_of(name, request.compare(left, right))

@@ -13,13 +13,11 @@ import typer
 
 import harness
 from harness.cli import results
-from harness.cli.help import RARE
-from harness.cli.option_texts import names
+from harness.cli.options import RARE, names
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import Batch, ComparisonResult
 from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError
-from harness.metadata.model.times import parse_moment
 from harness.snapshot import Snapshot, called
 
 RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
@@ -97,11 +95,9 @@ class Relaxing:
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:
-        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold.
-
-        Raises:
-            typer.BadParameter: an option is not understood.
-        """
+        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold."""
+        forbidden = set(self.strict or ())
+        allowed = frozenset(rule for rule in TypeRule if not {_Strict.TYPES, _Strict[rule.name]} & forbidden)
         return Relaxations(
             tolerance=dict(map(_tolerance, self.tolerance or ())),
             exclude=tuple(names(self.exclude, "--exclude") or ()),
@@ -111,15 +107,8 @@ class Relaxing:
             ignore_case=self.ignore_case,
             trim=self.trim,
             null_as=self.null_as,
-            types=self._types() if is_foreign else None,
+            types=allowed if is_foreign else None,
         )
-
-    def _types(self) -> frozenset[TypeRule]:
-        """The rules of types that are not forbidden."""
-        forbidden = set(self.strict or ())
-        if _Strict.TYPES in forbidden:
-            return frozenset()
-        return frozenset(rule for rule in TypeRule if _Strict[rule.name] not in forbidden)
 
 
 def _tolerance(text: str) -> tuple[str, Tolerance]:
@@ -172,28 +161,18 @@ class DiffRequest:
         }
 
     def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:
-        """Compares the results of queries on the left and on the right side.
-
-        Raises:
-            RequestError: the query cannot be parsed, or writes.
-            UnsupportedError: it has no meaning on Spark that is certain to be the same; that is no difference.
-        """
+        """Compares the results of queries on the left and on the right side. Raises as `harness.compare`."""
         asked = zip(queries, (left, right), strict=True)
         sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]
-        names = [f"query on {_name(side)}" for side in (left, right)]
+        names = [
+            f"query on {side.name if isinstance(side, RowSource) else called(side.source.location, side.name)}"
+            for side in (left, right)
+        ]
         return harness.compare(*sides, engines=self.engines, names=names, **self._how())
 
 
-def _name(side: Side) -> str:
-    return side.name if isinstance(side, RowSource) else called(side.source.location, side.name)
-
-
 def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
-    """Names of the left and the right side's engine.
-
-    Raises:
-        typer.BadParameter: neither one name nor two. Whether there is such an engine is said by `find_engine`.
-    """
+    """Names of the left and the right side's engine. Raises typer.BadParameter for more than two."""
     if text is None:
         return usual_engines(is_one_table=is_one_table)
     match [name.strip() for name in text.split(",")]:
@@ -205,22 +184,8 @@ def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
             raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
-def pair_of_moments(values: list[str] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments of `Table.snapshot` for the left and for the right table.
-
-    Raises:
-        typer.BadParameter: more than two values, or one that is not understood.
-    """
-    left, right = pair(values, "--at") or (None, None)
-    return parse_moment(left), parse_moment(right)
-
-
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
-    """The values for the left and for the right side; None: none is given.
-
-    Raises:
-        typer.BadParameter: more than two values.
-    """
+    """The values for the left and for the right side; None: none is given. Raises typer.BadParameter for more."""
     match values or []:
         case []:
             return None
@@ -248,11 +213,7 @@ PlacedReport: TypeAlias = tuple[Report, Path | None]
 
 
 def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport]) -> None:
-    """Writes all reports of one comparison.
-
-    Raises:
-        RequestError: a file cannot be written.
-    """
+    """Writes all reports of one comparison."""
     from harness.differ.reports import batch
 
     made: Any = batch if isinstance(found, Batch) else ComparisonResult

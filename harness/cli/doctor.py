@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import platform
 import re
 import sys
@@ -14,17 +15,14 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import formats, options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import print_document
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
 from harness.errors import HarnessError, RequestError
 
-_DUCKDB = "DuckDB reads"
-_SPARK = "Spark reads"
+_DUCKDB, _SPARK, _UNTRUSTED = "DuckDB reads", "Spark reads", "Untrusted reads"
 _SCENARIOS = "Scenarios and builders"
-_UNTRUSTED = "Untrusted reads"
-_READS = (_DUCKDB, _SPARK, _UNTRUSTED)
 _INSTALL = "pip install lakeharness"
 _INSTALL_SPARK = "pip install 'lakeharness[spark]'"
 
@@ -40,7 +38,7 @@ class Requirement:
     name: str
     needed_for: str
     at_least: tuple[int, ...] = ()
-    below: tuple[int, ...] | None = None
+    below: tuple[float, ...] | None = None
 
 
 REQUIREMENTS = (
@@ -60,7 +58,7 @@ REQUIREMENTS = (
 )
 
 
-def doctor(format_: options.Format = None, output: formats.Output = None) -> None:
+def doctor(format_: options.Format = None, output: results.Output = None) -> None:
     """Show versions, and commands that install missing packages.
 
     Examples:
@@ -69,7 +67,7 @@ def doctor(format_: options.Format = None, output: formats.Output = None) -> Non
 
     Exits with 2 only if DuckDB reads cannot work.
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     with terminal.progress("looking around"):
         report = _examine()
     print_document("doctor", report, form, output)
@@ -81,7 +79,7 @@ def _examine() -> dict[str, Any]:
     """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
     packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
     packages += registered()
-    kinds = (*_READS, *(f"Engine {name}" for name in registered_engines()))
+    kinds = (_DUCKDB, _SPARK, _UNTRUSTED, *(f"Engine {name}" for name in registered_engines()))
     java_path, java = installed_java()
     missing = [
         {"what": f"{p['package']}: {p['problem']}", "needed_for": p["needed_for"], "command": p["command"]}
@@ -89,7 +87,9 @@ def _examine() -> dict[str, Any]:
         if p["problem"] is not None
     ]
     if (problem := java_problem(java, installed_version("pyspark"))) is not None:
-        missing.append({"what": problem, "needed_for": _SPARK, "command": _java_command()})
+        usual = {"darwin": "brew install openjdk@21", "win32": "winget install Microsoft.OpenJDK.21"}
+        command = usual.get(sys.platform, "apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
+        missing.append({"what": problem, "needed_for": _SPARK, "command": command})
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
         missing.append({"what": problem, "needed_for": _DUCKDB, "command": f"{_INSTALL} --force-reinstall"})
     if (problem := _try_worker()) is not None:
@@ -136,10 +136,8 @@ def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
     problem = None
     if version is None:
         problem = "not installed"
-    else:
-        numbers = version_numbers(version)
-        if numbers < requirement.at_least or (requirement.below is not None and numbers >= requirement.below):
-            problem = f"version {version} is not supported, need {supported}"
+    elif not requirement.at_least <= version_numbers(version) < (requirement.below or (math.inf,)):
+        problem = f"version {version} is not supported, need {supported}"
     command = _INSTALL_SPARK if requirement.needed_for == _SPARK else f"pip install '{requirement.name}{supported}'"
     return {
         "package": requirement.name,
@@ -158,7 +156,7 @@ def version_numbers(text: str) -> tuple[int, ...]:
 
 
 def installed_version(name: str) -> str | None:
-    """The version of an installed distribution, None if there is none."""
+    """The version of a distribution; None: it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -184,12 +182,6 @@ def java_problem(version: str | None, pyspark: str | None) -> str | None:
         return f"Java: version {version} is not supported, need {wanted}"
     problem = newer_than_pyspark(java_major(version), pyspark)
     return None if problem is None else f"Java: {version} is {problem}"
-
-
-def _java_command() -> str:
-    """The usual command that installs Java here."""
-    usual = {"darwin": "brew install openjdk@21", "win32": "winget install Microsoft.OpenJDK.21"}
-    return usual.get(sys.platform, "apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
 
 
 def try_duckdb() -> str | None:

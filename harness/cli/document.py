@@ -101,16 +101,15 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
 
 
-def _is_time(key: str) -> bool:
-    return key.endswith(("timestamp_ms", "updated_ms"))
+_TIMES = ("timestamp_ms", "updated_ms")
 
 
 def _label(key: str) -> str:
-    return visible(key.removesuffix("_ms") if _is_time(key) else key)
+    return visible(key.removesuffix("_ms") if key.endswith(_TIMES) else key)
 
 
 def _cell(key: str, value: Any) -> str:
-    if _is_time(key) and isinstance(value, int):
+    if key.endswith(_TIMES) and isinstance(value, int):
         return f"{np.datetime64(value, 'ms')}Z"
     return _one_line(value)
 
@@ -146,7 +145,8 @@ def plain(value: Any) -> Any:
         case datetime() | date() | time():
             return value.isoformat().replace("+00:00", "Z")
         case timedelta():
-            return f"PT{_seconds(round(value / timedelta(microseconds=1)))}S"
+            seconds = format(Decimal(value // timedelta(microseconds=1)) / 10**6, "f")
+            return f"PT{seconds.rstrip('0').rstrip('.') if '.' in seconds else seconds}S"
         case Mapping():
             return {str(key): plain(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
@@ -160,8 +160,3 @@ def text_of(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json_text(value, separators=(",", ":"))
-
-
-def _seconds(micros: int) -> str:
-    text = format(Decimal(micros) / 10**6, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -11,10 +11,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from harness.cli.settings import MEANINGS
+from harness.cli.options import MEANINGS, OPENING, RARE
 
-OPENING, RARE = "Opening tables", "Rare options"
-"""The groups of options that `-h` folds."""
 FEW = 3
 """So many options of a group stand among the others."""
 _ALL = "--help-all"
@@ -28,14 +26,6 @@ class HelpfulCommand(TyperCommand):
     def get_help_option_names(self, ctx: Any) -> list[str]:
         """The names of the option for help."""
         return ["-h", "--help", _ALL]
-
-    def _folded(self) -> dict[str, list[Any]]:
-        """The options that `-h` folds, by group."""
-        groups = {
-            title: [each for each in self.params if getattr(each, "rich_help_panel", None) == title]
-            for title in (RARE, OPENING)
-        }
-        return {title: options for title, options in groups.items() if len(options) > FEW}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the words of the command line."""
@@ -54,7 +44,11 @@ class HelpfulCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes arguments and options by group."""
-        folded = self._folded()
+        titled = {
+            title: [each for each in self.params if getattr(each, "rich_help_panel", None) == title]
+            for title in (RARE, OPENING)
+        }
+        folded = {title: options for title, options in titled.items() if len(options) > FEW}
         groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], **{title: [] for title in folded}}
         for parameter in self.get_params(ctx):
             usual = "Arguments" if parameter.param_type_name == "argument" else "Options"

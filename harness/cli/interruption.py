@@ -43,7 +43,7 @@ class Interruption:
         return self._asked.is_set() or signal.SIGINT in self._waiting()
 
     def ask(self) -> None:
-        """Note that somebody did."""
+        """Notes the request."""
         self._asked.set()
 
     def was_dropped(self) -> bool:
@@ -53,10 +53,7 @@ class Interruption:
         return dropped
 
     def wait_for_call(self) -> None:
-        """Wait until queries were told to end.
-
-        A connection that goes while its query runs waits for the query, and can be told nothing any more.
-        """
+        """Waits until queries were told to end. A connection that goes waits for its query, and hears nothing more."""
         self._called.wait(_CALL_S)
 
     @contextlib.contextmanager
@@ -183,11 +180,7 @@ def set_aside() -> Iterator[None]:
 
 @contextlib.contextmanager
 def anew() -> Iterator[None]:
-    """Listens afresh while the block runs, within `set_aside`: an interruption ends the block and what it runs.
-
-    Raises:
-        KeyboardInterrupt: somebody asked for an end, also where what ran said so in another way.
-    """
+    """Listens afresh while the block runs, within `set_aside`. An interruption of the block is a KeyboardInterrupt."""
     with listening() as found:
         yield
         if found:
@@ -195,11 +188,7 @@ def anew() -> Iterator[None]:
 
 
 def check() -> None:
-    """Stops if an end was asked for. Clean-up after an interruption may put an error in its place.
-
-    Raises:
-        KeyboardInterrupt: somebody did.
-    """
+    """Raises KeyboardInterrupt if an end was asked for. Clean-up may have put an error in its place."""
     if _current and _current[-1]:
         raise KeyboardInterrupt
 

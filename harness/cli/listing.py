@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import formats, options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import print_document, text_document
-from harness.cli.option_texts import storage_options
+from harness.cli.options import storage_options
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
@@ -28,7 +28,7 @@ def list_(
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
 ) -> None:
     """List the tables of a catalog or namespace, or the catalogs.
 
@@ -37,18 +37,30 @@ def list_(
         harness list prod.sales
         harness list warehouse --recursive
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     if verbose:
         terminal.say_more()
     if name is None and catalog is None:
         # without anything that may be secret
         named = sorted(configured().items())
-        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]}
+        content: dict[str, Any] = {
+            "catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]
+        }
     else:
         with terminal.progress("asking the catalog"):
             found, namespace = _meant(name, catalog, storage_options(storage_option))
             content = _inside(found, namespace, recursive=recursive)
-    print_document("list", content, form, output, text=lambda: _lines(content))
+
+    def lines() -> Iterator[str]:  # a name a line, with a dot behind a namespace; catalogs as a table
+        if "catalogs" not in content:
+            yield from (f"{visible(each)}.\n" for each in content["namespaces"])
+            yield from (f"{visible(each)}\n" for each in content["tables"])
+        elif content["catalogs"]:
+            yield from text_document(content)
+        else:
+            terminal.message(no_catalogs())
+
+    print_document("list", content, form, output, text=lines)
 
 
 def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:
@@ -79,15 +91,3 @@ def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, 
         "namespaces": [written((catalog.name, *each)) for each in inner],
         "tables": [written((catalog.name, *each)) for each in tables],
     }
-
-
-def _lines(content: dict[str, Any]) -> Iterator[str]:
-    """A name a line, with a dot behind a namespace; catalogs as a table."""
-    if "catalogs" in content:
-        if not content["catalogs"]:
-            terminal.message(no_catalogs())
-            return
-        yield from text_document(content)
-        return
-    yield from (f"{visible(name)}.\n" for name in content["namespaces"])
-    yield from (f"{visible(name)}\n" for name in content["tables"])

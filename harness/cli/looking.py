@@ -1,20 +1,106 @@
-"""`harness head`, `count`, `schema` and `history`: first looks at a table."""
+"""Looks at a table: `harness info`, `head`, `count`, `schema`, `history`, `plan` and `metadata`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import formats, options, results, terminal, untrusted, writers
+from harness.cli import options, results, terminal, untrusted, writers
 from harness.cli.document import aligned, plain, print_document
-from harness.cli.option_texts import names
+from harness.cli.options import names
 from harness.cli.rows import QueryRows
+from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
-from harness.engines.registry import duckdb_engine
+from harness.errors import HarnessError, visible_lines
 from harness.metadata.model.schema import described
-from harness.metadata.model.times import parse_moment
+from harness.metadata.model.times import parse_moment, show_ms
+from harness.metadata.plan.explain import totals
+from harness.storage.paths import shown
+
+if TYPE_CHECKING:
+    from harness.metadata.plan.scan_plan import ScanPlan
+    from harness.table import Table
+
+
+@options.grouped
+def info(
+    location: options.Location,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print all that the metadata says, as --format json does.")
+    ] = False,
+    format_: options.Format = None,
+    output: results.Output = None,
+    *,
+    context: typer.Context,
+    opening: options.OpeningOptions,
+) -> None:
+    """Show format, rows, files, deletes and last commit.
+
+    Examples:
+        harness info warehouse/orders
+        harness info prod.sales.orders --full
+    """
+    form = results.form(format_, output, options.Document)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
+        return
+    with terminal.progress("reading metadata"):
+        table = opening.open(location)
+        content = table.describe() if full or form is options.Document.JSON else _brief(table)
+    print_document("info", content, form, output)
+
+
+def _brief(table: Table) -> dict[str, Any]:
+    """The facts that people ask for first, in the order in which they are printed."""
+    from harness.metadata.tables.history import newest
+
+    last = newest(table.source)
+    kind = "version" if table.format == "delta" else "snapshot"
+    time = "unknown time" if last is None or last["timestamp_ms"] is None else show_ms(last["timestamp_ms"])
+    writer = f" by {last['writer']}" if last is not None and last["writer"] else ""
+    try:
+        plan = table.snapshot().plan(columns=())
+    except HarnessError as error:
+        counted = {"rows": f"unknown: {error.message}"} | dict.fromkeys(("files", "bytes", "deletes"), "unknown")
+    else:
+        counted = _counted(plan)
+    return {
+        "format": table.format,
+        "location": shown(table.location),
+        kind: "none" if last is None else last["id"],
+        **counted,
+        "columns": len(table.schema.fields),
+        "partitioning": ", ".join(table.source.partitioning()) or "none",
+        "last commit": "none" if last is None else f"{time}, {last['operation'] or 'unknown operation'}{writer}",
+        **({"branches and tags": list(table.refs())} if table.refs() else {}),
+        **({"warnings": list(table.warnings)} if table.warnings else {}),
+    }
+
+
+def _counted(plan: ScanPlan) -> dict[str, str]:
+    """Rows, files, bytes and deletes, as the metadata records them."""
+    known = totals(plan)
+    counted = (d.record_count for d in plan.position_deletes if d.kind == "deletion vector")
+    vectors = [count for count in counted if count is not None]
+    rows, size, is_exact = known["records_before_deletes"], known["bytes"], len(vectors) == len(plan.position_deletes)
+    deletes = [
+        f"{known[name]:,} of {what} in {known[files]:,} of the files"
+        for name, what, files in (
+            ("position_deletes", "positions", "files_with_deleted_positions"),
+            ("equality_deletes", "keys", "files_with_equality_deletes"),
+        )
+        if known[name]
+    ]
+    live = (
+        f"{rows or 0:,} before deletes" if plan.equality_deletes or not is_exact else f"{(rows or 0) - sum(vectors):,}"
+    )
+    return {
+        "rows": "unknown" if rows is None else live,
+        "files": f"{plan.files.num_rows:,}",
+        "bytes": "unknown" if size is None else f"{size:,}",
+        "deletes": ", ".join(deletes) or "none",
+    }
 
 
 @options.grouped
@@ -25,7 +111,7 @@ def head(
     where: options.Where = None,
     at: options.At = None,
     format_: writers.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -41,6 +127,7 @@ def head(
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     from harness.engines.duckdb.instance import cursor
+    from harness.engines.registry import duckdb_engine
 
     with terminal.progress("planning"):
         engine = duckdb_engine()
@@ -48,7 +135,7 @@ def head(
             opening.open(location).snapshot(**moment).plan(names(columns, "--columns"), where), enough=number
         )
         rows = QueryRows(engine.relation(plan, cursor()).limit(number), lambda error: engine.engine_error(error, plan))
-    with results.destination(output) as destination, terminal.progress_until_written("reading", destination) as stream:
+    with results.destination(output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, form, stream, max_rows=None)
 
 
@@ -58,7 +145,7 @@ def count(
     where: options.Where = None,
     at: options.At = None,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -69,7 +156,7 @@ def count(
         harness count warehouse/orders
         harness count warehouse/orders --where "region = 'eu'" --at 2024-06-01
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     moment = parse_moment(at)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
@@ -83,7 +170,7 @@ def schema(
     location: options.Location,
     at: options.At = None,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -94,7 +181,7 @@ def schema(
         harness schema warehouse/orders
         harness schema warehouse/orders --at 2024-06-01 --format json
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     moment = parse_moment(at)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
@@ -108,7 +195,7 @@ def schema(
 def history(
     location: options.Location,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -119,7 +206,7 @@ def history(
         harness history warehouse/orders
         harness history prod.sales.orders --output history.json
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     from harness.metadata.tables.history import history as history_of
@@ -130,3 +217,77 @@ def history(
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
     lines = [line.rstrip() + "\n" for line in aligned(known)] if known else []
     print_document("history", {"format": table.format, "history": found}, form, output, text=lambda: lines)
+
+
+@options.grouped
+def plan(
+    location: options.Location,
+    where: options.Where = None,
+    columns: options.Columns = None,
+    at: options.At = None,
+    format_: options.Format = None,
+    output: results.Output = None,
+    *,
+    context: typer.Context,
+    opening: options.OpeningOptions,
+) -> None:
+    """Show the files and deletes of a read, without its rows.
+
+    Examples:
+        harness plan warehouse/orders --where "day = DATE '2024-01-31'"
+        harness plan warehouse/orders --columns id,total
+    """
+    form = results.form(format_, output, options.Document)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
+        return
+    moment = parse_moment(at)
+    with terminal.progress("planning"):
+        chosen = opening.open(location).snapshot(**moment)
+        scan = chosen.plan(columns=names(columns, "--columns"), where=where)
+        content = scan.to_dict() if form is options.Document.JSON else {}
+    print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])
+
+
+def explained(text: str) -> str:
+    """The text of `ScanPlan.explain()` for a terminal, with the table's control characters escaped."""
+    return visible_lines(text.rstrip("\n")) + "\n"
+
+
+@options.grouped
+def metadata(
+    location: options.Location,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Iceberg: snapshots, history, refs, manifests, files, data_files, delete_files, entries, partitions. "
+            "Delta: versions, history, files, partitions.",
+        ),
+    ],
+    columns: options.Columns = None,
+    at: options.At = None,
+    format_: writers.Format = None,
+    output: results.Output = None,
+    max_rows: writers.MaxRows = str(MAX_ROWS),
+    *,
+    context: typer.Context,
+    opening: options.OpeningOptions,
+) -> None:
+    """Show a metadata table, such as snapshots or files.
+
+    Examples:
+        harness metadata warehouse/orders snapshots
+        harness metadata warehouse/orders files --columns file_path,record_count --format csv
+
+    In SQL a metadata table is called TABLE.NAME.
+    """
+    form = writers.row_form(format_, output)
+    moment = parse_moment(at)
+    most = writers.number_of_rows(max_rows)
+    if untrusted.ran(context, [location], opening.roots(), form, output):
+        return
+    with terminal.progress("reading metadata"):
+        snapshot = opening.open(location).snapshot(**moment)
+        found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
+    with results.destination(output) as stream:
+        write_rows(found, form, stream, max_rows=most)

@@ -1,30 +1,34 @@
-"""Options that several commands share, and what they mean for `open_table`."""
+"""Options that several commands share, their texts, and the arguments of `open_table` that they stand for."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import enum
 import functools
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
 
 import typer
 
 import harness
 from harness.cli import terminal
-from harness.cli.help import OPENING
-from harness.cli.option_texts import storage_options
-from harness.cli.settings import FLAGS, OPTIONS, SETTINGS, Settings
-from harness.metadata.plan.read_options import Prune
+from harness.metadata.plan.read_options import Prune, Ratified
+from harness.storage import limits
 from harness.storage.gate import Outside
 from harness.storage.records import dataclass
+from harness.tools.contained.bounds import Bounds, check_waived, parse_bounds
+from harness.tools.contained.bounds import names as bounds_names
 
 if TYPE_CHECKING:
     from harness.table import Table
 
-
-_NAMED = inspect.Parameter.KEYWORD_ONLY
+OPENING, RARE = "Opening tables", "Rare options"
+"""The groups of options that `-h` folds."""
 
 
 class Document(enum.Enum):
@@ -104,6 +108,131 @@ Untrusted: TypeAlias = Annotated[
 ]
 
 
+# The settings of `--set`: rare arguments of `open_table` and `read_untrusted`.
+
+_FLAG_MEANINGS = {
+    "allow_version_guess": "In a directory without a version hint, take the highest version.",
+    "allow_checkpoint_only": "Read a Delta table whose newest checkpoint lacks its own commit.",
+    "allow_duplicate_files": "Read a data file twice that is listed twice.",
+    "lenient_delete_partition": "Deletes by position hit files of any partition, by their path.",
+    "enforce_retention": "Refuse versions of a Delta table older than the table keeps deleted files.",
+    "published_only": "Read a Delta table that a catalog manages as far as it is published, which may be older.",
+}
+FLAGS = tuple(_FLAG_MEANINGS)
+"""Settings that are true or false."""
+MEANINGS = {
+    **_FLAG_MEANINGS,
+    "max_version": "The latest version of a Delta table, as the catalog says that manages it.",
+    "ratified": "With max_version, a staged commit that the catalog ratified, by the name of its file, or VERSION=FILE "
+    "for a commit that only the catalog holds, copied to a file. Repeatable.",
+    "format_hint": "The format, iceberg or delta, where the location does not tell.",
+    "limits.NAME": "The most that the metadata may ask for, such as limits.document_bytes=1_000_000_000, for tables "
+    "that you trust.",
+    "bounds.NAME": "With --untrusted, the most that the process may use, such as bounds.memory_bytes=8_000_000_000.",
+    "waived": "With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
+}
+"""Settings by name."""
+_LISTS = ("ratified", "waived")
+_FORMATS = ("iceberg", "delta")
+SETTINGS = (
+    *(name for name in MEANINGS if "." not in name),
+    *(f"limits.{name}" for name in limits.names()),
+    *(f"bounds.{name}" for name in bounds_names()),
+)
+"""Names for `--set`."""
+_SAME = (
+    "at", "cache_dir", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes",
+    "outside", "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
+)  # fmt: skip
+OPTIONS = {
+    **{name: f"--{name.replace('_', '-')}" for name in _SAME},
+    **dict.fromkeys(("snapshot_id", "version", "timestamp", "ref"), "--at"),
+    **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
+}
+"""Options of their own, by the name of the argument in Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The values of `--set`. opening: arguments of `open_table`. bounds, waived: of a worker."""
+
+    opening: dict[str, Any]
+    bounds: Bounds | None
+    waived: frozenset[str]
+
+    @classmethod
+    def of(cls, texts: Sequence[str] | None) -> Settings:
+        """The settings in texts of the form NAME=VALUE."""
+        given: dict[str, list[str]] = {}
+        for text in texts or ():
+            name, separator, value = text.partition("=")
+            if name not in SETTINGS:
+                raise typer.BadParameter(f"--set {name}: there is no such name; {_hint(name)}")
+            if not separator:
+                raise typer.BadParameter(f"--set {name}: expected {name}=VALUE")
+            if name in given and name not in _LISTS:
+                raise typer.BadParameter(f"--set {name} is given twice")
+            given.setdefault(name, []).append(value)
+        opening = {name: _value(name, values) for name, values in given.items() if "." not in name and name != "waived"}
+        if limited := _below("limits", given):
+            opening["limits"] = limits.parse_limits(limited.items())
+        bounded = _below("bounds", given)
+        return cls(opening, parse_bounds(bounded.items()) if bounded else None, check_waived(given.get("waived", [])))
+
+    def check_trust(self, *, untrusted: bool) -> None:
+        """Refuses limits of a worker where there is none."""
+        if not untrusted and (self.bounds or self.waived):
+            raise typer.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
+
+
+def _below(group: str, given: dict[str, list[str]]) -> dict[str, str]:
+    return {name.partition(".")[2]: value for name, (value, *_) in given.items() if name.startswith(f"{group}.")}
+
+
+def _value(name: str, values: list[str]) -> Any:
+    """The value of an argument of `open_table`."""
+    text = values[0]
+    if name in FLAGS:
+        if text.lower() not in ("true", "false"):
+            raise typer.BadParameter(f"--set {name}={text}: expected true or false")
+        return text.lower() == "true"
+    match name:
+        case "max_version":
+            if not text.isdecimal():
+                raise typer.BadParameter(f"--set {name}={text}: expected a version, a whole number from 0 on")
+            return int(text)
+        case "format_hint":
+            if text not in _FORMATS:
+                raise typer.BadParameter(f"--set {name}={text}: expected {' or '.join(_FORMATS)}")
+            return text
+        case _:
+            return list(map(_ratified_commit, values))
+
+
+def _ratified_commit(text: str) -> Ratified:
+    """A commit that a catalog ratified: the name of its file, or VERSION=FILE with its content."""
+    version, separator, path = text.partition("=")
+    if not separator or not version.isdecimal():
+        return text
+    try:
+        return int(version), Path(path).read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"--set ratified={text}: {error.strerror}") from error
+
+
+def _hint(name: str) -> str:
+    """The nearest name, or all names."""
+    python = name.lstrip("-").replace("-", "_")
+    if python in OPTIONS:
+        return f"give {OPTIONS[python]}"
+    near = [each for each in SETTINGS if each.partition(".")[2] == python]
+    near = near or difflib.get_close_matches(python, SETTINGS, 1, 0.7)
+    if near:
+        return f"did you mean {near[0]}?"
+    group = [each for each in SETTINGS if each.startswith(f"{name.partition('.')[0]}.")]
+    return f"there are {', '.join(group or MEANINGS)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningOptions:
     """Options for opening tables."""
@@ -132,16 +261,11 @@ class OpeningOptions:
         self.arguments()  # what is malformed is said where no table is opened, too
 
     def open(self, location: str) -> Table:
-        """The table at `location`.
-
-        Raises:
-            typer.BadParameter: a pair is not of the form OLD=NEW, or the file of a commit cannot be read.
-            HarnessError: see `harness.open_table`.
-        """
+        """The table at `location`. Raises typer.BadParameter for wrong options, and as `harness.open_table`."""
         return harness.open_table(location, catalog=self.catalog, **self.arguments())
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `open_table` without the catalog. Raises as `open`."""
+        """Arguments of `open_table` without the catalog."""
         return {
             "path_map": pairs(self.path_map, "--path-map") or None,
             "storage_options": storage_options(self.storage_option) or None,
@@ -154,11 +278,7 @@ class OpeningOptions:
         }
 
     def roots(self) -> list[str]:
-        """The places that tables may read besides their own locations.
-
-        Raises:
-            typer.BadParameter: a pair is not of the form OLD=NEW.
-        """
+        """The places that tables may read besides their own locations."""
         return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
 
 
@@ -174,10 +294,7 @@ At: TypeAlias = Annotated[
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of each group in place of the parameter of its type.
-
-    So each option is declared once, in its group, whichever commands have it.
-    """
+    """The command with the options of each group in place of the parameter of its type."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
 
@@ -194,11 +311,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         if name in groups:
             of_group = get_type_hints(groups[name], include_extras=True)
             options += [
-                inspect.Parameter(field.name, _NAMED, default=field.default, annotation=of_group[field.name])
+                inspect.Parameter(
+                    field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=of_group[field.name]
+                )
                 for field in dataclasses.fields(groups[name])
             ]
         else:
-            options.append(parameter.replace(kind=_NAMED, annotation=hints[name]))
+            options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what typer reads
     run.__annotations__ = {option.name: option.annotation for option in options}
     del run.__wrapped__  # typer would look through it
@@ -232,3 +351,98 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"{option} {key!r} is given twice")
         result[key] = value
     return result
+
+
+_QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"([^,]*)')
+
+
+def names(text: str | None, option: str) -> list[str] | None:
+    """Column names between commas. A name in double quotes may hold commas, and `""` for a double quote.
+
+    Raises:
+        typer.BadParameter: an empty name, or a quote that is not closed.
+    """
+    if text is None:
+        return None
+    found: list[str] = []
+    rest, more = text, ","
+    while more:
+        if quoted := _QUOTED.match(rest):
+            name, rest = quoted[1].replace('""', '"'), rest[quoted.end(1) + 1 :]
+            if junk := quoted[2].strip():
+                raise typer.BadParameter(f"{option}: {junk!r} follows a quoted name")
+            _, more, rest = rest.partition(",")
+        else:
+            if rest.lstrip().startswith('"'):
+                raise typer.BadParameter(f"{option}: the quote in {rest.lstrip()!r} is not closed")
+            name, more, rest = rest.partition(",")
+            name = name.strip()
+        if not name:
+            raise typer.BadParameter(f"{option} {text!r} holds an empty name")
+        found.append(name)
+    return found
+
+
+_OPTION = "--storage-option"
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+"""A number without an exponent: `12e34` is more likely a part of a key."""
+
+
+def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
+    """The arguments of a file system, typed and nested, by key.
+
+        true, false, null         as in JSON; `anon=false` as text would count as true
+        12, 1.5                   a number
+        {"a": 1}, ["a"]           JSON
+        "12"                      in double quotes, a JSON string: text, whatever is in it
+        anything else             text, as it is
+
+    A dot in the key goes one level down: `client_kwargs.endpoint_url=URL` is `client_kwargs={"endpoint_url": "URL"}`.
+    A key that is a URI is one name: `s3://my.bucket={"key": "…"}`.
+
+    Raises:
+        typer.BadParameter: not of the form KEY=VALUE, wrong JSON, or a key that is given twice or has keys below its
+            value. The message shows no value, which may be a secret.
+    """
+    options: dict[str, Any] = {}
+    for number, text in enumerate(values or (), 1):
+        key, separator, value = text.partition("=")
+        names = [key] if "://" in key else key.split(".")
+        if not separator or not all(names):
+            raise typer.BadParameter(f"{_OPTION} number {number} is not of the form NAME=VALUE")
+        _put(options, names, typed(value, f"{_OPTION} {key!r}"), key)
+    return options
+
+
+def typed(text: str, said: str) -> Any:
+    """The value of a text, as `storage_options` tells; `said`: the option that has it. Raises typer.BadParameter."""
+    is_json = text in ("true", "false", "null") or _NUMBER.fullmatch(text) or text[:1] in ("{", "[", '"')
+    if not is_json:
+        return text
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise typer.BadParameter(
+            f"{said}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
+        ) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _put(options: dict[str, Any], names: Sequence[str], value: Any, key: str) -> None:
+    """Sets the value, beside others under the same keys."""
+    *above, last = names
+    level = options
+    for name in above:
+        level = level.setdefault(name, {})
+        if not isinstance(level, dict):
+            raise typer.BadParameter(f"{_OPTION} {key!r}: {name!r} already has a value, so nothing can be below it")
+    if isinstance(value, dict) and isinstance(level.get(last), dict):
+        for name, inner in value.items():
+            _put(level[last], [name], inner, f"{key}.{name}")
+    elif last in level:
+        raise typer.BadParameter(f"{_OPTION} {key!r} is given twice")
+    else:
+        level[last] = value

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import formats, options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import print_document
-from harness.cli.option_texts import names
+from harness.cli.options import names
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import parse_name, written
 from harness.metadata.model.times import parse_moment
-from harness.snapshot import column_names
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
 
@@ -61,9 +60,8 @@ def pull(
         typer.Option(
             "--key",
             metavar="TEXT",
-            help="Choose the values of --anonymise. Others on the machine may see it: better --key-file, "
-            "or HARNESS_ANONYMISE_KEY in the environment. Without a key there is a random key, which "
-            "nobody learns.",
+            help="Choose the values of --anonymise. Others on the machine may see the key: better --key-file, or "
+            "HARNESS_ANONYMISE_KEY in the environment. Without one the key is random, and nobody learns it.",
         ),
     ] = None,
     key_file: Annotated[
@@ -90,7 +88,7 @@ def pull(
         typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
     *,
     context: typer.Context,
     opening: options.OpeningOptions,
@@ -110,11 +108,13 @@ def pull(
     from harness.tools.slices.pulling import make
     from harness.tools.slices.request import SliceRequest
 
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
-    if refresh:
-        _refuse_others(context)
+    for name in _OF_A_SLICE if refresh else ():
+        given = context.get_parameter_source(name)
+        if given is not None and given.name == "COMMANDLINE":
+            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
     for option, value in (("--key", key), ("--key-file", key_file)):
         if value is not None and not anonymise:
             raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
@@ -123,7 +123,7 @@ def pull(
     request = SliceRequest(
         where=where,
         last=last,
-        columns=column_names(names(columns, "--columns"), location),
+        columns=tuple(names(columns, "--columns") or ()) or None,
         exact=exact,
         sample_rows=sample_rows,
         seed=seed,
@@ -177,11 +177,4 @@ _OF_A_SLICE = (
     *("where", "at", "last", "columns", "exact", "sample_rows", "seed", "compact", "max_bytes"),
     *("dry_run", "follow", "anonymise", "key", "key_file"),
 )
-
-
-def _refuse_others(context: typer.Context) -> None:
-    """Refuses options that the note of the slice holds already."""
-    for name in _OF_A_SLICE:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
+"""Options that the note of a slice holds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Mapping
@@ -10,12 +11,13 @@ from typing import Annotated, Any, cast
 import typer
 
 import harness.queries.sql
-from harness.cli import formats, option_texts, options, results, terminal, untrusted, writers
+import harness.table
+from harness.cli import options, results, terminal, untrusted, writers
 from harness.cli.rows import QueryRows, engine_error
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
 from harness.engines.registry import find_engine
-from harness.errors import HarnessError
+from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
 from harness.queries.locations import locations
 from harness.queries.parameters import Params
@@ -38,7 +40,7 @@ def sql(
     ] = None,
     at: options.At = None,
     format_: writers.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[
@@ -82,13 +84,10 @@ def sql(
         elif opening.catalog is None and (tables or engine != "duckdb" or not _names_others(text, at_places, dialect)):
             rows = run(text, tables | at_places, dialect, engine, params)
         else:
-            from harness.cli.catalog_query import run_by_names
-
-            arguments = opening.arguments()
-            rows = run_by_names(text, opening.catalog, tables, moment, arguments, dialect, params)
+            rows = _run_by_names(text, opening, tables, moment, dialect, params)
     with (
-        results.destination(output) as destination,
-        terminal.progress_until_written("running the query", destination) as stream,
+        results.destination(output) as stream,
+        terminal.progress_until_written("running the query", stream),
     ):
         write_rows(rows, form, stream, max_rows=shown)
 
@@ -100,14 +99,7 @@ def run(
     engine: str = "duckdb",
     params: Params = None,
 ) -> QueryRows:
-    """The rows of the query, which is planned now; on DuckDB it runs when rows are read.
-
-    Raises:
-        RequestError: the engine takes no such queries.
-        EngineError: DuckDB refuses the query; or, once rows are asked for, fails on one.
-        MissingFileError: likewise, a file went since the query was planned.
-        HarnessError: see `harness.sql`.
-    """
+    """The rows of the query, which is planned now; on DuckDB it runs when rows are read. Raises as `harness.sql`."""
     import duckdb
     import pyarrow as pa
 
@@ -133,9 +125,9 @@ def _params(values: list[str] | None, query: str) -> Params:
     for text in values or ():
         name, separator, value = text.partition("=")
         if separator and re.search(rf"\${re.escape(name)}\b", query):
-            named[name] = option_texts.typed(value, f"--param {name}")
+            named[name] = options.typed(value, f"--param {name}")
         else:
-            placed.append(option_texts.typed(text, "--param"))
+            placed.append(options.typed(text, "--param"))
     if named and placed:
         raise typer.BadParameter(f"--param {placed[0]}: say NAME=VALUE for each, or for none")
     return named or placed or None
@@ -167,3 +159,46 @@ def _names_others(text: str, tables: Mapping[str, Any], dialect: str) -> bool:
     from harness.queries.rewrite import parse_statement, references
 
     return dialect == "duckdb" and any(found.name[0] not in tables for found in references(parse_statement(text)))
+
+
+def _run_by_names(
+    query: str,
+    opening: options.OpeningOptions,
+    given: Mapping[str, Any],
+    moment: Mapping[str, Any],
+    dialect: str,
+    params: Params,
+) -> QueryRows:
+    """The rows of a query whose tables a catalog names, except the given ones, which go first."""
+    if dialect != "duckdb":
+        raise RequestError(
+            f"Cannot find tables of a query in dialect {dialect} by name: say --table NAME=TABLE for each",
+            options=("dialect",),
+        )
+
+    import duckdb
+
+    from harness.engines.duckdb.instance import cursor
+    from harness.metadata.catalogs.catalog import written
+    from harness.queries.rewrite import parse_statement, references, refuse_writes
+    from harness.tools.connections.connection import Connection
+    from harness.tools.connections.tables import Source, Tables
+
+    statement = parse_statement(query)
+    refuse_writes(statement)
+    # Catalogs are configured where no worker can look.
+    source: Source = {} if opening.catalog is None and opening.untrusted else opening.catalog
+    connection = Connection(Tables.of(source, opening.arguments()), cursor())
+    for name, table in given.items():
+        connection.register(name, table)
+    named = {written(reference.name) for reference in references(statement)} - given.keys() if moment else ()
+    for name in named:
+        with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
+            found = connection.table(name)
+            connection.register(name, found.snapshot(**moment) if isinstance(found, harness.table.Table) else found)
+    try:
+        relation = connection.sql(query, params)
+    except duckdb.Error as error:
+        raise engine_error(error) from error
+    assert relation is not None, "a query has a result"
+    return QueryRows(relation)

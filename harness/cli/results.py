@@ -1,4 +1,4 @@
-"""Places of results: standard output, or a file with all its content or none.
+"""Places and formats of results: standard output, or a file with all its content or none.
 
 A file is written beside its place and takes it when it is whole, with the permissions of the one before. Only a regular
 file is ever replaced: no link is followed, and no device or directory touched.
@@ -7,21 +7,20 @@ file is ever replaced: no link is followed, and no device or directory touched.
 from __future__ import annotations
 
 import contextlib
+import enum
 import errno
 import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TextIO
+from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypeVar
 
 import typer
 
 from harness.cli import interruption
 from harness.errors import RequestError, visible_lines
-
-# The standard streams of the process, where they take no more.
 
 
 def forget(stream: TextIO) -> None:
@@ -35,33 +34,25 @@ def forget(stream: TextIO) -> None:
 _FILE = "the output file"
 
 
-class ByteStream(Protocol):
-    """A stream for results."""
+class ByteStream:
+    """A stream of bytes whose errors name it. A reader that has gone away stays a BrokenPipeError.
 
-    def write(self, data: Any, /) -> Any:
-        """Write all of the bytes."""
-
-    def flush(self) -> None:
-        """Hand on what was written."""
-
-    def isatty(self) -> bool:
-        """Tells whether the stream is a terminal."""
-
-
-class _Checked:
-    """A stream whose errors name it. A reader that has gone away stays a BrokenPipeError.
-
-    failed: whether it had one.
+    failed: whether it had one. before: is called before each write.
     """
 
     def __init__(self, stream: BinaryIO, name: str, file: Path | None = None) -> None:
         self._stream, self._name, self._file = stream, name, file
         self.failed = False
+        self.before: Callable[[], None] | None = None
 
     def write(self, data: Any, /) -> None:
+        """Write all of the bytes."""
+        if self.before is not None:
+            self.before()
         self._do(self._stream.write, data)
 
     def flush(self) -> None:
+        """Hand on the written bytes."""
         self._do(self._stream.flush)
 
     def _do(self, action: Callable[..., object], *arguments: Any) -> None:
@@ -69,24 +60,21 @@ class _Checked:
             with _named(self._name, self._file):
                 action(*arguments)
         except (BrokenPipeError, RequestError):
-            self.failed = True  # for good: what is left in its buffer can go nowhere
+            self.failed = True  # for good: the rest of its buffer can go nowhere
             raise
 
     def isatty(self) -> bool:
+        """Tells whether the stream is a terminal."""
         return self._stream.isatty()
 
 
 @contextlib.contextmanager
 def result_stream() -> Iterator[ByteStream]:
-    """Stdout as bytes, flushed at the end; if its reader has gone away, the command ends quietly with 0.
-
-    Raises:
-        RequestError: it is closed, or takes no more.
-    """
+    """Stdout as bytes, flushed at the end; if its reader has gone away, the command ends quietly with 0."""
     interruption.check()
     if sys.stdout is None:
         raise RequestError("Cannot write to standard output: it is closed")
-    stream = _Checked(sys.stdout.buffer, "standard output")
+    stream = ByteStream(sys.stdout.buffer, "standard output")
     try:
         sys.stdout.flush()
         yield stream
@@ -102,21 +90,13 @@ def result_stream() -> Iterator[ByteStream]:
 
 @contextlib.contextmanager
 def destination(path: Path | None) -> Iterator[ByteStream]:
-    """Standard output, or a file.
-
-    Raises:
-        RequestError: it cannot be written, or is something else than a regular file.
-    """
-    if path is None:
-        with result_stream() as stream:
-            yield stream
-    else:
-        with _replaced(path) as stream:
-            yield stream
+    """Standard output, or a regular file."""
+    with result_stream() if path is None else _replaced(path) as stream:
+        yield stream
 
 
 def print_result(*texts: str) -> None:
-    """Texts to stdout as UTF-8, without any separator or line end of their own."""
+    """Writes texts to stdout as UTF-8."""
     with result_stream() as stream:
         write_texts(texts, stream)
 
@@ -138,11 +118,7 @@ def is_terminal_output() -> bool:
 
 @contextlib.contextmanager
 def made_in(directory: Path) -> Iterator[None]:
-    """Turns failures to write below a directory of the user's into errors that name it.
-
-    Raises:
-        RequestError: the disk is full, or anything else that the operating system says.
-    """
+    """Turns failures to write below a directory of the user's into errors that name it."""
     with _named("the directory", directory):
         yield
 
@@ -155,7 +131,7 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
         descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
     file = os.fdopen(descriptor, "wb")
     try:
-        stream = _Checked(file, _FILE, path)
+        stream = ByteStream(file, _FILE, path)
         yield stream
         stream.flush()
         with _named(_FILE, path):
@@ -210,3 +186,71 @@ def _named(name: str, file: Path | None = None) -> Iterator[None]:
     except OSError as error:
         where = None if file is None else str(file)
         raise RequestError(f"Cannot write to {name}: {error.strerror or error}", file=where) from error
+
+
+# `--format` and `--output`: a suffix says the format, and a format that contradicts a suffix is an error.
+
+_SUFFIXES = {
+    ".txt": "text",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".xml": "junit",
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+}
+E = TypeVar("E", bound=enum.Enum)
+
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", help="Write here instead of standard output; the suffix says the format."),
+]
+
+
+def form(given: E | None, output: Path | None, kind: type[E]) -> E:
+    """The format of the only output. Raises as `placed`."""
+    return placed([given] if given else None, [output] if output else None, kind)[0][0]
+
+
+def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
+    """Each format and its file; None: standard output.
+
+    A suffix is the format where none is given. A file without a suffix is text.
+
+    Raises:
+        typer.BadParameter: a format and a suffix contradict each other, or neither says the format; a file is named
+            twice; or more than one format is for standard output.
+    """
+    wanted, files = list(given or ()), list(outputs or ())
+    if len(wanted) > len(files) + 1:
+        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
+    if len(set(files)) < len(files):
+        raise typer.BadParameter("--output names a file twice")
+    found: list[tuple[E, Path | None]] = [
+        (_of_file(file, wanted[place] if place < len(wanted) else None, kind), file) for place, file in enumerate(files)
+    ]
+    if len(wanted) > len(files) or not files:
+        found.append((wanted[-1] if wanted else kind("text"), None))
+    return found
+
+
+def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
+    own = _SUFFIXES.get(file.suffix.lower())
+    known = [each.value for each in kind]
+    if own is None:
+        if given is None and file.suffix:
+            suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in known)
+            raise typer.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
+        return given or kind("text")
+    if own not in known:
+        raise typer.BadParameter(f"--output {file}: the suffix says {own}; there are {', '.join(known)}")
+    if given is None:
+        return kind(own)
+    if given.value != own and not {given.value, own} <= {"text", "github"}:
+        raise typer.BadParameter(f"--output {file}: the suffix says {own}, --format says {given.value}")
+    return given

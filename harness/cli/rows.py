@@ -20,17 +20,15 @@ _BATCH_ROWS = 8_192
 
 
 def engine_error(error: Exception) -> HarnessError:
-    """A failure of DuckDB as an error, if nothing more is known."""
+    """A failure of DuckDB about which nothing more is known."""
     return EngineError(f"DuckDB cannot run the query: {error}")
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRows:
-    """The rows of a query, each time that they are asked for.
+    """The rows of a query, which runs at each reading. `docs/reference/result-types.md` has types.
 
-    Their types are those of `docs/reference/result-types.md`: UUIDs and JSON are no text here, as files can say so.
-
-    relation: on a connection that harness made. failure: what an error of DuckDB means, as an error of harness.
+    relation: on a connection that harness made. failure: the error of harness for one of DuckDB.
     """
 
     relation: duckdb.DuckDBPyRelation
@@ -54,11 +52,7 @@ class QueryRows:
         return list(zip(self.relation.columns, self.relation.types, strict=True))
 
     def schema(self) -> pa.Schema:
-        """The schema of the batches; reads no rows.
-
-        Raises:
-            HarnessError: DuckDB cannot say it.
-        """
+        """The schema of the batches; reads no rows."""
         with self._told():
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
@@ -74,14 +68,7 @@ class QueryRows:
         return self if columns is None else self.selected(columns)
 
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows, while DuckDB goes on. A failure on one of the first rows comes before any batch.
-
-        Args:
-            size: the most rows of a batch.
-
-        Raises:
-            HarnessError: a row cannot be read or computed.
-        """
+        """The rows, while DuckDB goes on, at most `size` a batch. A failure on a first row comes before any batch."""
         from harness.engines.duckdb.engine import Streamed
 
         with self._told():

@@ -1,8 +1,4 @@
-"""`harness rule`: what a rule says that an error or a warning cites.
-
-A command and not an option of `doctor`: that one looks at the installation, and its exit code says whether DuckDB reads
-work; a rule is looked up wherever an error is read.
-"""
+"""`harness rule`: the text of a rule that an error or a warning cites."""
 
 from __future__ import annotations
 
@@ -15,18 +11,12 @@ from typing import Annotated
 import typer
 
 from harness import errors
-from harness.cli import formats, options
+from harness.cli import options, results
 from harness.cli.document import print_document
 from harness.errors import RequestError
 
-# The numbered rules that errors, warnings and scenarios cite, from their pages in `docs/rules`.
-#
-# The pages are the one place where the rules are written down: people read them there, and `harness rule` prints them
-# from there. They are read when a rule is asked for, and come with an installed wheel.
-
-
 PAGES = ("iceberg", "delta", "frontier")
-"""The pages in order, each the first word of its rules' names."""
+"""The pages below `docs/rules` in order, each the first word of its rules' names."""
 
 _HEADING = re.compile(r'### <a id="(?P<anchor>[^"]+)"></a>(?P<name>[^:]+): (?P<title>.+)\n')
 _LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
@@ -39,11 +29,8 @@ class Rule:
     """A numbered rule.
 
     name: as errors cite it, such as `iceberg 4.7`, `delta L38` or `delta trap 9`.
-    title: a few words.
-    source: the section of a specification that says so, or that none does.
-    links: the addresses of those sections.
-    text: what a reader must do, why harness refuses or warns, and what to do; lines as on the page.
-    anchor: of the rule on its page, `docs/rules/<format>.md`.
+    source: the section of a specification, or a note that none says so. links: the addresses of those sections.
+    text: lines as on the page.
     """
 
     name: str
@@ -73,7 +60,14 @@ def find_rule(text: str) -> Rule:
         page = name.partition(" ")[0]
         if page not in PAGES:
             raise RequestError(f"Unknown rule {text!r}: expected one such as iceberg 4.7, delta L38 or frontier F1.3")
-        raise RequestError(f"Unknown rule {text!r}: the nearest are {', '.join(_nearest(name, page))}")
+        section, number = _place(name)
+
+        def distance(other: str) -> tuple[bool, int]:
+            own, own_number = _place(other)
+            return own != section, abs(own_number - number)
+
+        nearest = sorted((each.name for each in _page(page)), key=distance)[:_NEAR]
+        raise RequestError(f"Unknown rule {text!r}: the nearest are {', '.join(nearest)}")
     return known[name]
 
 
@@ -88,63 +82,43 @@ def parse_page(text: str) -> tuple[Rule, ...]:
     text: Markdown; each rule is a heading of the third level with an anchor, a line in italics that names and links the
         source, and paragraphs up to the next heading.
     """
-    chunks = re.split(r"^(?=#)", text, flags=re.MULTILINE)
-    return tuple(_parse(heading, chunk[heading.end() :]) for chunk in chunks if (heading := _HEADING.match(chunk)))
-
-
-def _pages_directory() -> Path:
-    """The folder of the pages: in the package of an installed wheel, beside it in a checkout."""
-    package = Path(errors.__file__).parent
-    for candidate in (package / "docs" / "rules", package.parent / "docs" / "rules"):
-        if candidate.is_dir():
-            return candidate
-    raise RequestError(f"No rules beside {package}: install lakeharness from its wheel, or use a checkout")
-
-
-def _parse(heading: re.Match[str], body: str) -> Rule:
-    source, _, rest = body.strip().partition("\n\n")
-    source = " ".join(source.split()).strip("*").removesuffix(".")
-    return Rule(
-        name=heading["name"],
-        title=heading["title"],
-        source=_LINK.sub(r"\1", source),
-        links=tuple(address for _, address in _LINK.findall(source)),
-        text=rest,
-        anchor=heading["anchor"],
-    )
+    found = []
+    for chunk in re.split(r"^(?=#)", text, flags=re.MULTILINE):
+        if heading := _HEADING.match(chunk):
+            source, _, rest = chunk[heading.end() :].strip().partition("\n\n")
+            source = " ".join(source.split()).strip("*").removesuffix(".")
+            links = tuple(address for _, address in _LINK.findall(source))
+            source = _LINK.sub(r"\1", source)
+            found.append(Rule(heading["name"], heading["title"], source, links, rest, heading["anchor"]))
+    return tuple(found)
 
 
 @functools.cache
 def _page(page: str) -> tuple[Rule, ...]:
-    return parse_page((_pages_directory() / f"{page}.md").read_text(encoding="utf-8"))
-
-
-def _nearest(name: str, page: str) -> list[str]:
-    """Names of rules of the page, those of the same section first, then by number."""
-    section, number = _place(name)
-
-    def distance(known: str) -> tuple[bool, int]:
-        other, other_number = _place(known.lower())
-        return other != section, abs(other_number - number)
-
-    return sorted((each.name for each in _page(page)), key=distance)[:_NEAR]
+    """The rules of a page, which is in the package of an installed wheel, and beside the package in a checkout."""
+    package = Path(errors.__file__).parent
+    for candidate in (package / "docs" / "rules", package.parent / "docs" / "rules"):
+        if candidate.is_dir():
+            return parse_page((candidate / f"{page}.md").read_text(encoding="utf-8"))
+    raise RequestError(f"No rules beside {package}: install lakeharness from its wheel, or use a checkout")
 
 
 def _place(name: str) -> tuple[str, int]:
     """Section and number: `4.` and 7 of `iceberg 4.7`, `l` and 38 of `delta l38`; else nothing and 0."""
-    parts = _PARTS.match(name.partition(" ")[2])
+    parts = _PARTS.match(name.lower().partition(" ")[2])
     return (parts["section"], int(parts["number"])) if parts else ("", 0)
 
 
-Words = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
-    ),
-]
-
-
-def rule(words: Words, format_: options.Format = None, output: formats.Output = None) -> None:
+def rule(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
+        ),
+    ],
+    format_: options.Format = None,
+    output: results.Output = None,
+) -> None:
     """Show the text of a rule that an error or warning cites.
 
     Examples:
@@ -153,21 +127,16 @@ def rule(words: Words, format_: options.Format = None, output: formats.Output = 
 
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
     head = "\n".join((f"{found.name}: {found.title}", found.source, *found.links))
     text = f"{head}\n\n{found.text}\n"  # as on its page, without markup
-    print_document("rule", _as_dict(found), form, output, text=lambda: [text])
-
-
-def _as_dict(found: Rule) -> dict[str, str | list[str]]:
-    """The rule's parts; the text as one line per paragraph."""
-    paragraphs = (" ".join(paragraph.split()) for paragraph in found.text.split("\n\n"))
-    return {
+    content = {
         "rule": found.name,
         "title": found.title,
         "source": found.source,
         "links": list(found.links),
-        "text": "\n".join(paragraphs),
+        "text": "\n".join(" ".join(paragraph.split()) for paragraph in found.text.split("\n\n")),
         "page": found.page,
     }
+    print_document("rule", content, form, output, text=lambda: [text])

@@ -1,18 +1,26 @@
-"""`harness scenarios list` and `build`: the scenarios, and their tables with the rows that reads must give."""
+"""`harness scenarios list`, `build` and `run`: tables with the rows that reads must give, and the suite on engines."""
 
 from __future__ import annotations
 
+import enum
+import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from harness.cli import formats, options, results
+from harness.cli import DIFFERENT, options, results, terminal, untrusted
 from harness.cli.document import print_document
+from harness.cli.options import Settings, names
+from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
+from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
+    from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.runner import UnderTest
     from harness.testing.scenarios.model import Scenario
 
 
@@ -32,7 +40,7 @@ def list_(
     scenario: Scenarios = None,
     feature: Features = None,
     format_: options.Format = None,
-    output: formats.Output = None,
+    output: results.Output = None,
 ) -> None:
     """List scenarios by name, with their titles.
 
@@ -40,7 +48,7 @@ def list_(
         harness scenarios list 'iceberg/deletes/*'
         harness scenarios list --feature deletion-vector --format json
     """
-    form = formats.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Document)
     found = [
         {"name": each.name, "title": each.title, "format": each.format, "features": each.features}
         for each in chosen(scenario, feature)
@@ -111,3 +119,198 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
     if not wanted:
         raise RequestError(f"No scenario with the feature {' or '.join(features or ())} has such a name")
     return wanted
+
+
+ALL = "all"
+"""Stands for every engine that is known and can run."""
+
+
+class _RunReport(enum.Enum):
+    """Forms of a written run."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
+    HTML = "html"
+    MARKDOWN = "markdown"
+
+
+def run(
+    scenario: Scenarios = None,
+    engines: Annotated[
+        str | None,
+        typer.Option(
+            "--engines",
+            metavar="A,B",
+            help="Engines by name, or MODULE:ATTRIBUTE; all: every engine that can run. [default: those of duckdb, "
+            "spark and oracle that can run]",
+        ),
+    ] = None,
+    feature: Features = None,
+    skips: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
+        ),
+    ] = None,
+    xfails: Annotated[
+        list[Path] | None,
+        typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
+    ] = None,
+    format_: Annotated[
+        list[_RunReport] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Write text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
+        ),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
+        ),
+    ] = None,
+    python: Annotated[
+        list[str] | None,
+        typer.Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
+    ] = None,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
+        ),
+    ] = 60.0,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
+    ] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
+    ] = False,
+    untrusted: options.Untrusted = False,
+    set_: options.Set = None,
+    *,
+    context: typer.Context,
+) -> None:
+    """Run scenarios on engines, and report who reads them rightly.
+
+    Examples:
+        harness scenarios run --engines duckdb,spark
+        harness scenarios run 'iceberg/deletes/*' --output report.xml
+
+    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
+    or if every scenario on an engine is ERROR.
+    """
+    from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.reports import html, json_report, text
+    from harness.testing.conformance.results import read_list
+    from harness.testing.conformance.runner import Lists
+    from harness.testing.conformance.runner import run as run_suite
+
+    settings = Settings.of(set_)
+    settings.check_trust(untrusted=untrusted)
+    if settings.opening:
+        raise typer.BadParameter(f"--set {next(iter(settings.opening))}: of scenarios, bounds and waived alone are set")
+    written = results.placed(format_, output, _RunReport)
+    if is_for_worker(context):
+        _run_untrusted(context, written)
+        return
+    lists = Lists(
+        skips=tuple(line for path in skips or () for line in read_list(path)),
+        xfails=tuple(line for path in xfails or () for line in read_list(path)),
+    )
+    scenarios = chosen(scenario, feature)
+    places = Places(
+        pythons=options.pairs(python, "--python"),
+        time_limit_s=time_limit,
+        tables=tempfile.gettempdir() if untrusted else None,  # in the worker, where all that it writes is
+    )
+    with ExitStack() as resources:
+        with terminal.progress("starting engines"):
+            ready, missing = _opened(names(engines, "--engines"), places, resources)
+        found = run_suite(
+            scenarios,
+            ready,
+            lists=lists,
+            keep=keep,
+            missing=missing,
+            progress=resources.enter_context(terminal.progress("running")),
+        )
+    writers = {
+        _RunReport.TEXT: text.to_text,
+        _RunReport.JSON: json_report.to_json,
+        _RunReport.JUNIT: json_report.to_junit,
+        _RunReport.GITHUB: text.to_github,
+        _RunReport.HTML: html.to_html,
+        _RunReport.MARKDOWN: text.to_markdown,
+    }
+    for report, path in written:
+        with results.destination(path) as stream:
+            results.write_texts([writers[report](found)], stream)
+    passed = found.passed_strictly() if strict else found.passed()
+    if not (passed or exit_zero):
+        raise typer.Exit(DIFFERENT)
+    for case in found.unread():
+        told = next((f": {check.message}" for check in case.checks if check.message), "")
+        raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{told}")
+
+
+def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, Path | None]]) -> None:
+    """Runs the suite in a worker, whose tables go with it."""
+    given = context.params
+    if given["keep"] is not None or given["python"]:
+        raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
+    if len(written) > 1:
+        raise RequestError("Cannot write more than one report with --untrusted: give one --format")
+    engines = names(given["engines"], "--engines") or untrusted.ENGINES
+    untrusted.refuse_engines(engines, "--engines")
+    files = [*(given["skips"] or ()), *(given["xfails"] or ())]
+    scenarios = [name for name in given["scenario"] or () if name.endswith(".yaml")]
+    ((form, output),) = written
+    untrusted.run(
+        context,
+        [],
+        [str(file) for file in (*files, *scenarios)],
+        output=output,
+        instead={"engines": ",".join(engines), "format_": [form], "output": None},
+        calls=TABLES_BUILT,
+    )
+
+
+def _opened(
+    names: Sequence[str] | None, places: Places, resources: ExitStack
+) -> tuple[list[UnderTest], dict[str, str]]:
+    """The requested engines, or harness's own that can run; and by name the reasons why others cannot run.
+
+    Raises:
+        RequestError: an engine that was asked for by name does not exist or is not installed; or none can run.
+    """
+    from harness.engines.registry import engine_names
+    from harness.testing.conformance.finding import check_names, known_engines, open_engine
+    from harness.testing.conformance.runner import UnderTest
+    from harness.testing.conformance.workers import NOT_INSTALLED
+
+    check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
+    asked = dict.fromkeys(names or ())
+    optional = engine_names() if names is None else known_engines() if ALL in asked else ()
+    ready: list[UnderTest] = []
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
+        try:
+            reader = open_engine(name, places, resources)
+        except RequestError as error:
+            if name in asked or error.cause != NOT_INSTALLED:
+                raise
+            missing[name] = error.message
+            continue
+        arguments = ("--python", f"{name}={places.pythons[name]}") if name in places.pythons else ()
+        ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
+    if not ready:
+        raise RequestError(f"No engine can run: {'; '.join(missing.values())}")
+    return ready, missing

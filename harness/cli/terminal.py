@@ -11,12 +11,13 @@ import errno
 import io
 import logging
 import os
+import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -57,7 +58,10 @@ def failure(problem: Exception) -> None:
     if isinstance(problem, _USAGE_ERRORS):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
-        _lines(text.getvalue())
+        _lines(re.sub(r"\n\t", " ", text.getvalue()).replace("\nError: ", "\nerror: "))
+    elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
+        remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
+        error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
     elif _is_want_of_memory(problem):
         said = " ".join(str(problem).split())
         error(f"The process ran out of memory ({type(problem).__name__}: {said}); give it more, or ask for fewer rows")
@@ -83,8 +87,11 @@ def _is_want_of_memory(problem: Exception) -> bool:
 def fill_closed_streams() -> None:
     """Puts the null device in place of closed standard streams, so that no opened file gets their numbers.
 
-    `sys.stdout` stays None: results have nowhere to go then, which is an error.
+    `sys.stdout` stays None: results have nowhere to go then, which is an error. Stdin gives bytes that are no text as
+    escapes, so that an error can tell the statement.
     """
+    if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.closed:
+        sys.stdin.reconfigure(errors="surrogateescape")
     for number in range(3):
         try:
             os.fstat(number)
@@ -122,16 +129,9 @@ def warnings_as_lines() -> Iterator[None]:
     """Prints each HarnessWarning of the block once, as a line `warning: …`; others are as Python has them."""
     seen = set[str]()
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
         if not issubclass(category, HarnessWarning):
-            _lines(warnings.formatwarning(message, category, filename, lineno, line))
+            _lines(warnings.formatwarning(message, category, filename, lineno))
         elif (sentence := _one_line(str(message))) not in seen:
             seen.add(sentence)
             _print(sentence, label=("warning:", "yellow"))
@@ -143,10 +143,9 @@ def warnings_as_lines() -> Iterator[None]:
 
 @contextlib.contextmanager
 def logs_as_lines(interrupted: object) -> Iterator[None]:
-    """While the block runs, what is logged is a line on stderr, unless a caller has it: from libraries warnings and
-    worse, from harness what `say_more` lets through.
+    """Prints what is logged as lines, unless a caller has it: warnings of libraries, and what `say_more` lets through.
 
-    interrupted: true once the user does not want to know any more: some libraries log how they were broken off.
+    interrupted: true once the user has ended the command: some libraries log how they were broken off.
     """
     own = logging.getLogger("harness")
     level, lines = own.level, _LogLines(interrupted)
@@ -206,27 +205,12 @@ class _Reading:
 
 
 @contextlib.contextmanager
-def progress_until_written(text: str, stream: ByteStream) -> Iterator[ByteStream]:
-    """The stream, with a spinner until something is written to it; see `progress`."""
+def progress_until_written(text: str, stream: ByteStream) -> Iterator[None]:
+    """Shows progress as `progress` does, until something is written to the stream."""
     with contextlib.ExitStack() as shown:
         shown.enter_context(progress(text))
-        yield _Announced(stream, shown.close)
-
-
-@dataclass(frozen=True, slots=True)
-class _Announced:
-    stream: ByteStream
-    ended: Callable[[], None]
-
-    def write(self, data: Any, /) -> None:
-        self.ended()
-        self.stream.write(data)
-
-    def flush(self) -> None:
-        self.stream.flush()
-
-    def isatty(self) -> bool:
-        return self.stream.isatty()
+        stream.before = shown.close
+        yield
 
 
 def _one_line(text: str) -> str:

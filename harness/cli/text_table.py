@@ -15,9 +15,10 @@ from harness.storage.records import dataclass
 
 MAX_ROWS = 40
 """Rows of a query that are shown by default."""
-_NARROWEST = 8
-"""No column is cut to fewer cells than that, but left out."""
+_NARROWEST, _SHARE = 8, 3
+"""Columns are left out before a text is cut to fewer cells than that, or than this part of the line."""
 _GAP = "  "
+_NULL = "NULL"
 _CUT = "…"
 
 
@@ -28,7 +29,7 @@ def text_lines(
     width: int | None = None,
     option: str = "--max-rows",
 ) -> Iterator[str]:
-    """A header, a rule, a line per row, and the count of rows not shown. Nulls are NULL.
+    """A header, a rule, a line per row, and the count of rows not shown.
 
     Args:
         rows: all are read, also those that are not shown, because they are counted.
@@ -68,22 +69,28 @@ def _texts(rows: QueryRows) -> Iterator[list[tuple[str, ...]]]:
         columns = []
         for column, type_ in zip(batch.columns, types, strict=True):
             escaped = json_lines if is_nested(type_) else str
-            columns.append(["NULL" if text is None else visible(escaped(text)) for text in column.to_pylist()])
+            columns.append([_shown(None if text is None else escaped(text)) for text in column.to_pylist()])
         yield list(zip(*columns, strict=True))
+
+
+def _shown(text: str | None) -> str:
+    """A cell. NULL is null, and a text of this word has quotes."""
+    if text is None:
+        return _NULL
+    return visible(f'"{text}"' if text.strip('"') == _NULL else text)
 
 
 def _lines(schema: pa.Schema, batches: Iterable[list[tuple[str, ...]]], width: int | None) -> Iterator[str]:
     names = [visible(name) for name in schema.names]
-    is_number = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in schema.types]
     columns: list[_Column] = []
     for rows in batches:
         if not columns:
             widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
-            columns = _fitted(widths, is_number, width)
+            columns = _fitted(widths, schema.types, width)
             yield from _header(names, columns)
         yield from (_line(row, columns) for row in rows)
     if not columns:
-        columns = _fitted([cell_len(name) for name in names], is_number, width)
+        columns = _fitted([cell_len(name) for name in names], schema.types, width)
         yield from _header(names, columns)
     if left_out := names[len(columns) :]:
         text = f"({len(left_out):,} more columns: {', '.join(left_out)})"
@@ -99,25 +106,27 @@ class _Column:
     is_cut: bool
 
 
-def _fitted(widths: list[int], is_number: list[bool], width: int | None) -> list[_Column]:
-    """The first columns that fit. Texts are cut if the line is too short, numbers never."""
-    if width is None:
-        return [_Column(wide, number, is_cut=False) for wide, number in zip(widths, is_number, strict=True)]
+def _fitted(widths: list[int], types: list[pa.DataType], width: int | None) -> list[_Column]:
+    """The first columns that fit. Only texts are cut: no number, date or boolean."""
+    is_number = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in types]
+    is_whole = [n or pa.types.is_temporal(t) or pa.types.is_boolean(t) for n, t in zip(is_number, types, strict=True)]
+    columns = [*zip(widths, is_number, is_whole, strict=True)]
     most = max(widths)
-    while most > _NARROWEST and _total(widths, is_number, most) > width:
-        most -= 1
-    columns = [
-        _Column(wide if number else min(wide, most), number, is_cut=not number and wide > most)
-        for wide, number in zip(widths, is_number, strict=True)
+    if width is not None:
+        least = max(_NARROWEST, width // _SHARE)
+        while len(columns) > 1 and _total(columns, least) > width:
+            columns.pop()
+        while most > (least if len(columns) > 1 else _NARROWEST) and _total(columns, most) > width:
+            most -= 1
+    return [
+        _Column(wide if whole else min(wide, most), number, is_cut=not whole and wide > most)
+        for wide, number, whole in columns
     ]
-    while len(columns) > 1 and sum(column.width + len(_GAP) for column in columns) - len(_GAP) > width:
-        columns.pop()
-    return columns
 
 
-def _total(widths: list[int], is_number: list[bool], most: int) -> int:
-    cut = (wide if number else min(wide, most) for wide, number in zip(widths, is_number, strict=True))
-    return sum(cut) + len(_GAP) * (len(widths) - 1)
+def _total(columns: list[tuple[int, bool, bool]], most: int) -> int:
+    """The cells of a line whose texts are cut to `most`."""
+    return sum(wide if whole else min(wide, most) for wide, _, whole in columns) + len(_GAP) * (len(columns) - 1)
 
 
 def _cut(text: str, width: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import typer
 
 from harness.cli import DONE, FAILED, main, results, terminal
-from harness.cli.settings import Settings
+from harness.cli.options import Settings
 from harness.errors import RequestError
 from harness.tools.contained.bounds import Bounds, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused
@@ -40,13 +40,7 @@ def ran(
     output: Path | None,
     **instead: Any,
 ) -> bool:
-    """Runs the command in a worker if it must run there; tells whether it did.
-
-    Args:
-        context, locations, roots, output: as for `run`.
-        form: the format of the result, in place of `--format`.
-        instead: values of other parameters there.
-    """
+    """Runs the command in a worker, as `run`, if it must run there; tells whether it did. form: of the result."""
     if not is_for_worker(context):
         return False
     binary = getattr(form, "is_binary", bool)()
@@ -55,11 +49,7 @@ def ran(
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
-    """Refuses engines that cannot be held to limits. engines: those that can.
-
-    Raises:
-        RequestError: there is one.
-    """
+    """Raises RequestError for an engine that cannot be held to limits. engines: those that can."""
     for name in names:
         if name not in engines:
             reason = "has processes of its own" if name == "spark" else "is not known to keep to one process"
@@ -79,42 +69,16 @@ def run(
     instead: Mapping[str, Any] | None = None,
     calls: Sequence[str] = (),
 ) -> None:
-    """The command in a worker.
+    """Runs the command in a worker.
 
     Args:
-        context: the command's.
-        locations, roots: of tables, and what they may be read from besides.
-        output: where its result goes; None: standard output.
-        binary: whether that is no text.
-        instead: by name of a parameter, the value that it has there.
-        calls: names of system calls that it may make besides those that a read takes.
-
-    Raises:
-        typer.Exit: it ended with another exit code than 0.
-        RequestError: it was given options of a store, which may be secrets, or a catalog.
-        HarnessError: as for `harness.tools.contained.launching.run`.
+        locations, roots: of tables, and of other places that they may be read from.
+        output: the file of the result; None: standard output.
+        instead: the worker's own values of parameters, by name.
+        calls: names of system calls that the worker may make besides those of a read.
     """
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
-    given = words(context, {**context.params, **(instead or {})})
-    finished = _finished(context, given, directories_of(locations, roots), calls)
-    if finished.output or finished.code != FAILED:
-        with results.destination(output) as stream:
-            if binary:
-                stream.write(finished.output)
-            else:
-                results.write_texts(_texts_of(finished), stream)
-    if finished.code != DONE:
-        raise typer.Exit(finished.code)
-
-
-def _finished(
-    context: typer.Context,
-    request: list[str],
-    directories: Sequence[str],
-    calls: Sequence[str],
-) -> Finished:
-    """The result of a worker, whose messages are printed on stderr."""
     if context.params.get("storage_option"):
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
@@ -123,10 +87,10 @@ def _finished(
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
             f"{__name__}:serve",
-            request,
+            words(context, {**context.params, **(instead or {})}),
             bounds=settings.bounds or Bounds(),
             waived=settings.waived,
-            directories=directories,
+            directories=directories_of(locations, roots),
             libraries=("harness.cli.app", *LIBRARIES),
             calls=calls,
         )
@@ -134,7 +98,14 @@ def _finished(
         terminal.message(line)
     if finished.code == FAILED and finished.refused:
         terminal.message(f"The read failed{refused(finished.refused)}")
-    return finished
+    if finished.output or finished.code != FAILED:
+        with results.destination(output) as stream:
+            if binary:
+                stream.write(finished.output)
+            else:
+                results.write_texts(_texts_of(finished), stream)
+    if finished.code != DONE:
+        raise typer.Exit(finished.code)
 
 
 def _texts_of(finished: Finished) -> Iterator[str]:

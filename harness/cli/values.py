@@ -31,12 +31,7 @@ from harness.storage.records import dataclass
 
 
 def _infinite_moment(unit: Any, sign: str) -> str:
-    """The text, without a zone, of what Arrow takes an infinite moment of DuckDB for.
-
-    Args:
-        unit: as NumPy calls it; days for dates.
-        sign: `-` for what is before all others.
-    """
+    """The text of the moment that Arrow takes an infinite one for. unit: NumPy's, days for dates. sign: `-` or none."""
     largest = 2**31 - 1 if unit == "D" else 2**63 - 1
     return str(np.datetime64(-largest if sign else largest, unit))
 
@@ -71,12 +66,7 @@ def is_nested(type_: Any) -> bool:
 
 
 def cell(value: str, type_: Any) -> str:
-    """A value as one text, NULL for null: strings bare, nested values as compact JSON, as `text_of` has them.
-
-    Args:
-        value: SQL of the value, which may be repeated.
-        type_: its DuckDBPyType.
-    """
+    """A value as one text, NULL for null: strings bare, nested values as compact JSON. value: SQL, may be repeated."""
     if type_.id == "union":
         return _of_member(value, type_, cell)
     if type_.id in _NESTED:
@@ -95,10 +85,7 @@ def csv_quoted(text: str, type_: Any) -> str:
 def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) -> str:
     """A value as JSON, `null` for null. Only control characters are escaped.
 
-    Args:
-        value, type_: as for `cell`.
-        spaced: a space follows each comma and colon.
-        depth: how many lambdas are around it, whose parameters have names of their own.
+    spaced: a space follows each comma and colon. depth: of lambdas around it, whose parameters have their own names.
     """
     comma, item = ", " if spaced else ",", f"x{depth}"
 

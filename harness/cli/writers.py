@@ -25,35 +25,36 @@ import pyarrow as pa
 import typer
 
 from harness.cli import results
-from harness.cli.formats import form
-from harness.cli.results import ByteStream, write_texts
+from harness.cli.results import ByteStream, form, write_texts
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS, text_lines
 from harness.cli.values import cell, csv_quoted, json_object, json_value
 from harness.errors import RequestError, json_lines, json_text, visible_lines
 
-# Rows as lines of CSV and JSON, which DuckDB puts together: what it hands over is the text to write, as bytes.
-
-
 FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
 
 
-def write_csv(rows: QueryRows, stream: ByteStream) -> None:
-    """Writes a header and a line a row."""
+# DuckDB puts the lines of CSV and JSON together, and hands over their bytes.
+
+
+def _write_csv(rows: QueryRows, stream: ByteStream) -> None:
     types = [type_ for _, type_ in rows.columns]
     cells = rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1)))
     quoted = [csv_quoted(f"#{place}", type_) for place, type_ in enumerate(types, 1)]
     separated = ", ',', ".join(quoted)
     head = ",".join(csv_quotes(name) for name, _ in rows.columns) + "\n"
     for text, _ in _texts(cells.selected(f"concat({separated}, chr(10))")):
-        _write_csv(head, text, stream)
+        write_texts([head], stream)
         head = ""
-    _write_csv(head, memoryview(b""), stream)
+        if stream.isatty():
+            write_texts([str(text, "utf-8")], stream)
+        else:
+            stream.write(text)
+    write_texts([head], stream)
 
 
-def write_json(rows: QueryRows, stream: ByteStream) -> None:
-    """Writes a JSON document, a row a line."""
+def _write_json_document(rows: QueryRows, stream: ByteStream) -> None:
     # DuckDB's own types, such as hugeint, are opaque to Arrow.
     types = [(f.name, f.type.type_name if isinstance(f.type, pa.OpaqueType) else str(f.type)) for f in rows.schema()]
     columns = [{"name": name, "type": type_} for name, type_ in types]
@@ -70,7 +71,6 @@ def write_json(rows: QueryRows, stream: ByteStream) -> None:
 
 
 def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
-    """Writes a JSON object a row."""
     names = [name for name, _ in rows.columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise RequestError(
@@ -82,7 +82,7 @@ def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
 
 
 def csv_quotes(text: str) -> str:
-    """A text that is no null, quoted as a cell of CSV where it must be."""
+    """A text as a cell of CSV, quoted where needed."""
     if text == "" or any(sign in text for sign in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -98,15 +98,6 @@ def _texts(rows: QueryRows) -> Iterator[tuple[memoryview, int]]:
             yield memoryview(data)[start:end], batch.num_rows
 
 
-def _write_csv(head: str, text: memoryview, stream: ByteStream) -> None:
-    """Values as they are; a terminal gets what is unprintable escaped."""
-    if stream.isatty():
-        write_texts([head, str(text, "utf-8")], stream)
-    else:
-        write_texts([head], stream)
-        stream.write(text)
-
-
 def _write_json(text: memoryview, stream: ByteStream) -> None:
     r"""Writes JSON without unprintable characters. DuckDB escapes control characters, not DEL and beyond."""
     plain = bytes(text)
@@ -117,10 +108,7 @@ def _write_json(text: memoryview, stream: ByteStream) -> None:
 _ROW_GROUP = 122_880
 """The size of a row group of DuckDB's own writer."""
 _DICTIONARY_BYTES = 128 * 1024
-"""The limit of a dictionary. Arrow's own megabyte holds all values of a group, and each once more as an index:
-of 5 M rows with mostly different values, writing takes twice the time and the file twice the room."""
-
-
+"""The limit of a dictionary. With Arrow's own megabyte, mostly different values take twice the time and room."""
 _EXPLAINED = ["explain_key", "explain_value"]
 
 
@@ -147,14 +135,7 @@ def write_rows(
     max_rows: int | None = MAX_ROWS,
     option: str = "--max-rows",
 ) -> None:
-    """Writes all rows while they are read; as text at most `max_rows`, if that is not None.
-
-    option: what sets `max_rows`, as the person says it.
-
-    Raises:
-        RequestError: the format cannot hold these columns.
-        HarnessError: a row cannot be read, as `rows` says.
-    """
+    """Writes all rows while they are read; as text at most `max_rows`, which `option` sets, if that is not None."""
     match row_format:
         case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
             write_texts(_explained(rows), stream)
@@ -162,28 +143,24 @@ def write_rows(
             width = shutil.get_terminal_size().columns if stream.isatty() else None
             write_texts(text_lines(rows, max_rows=max_rows, width=width, option=option), stream)
         case RowFormat.CSV:
-            write_csv(rows, stream)
+            _write_csv(rows, stream)
         case RowFormat.JSON:
-            write_json(rows, stream)
+            _write_json_document(rows, stream)
         case RowFormat.JSONL:
             _write_jsonl(rows, stream)
         case RowFormat.PARQUET:
             _write_parquet(rows, stream)
         case RowFormat.ARROW:
-            _write_arrow(rows, stream)
+            schema, batches = _begun(rows)
+            with pa.ipc.new_stream(_Sink(stream), schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
 
 
 def _explained(rows: QueryRows) -> Iterator[str]:
     """The text of EXPLAIN, which has lines of its own."""
     for batch in rows.batches():
         yield from (visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist())
-
-
-def _write_arrow(rows: QueryRows, stream: ByteStream) -> None:
-    schema, batches = _begun(rows)
-    with pa.ipc.new_stream(_Sink(stream), schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
 
 
 def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
@@ -222,13 +199,12 @@ def _check_parquet(field: pa.Field) -> None:
         ) from error
 
 
-class _Sink:
+class _Sink(io.RawIOBase):
     """An output for Arrow that counts its writes, because a pipe cannot tell its position."""
 
     def __init__(self, stream: ByteStream) -> None:
-        self._stream = stream
-        self._position = 0
-        self.closed = False
+        super().__init__()
+        self._stream, self._position = stream, 0
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
@@ -239,23 +215,8 @@ class _Sink:
     def tell(self) -> int:
         return self._position
 
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def close(self) -> None:
-        self.closed = True
-
-    def readable(self) -> bool:
-        return False
-
     def writable(self) -> bool:
         return True
-
-    def seekable(self) -> bool:
-        return False
-
-
-# Options of commands that print rows.
 
 
 Format: TypeAlias = Annotated[
@@ -268,22 +229,14 @@ MaxRows: TypeAlias = Annotated[
 
 
 def number_of_rows(text: str) -> int | None:
-    """The value of --max-rows; None: all, for which 0 stands too.
-
-    Raises:
-        typer.BadParameter: it is no number of rows.
-    """
+    """The value of --max-rows; None: all, for which 0 stands too."""
     if text != "all" and not text.isdecimal():
         raise typer.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
     return None if text == "all" else int(text) or None
 
 
 def row_form(given: RowFormat | None, output: Path | None) -> RowFormat:
-    """The format of rows. Refuses to write a binary one to a terminal.
-
-    Raises:
-        typer.BadParameter: as said, and as `harness.cli.formats.placed`.
-    """
+    """The format of rows. Refuses to write a binary one to a terminal."""
     found = form(given, output, RowFormat)
     if found.is_binary() and output is None and results.is_terminal_output():
         raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")

@@ -407,9 +407,10 @@ def _with_engine(
 
 def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, Side]) -> None:
     for key in keys:
-        lacking = [label for label, side in zip(LABELS, sides, strict=True) if key not in side.schema.names]
-        if lacking:
-            raise RequestError(f"Cannot pair rows by {key!r}: the {lacking[0]} side has no such column", field=key)
+        for label, side in zip(LABELS, sides, strict=True):
+            if key not in side.schema.names:
+                known = ", ".join(side.schema.names[:20])
+                raise RequestError(f"Cannot pair rows by {key!r}: the {label} side has only {known}", field=key)
         if key not in columns:
             types = " and ".join(str(side.schema.field(key).type) for side in sides)
             raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)

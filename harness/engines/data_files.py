@@ -24,7 +24,7 @@ from harness.metadata.model.arrow_values import children_of, nested_type, with_c
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
 from harness.metadata.plan.projection import ColumnSource, Stored
-from harness.storage.gate import ABSENT
+from harness.storage.gate import ABSENT, DENIED
 from harness.storage.limits import contained
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
@@ -81,8 +81,9 @@ def check_magic(file: FileName, head: bytes, *, table: str) -> None:
 def missing_file(file: FileName, fault: str | None, *, table: str) -> MissingFileError:
     """The error about a file that nothing can be read of. fault: as `Storage.fault` says."""
     reason = "it is missing or empty" if fault in (None, ABSENT) else fault
+    remedy = "let this user read it" if fault == DENIED else "restore it, or map its path with path_map"
     return MissingFileError(
-        f"Cannot read a data file: {reason}; restore it, or map its path with path_map",
+        f"Cannot read a data file: {reason}; {remedy}",
         cause="MissingFile",
         table=table,
         file=str(file),

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
+from harness.engines.duckdb.instance import shortened
 from harness.errors import HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import nearest, written
 from harness.metadata.model.schema import Field, Schema, StructType
@@ -36,13 +37,14 @@ def told(
         tables: the tables that the query could name, with the schemas of those that it reads.
         own: tables of the user's connection.
     """
-    said = _EXCERPT.sub("", str(error))
+    text = shortened(str(error))
+    said = _EXCERPT.sub("", text)
     absent = _TABLE.search(said)
     if isinstance(error, duckdb.CatalogException) and absent is not None:
         return no_table(absent[1], [*tables, *own])
     found = _COLUMN.search(said)
     if not isinstance(error, duckdb.BinderException) or found is None:
-        return error
+        return error if text == str(error) else type(error)(text)
     paths = [".".join(path) for schema in tables.values() for path in _paths(schema.fields)]
     if found["owner"] is not None:
         wanted = _after(found["owner"], query)

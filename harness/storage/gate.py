@@ -30,14 +30,15 @@ _SHOWN = 300  # characters
 _LONGEST = 32_767
 """Characters of a path, on Windows; Linux has 4,095, object stores 1,024. What resolves links takes for ever beyond."""
 ABSENT = "it does not exist"
+DENIED = "permission denied"
 IRREGULAR = "IrregularFile"
 """Cause of the error for what is there and is no regular file: nothing else may stand for it."""
 _FAULTS = {
     errno.ENOENT: ABSENT,
     errno.EISDIR: "it is a directory",
     errno.ENOTDIR: "a part of its path is a file, not a directory",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
+    errno.EACCES: DENIED,
+    errno.EPERM: DENIED,
     errno.ELOOP: "its path is a circle of links, or became a link while it was opened",
     errno.ENAMETOOLONG: "its name is longer than a file's can be",
 }
@@ -76,10 +77,14 @@ def fault(path: str, *, follow: Follow | None = None) -> str | None:
     try:
         mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
-            mode = os.stat(path if follow is None else follow(path)).st_mode
+            path = path if follow is None else follow(path)
+            mode = os.stat(path).st_mode
     except OSError as error:
         return _FAULTS.get(error.errno or 0, f"{error.strerror}")
-    return None if stat.S_ISREG(mode) else _irregular(mode)
+    if not stat.S_ISREG(mode):
+        return _irregular(mode)
+    may_read = os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
+    return None if may_read else DENIED
 
 
 def mode_of(path: str) -> int | None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -457,3 +458,83 @@ def test_engines_that_sql_does_not_run_on(capfd, arguments, said):
 
 def test_columns_of_one_name_stay_so():
     assert QueryRows.of(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]
+
+
+@pytest.fixture(scope="module")
+def eu(tmp_path_factory) -> IcebergTable:
+    t = IcebergTable.create(tmp_path_factory.mktemp("eu") / "t", {"id": "long", "region": "string"})
+    t.append(t.write_data([{"id": 1, "region": "eu"}]))
+    return t
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sql", "SELECT region + 1 FROM 'TABLE'"], " and 50 more [Engine]"),
+        (["head", "TABLE", "--where", "region + 1 = 3"], " and 50 more [Engine; table "),
+        (["head", "TABLE", "--where", "region = de"], "the table has id, region; a text has single quotes, 'de' ["),
+        (["head", "TABLE", "--columns", "other"], 'Unknown column "other": the table has id, region ['),
+    ],
+)
+def test_an_error_says_what_to_write_and_is_short(eu, capfd, words, said):
+    assert main([word.replace("TABLE", str(eu.location)) for word in words]) == 2
+    err = capfd.readouterr().err
+    assert said in err
+    assert len(err) < 500
+
+
+@pytest.mark.parametrize("words", [["cache"], ["sql"], ["nope"], ["sql", "SELECT 1", "--max-rows", "x"]])
+def test_wrong_usage_is_an_error_as_others_are(capfd, words):
+    assert main(words) == 2
+    err = capfd.readouterr().err
+    assert "\nerror: " in err
+    assert "Error:" not in err
+    assert "\\t" not in err
+
+
+def test_a_file_that_may_not_be_read_is_not_called_missing(eu, capfd, monkeypatch):
+    (file,) = Path(eu.location).glob("data/*.parquet")
+    opened, may = os.open, os.access
+
+    def denied(path, *arguments, **options):
+        if str(path) == str(file):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", denied)
+    monkeypatch.setattr(os, "access", lambda path, *a, **o: str(path) != str(file) and may(path, *a, **o))
+    assert main(["sql", f"FROM '{eu.location}'"]) == 2
+    assert "Cannot read a data file: permission denied; let this user read it [" in capfd.readouterr().err
+
+
+def run_with_locale(words: list[str], encoding: str, given: bytes = b"") -> tuple[str, str]:
+    settings = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *words],
+        check=False,
+        input=given,
+        env={**os.environ, **settings},
+        capture_output=True,
+    )
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def test_a_locale_without_the_characters_of_a_path(tmp_path):
+    _, err = run_with_locale(["demo", "--directory", str(tmp_path / "d")], "ascii")
+    assert err == "error: Cannot use '\\xe3' in a path, whose encoding is ascii: set PYTHONUTF8=1\n"
+
+
+def test_bytes_that_are_no_text_end_no_shell(tmp_path):
+    out, err = run_with_locale(
+        ["shell", str(tmp_path), "--format", "csv"], "utf-8:strict", b"SELECT 1 a;\n\xff;\nSELECT 2 a;\n"
+    )
+    assert out == "a\n1\na\n2\n"
+    assert err == "error: Invalid query: got '\\udcff', expected text [Request]\n"
+
+
+def test_a_plan_numbers_files_and_shows_days_as_dates(tmp_path, capfd):
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "day": "date"}, partition_columns=["day"])
+    t.append(t.write_data([{"id": 1}], partition={"day": date(2024, 3, 1)}))
+    assert main(["plan", str(tmp_path / "t")]) == 0
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("  #0  ")]
+    assert line.endswith("partition {day=2024-03-01}")

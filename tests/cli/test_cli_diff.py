@@ -402,7 +402,7 @@ def test_a_query_that_is_refused_is_no_difference(orders, capfd, monkeypatch, re
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--keys", "nothing"], "the left side has no such column"),
+        (["--keys", "nothing"], "the left side has only id, region"),
         (["--keys", "region", "--at", "FIRST"], "rows with region = 'eu'"),
         (["--columns", "nothing"], "nothing"),
         (["--where", "id >"], "Cannot parse the filter"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import tempfile
 from dataclasses import replace
 
@@ -144,6 +146,23 @@ def test_demo(capfd, tmp_path):
     assert err == f"The tables are in {directory}\n"
     assert main(["demo", "--directory", str(directory)]) == 2
     assert capfd.readouterr().err.startswith("error: Cannot make the demo tables: the directory exists")
+
+
+def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--directory", "demo-tables"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 100
+    assert """$ harness plan demo-tables/orders --where "region = 'eu'\"""" in lines
+    commands = re.findall(r"^\$ harness (.*(?:\n    .*)?)$", "\n".join(lines), re.MULTILINE)
+    assert len(commands) == 6
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+        shown = [
+            line for line in capfd.readouterr().out.splitlines() if line.startswith(("files ", "rows ", "eu ", "buy "))
+        ]
+        assert set(shown) <= set(lines)
 
 
 def test_demo_without_a_directory_leaves_nothing(capfd, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import typer
 
 import harness
 from harness.cli import main
-from harness.cli.option_texts import storage_options
+from harness.cli.options import storage_options
 
 
 @pytest.mark.parametrize(

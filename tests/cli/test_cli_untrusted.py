@@ -104,7 +104,7 @@ def test_a_query_from_standard_input_and_an_output_file(worker, monkeypatch, tmp
 
 def test_text_is_valid_and_shown_on_a_terminal(worker, monkeypatch, capfd):
     worker.answer = Finished(0, b"a\x1b[31m\xff\n", "")
-    monkeypatch.setattr("harness.cli.results._Checked.isatty", lambda self: True)
+    monkeypatch.setattr("harness.cli.results.ByteStream.isatty", lambda self: True)
     assert main(["sql", "SELECT 1", "--untrusted", "--format", "csv"]) == 0
     assert capfd.readouterr().out == "a\\x1b[31m\\xff\n"
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -112,20 +113,20 @@ WIDE = pa.table({"id": [1234567890], "a": ["x" * 30], "b": ["日本" * 10], "c":
     ("width", "expected"),
     [
         (
-            60,
+            64,
             [
-                "        id  a                    b                    c",
-                "----------  -------------------  -------------------  -----",
-                "1234567890  xxxxxxxxxxxxxxxxxx…  日本日本日本日本日…  short",
+                "        id  a                      b                      c",
+                "----------  ---------------------  ---------------------  -----",
+                "1234567890  xxxxxxxxxxxxxxxxxxxx…  日本日本日本日本日本…  short",
             ],
         ),
         (
             30,
             [
-                "        id  a         b",
-                "----------  --------  --------",
-                "1234567890  xxxxxxx…  日本日 …",
-                "(1 more columns: c)",
+                "        id  a",
+                "----------  ------------------",
+                "1234567890  xxxxxxxxxxxxxxxxx…",
+                "(2 more columns: b, c)",
             ],
         ),
         (5, ["        id", "----------", "1234567890", "(3 m…"]),
@@ -134,6 +135,32 @@ WIDE = pa.table({"id": [1234567890], "a": ["x" * 30], "b": ["日本" * 10], "c":
 def test_text_fits_a_terminal(width, expected):
     lines = "".join(text_lines(QueryRows.of(WIDE), width=width)).splitlines()
     assert lines == expected
+
+
+FILES = pa.table(
+    {
+        "path": ["warehouse/orders/data/region=eu/00001.parquet"],
+        "day": [date(2024, 3, 1)],
+        "partition": ['{"region":"eu","day":19783}'],
+        "metrics": ["m" * 300],
+        "last": [True],
+    }
+)
+
+
+def test_columns_are_left_out_before_texts_are_cut_short():
+    lines = "".join(text_lines(QueryRows.of(FILES), width=100)).splitlines()
+    assert lines[2:] == [
+        'warehouse/orders/data/region=eu/00001.parquet  2024-03-01  {"region":"eu","day":19783}',
+        "(2 more columns: metrics, last)",
+    ]
+    narrow = "".join(text_lines(QueryRows.of(FILES), width=40)).splitlines()
+    assert narrow[2] == 'warehouse/or…  2024-03-01  {"region":"e…'
+
+
+def test_null_is_not_the_text_of_this_name():
+    cells = written(pa.table({"s": ["NULL", None, '"NULL"', "null"]}), RowFormat.TEXT).decode().split()
+    assert cells[2:] == ['"NULL"', "NULL", '""NULL""', "null"]
 
 
 def test_text_cannot_steer_a_terminal():

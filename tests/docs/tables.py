@@ -15,8 +15,8 @@ import pages
 import typer
 
 from harness.cli.app import application
-from harness.cli.help import FEW, OPENING
-from harness.cli.settings import MEANINGS
+from harness.cli.help import FEW
+from harness.cli.options import MEANINGS, OPENING
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import registry
 from harness.queries.transpile.functions.registry import Signature

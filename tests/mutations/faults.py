@@ -656,8 +656,8 @@ FAULTS = (
     Fault(
         "a directory is read as the files inside",
         "storage/gate.py",
-        "return None if stat.S_ISREG(mode) else _irregular(mode)",
-        "return None",
+        "    if not stat.S_ISREG(mode):\n        return _irregular(mode)\n",
+        "",
         test="tests/storage/test_gate.py",
     ),
     Fault(

@@ -12,7 +12,7 @@ import duckdb
 import typer
 
 from harness.cli import interruption, options, results, terminal
-from harness.cli.describing import explained
+from harness.cli.looking import explained
 from harness.cli.rows import QueryRows, engine_error
 from harness.cli.writers import RowFormat, number_of_rows, write_rows
 from harness.errors import HarnessError, RequestError, visible
@@ -180,8 +180,8 @@ class Session:
             terminal.message(f"run time {time.perf_counter() - began:.3f} s")
 
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
-        with results.result_stream() as stream, terminal.progress_until_written("running the query", stream) as written:
-            write_rows(QueryRows(relation), self.row_format, written, max_rows=self.max_rows, option=".maxrows")
+        with results.result_stream() as stream, terminal.progress_until_written("running the query", stream):
+            write_rows(QueryRows(relation), self.row_format, stream, max_rows=self.max_rows, option=".maxrows")
 
 
 def guarded(action: Callable[[], None]) -> bool:

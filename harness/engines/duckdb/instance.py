@@ -230,8 +230,19 @@ def is_of_storage(reason: str) -> bool:
     return reason.startswith("StorageError: ")
 
 
+_CANDIDATES = 3
+
+
 def said(error: BaseException) -> str:
     """The text of an error of DuckDB, as one line, with physical paths; of one that began in Python, what that said."""
     text = str(error)
     told = text.partition(_BEGIN)[2].partition(_END)[0]
-    return " ".join(physical(told or text).split())
+    return " ".join(physical(told or shortened(text)).split())
+
+
+def shortened(text: str) -> str:
+    """The text of an error with three of the functions that might have been meant, of which there can be fifty."""
+    before, mark, listed = text.partition("Candidate functions:")
+    functions = [line.strip() for line in listed.splitlines() if "->" in line]
+    more = f" and {len(functions) - _CANDIDATES} more" if len(functions) > _CANDIDATES else ""
+    return f"{before}{mark} {', '.join(functions[:_CANDIDATES])}{more}" if mark else text

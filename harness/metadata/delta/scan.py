@@ -200,6 +200,7 @@ class _Scan:
         self._check_row_tracking(files, used)
         skipped = skipped_files(statistics, self.source.locator, verdicts)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
+        types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
         materialized = materialized_columns(state.metadata.configuration)
         position_deletes, load_positions = self._positions(targets)
         return ScanPlan(
@@ -211,7 +212,7 @@ class _Scan:
             filter=condition,
             files=planned_files(files, self.source.locator, counts, self.snapshot.partitions.indexes[kept]),
             partitions=tuple(
-                Partition(spec_id=0, values=values, constants=values, names=names)
+                Partition(spec_id=0, values=values, constants=values, names=names, types=types)
                 for values in self.snapshot.partitions.tuples
             ),
             equality_deletes=(),

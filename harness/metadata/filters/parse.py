@@ -389,7 +389,9 @@ def parse_filter(
     refuse_half_characters(sql, "filter")
     try:
         condition, text = _parse(sql, dialect)
-        return _filter(condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table))
+        return _filter(
+            condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table, is_condition=True)
+        )
     except RecursionError:
         raise RequestError(
             "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."

@@ -139,11 +139,15 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The names of one schema. `table`: what may stand before them. `case_sensitive`: see `parse_filter`."""
+    """The names of one schema.
+
+    table: what may stand before them. case_sensitive: see `parse_filter`. is_condition: literals may be among them.
+    """
 
     schema: dt.Schema
     case_sensitive: bool
     table: str | None
+    is_condition: bool = False
 
     def resolve(self, names: tuple[str, ...]) -> Resolved:
         """The fields that a path of names means. Raises UnknownColumnError."""
@@ -186,7 +190,9 @@ class Names:
         known = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
         folded = {name.casefold(): name for name in known}
         near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
-        hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}."
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}"
+        if self.is_condition and not near and len(names) == 1:
+            hint += f"; a text has single quotes, '{wanted}'"
         if wanted in known:
             hint = f"did you mean the field {wanted}, without quotes around the whole?"
         return UnknownColumnError(f'Unknown column "{wanted}": {hint}', field=wanted)

@@ -210,7 +210,9 @@ class Partitions:
             if isinstance(part.transform, Identity) and part.source_id is not None
         }
         names = {part.field_id: part.name for part in fields}
-        return Partition(spec_id=spec_id, values=dict(values), constants=constants, names=names)
+        return Partition(
+            spec_id=spec_id, values=dict(values), constants=constants, names=names, types=self._types.get(spec_id, {})
+        )
 
 
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]) -> tuple[dt.Field, ...]:

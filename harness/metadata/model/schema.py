@@ -16,6 +16,7 @@ from dataclasses import field
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from harness.errors import visible
@@ -336,6 +337,17 @@ def described(field_: Field) -> dict[str, Any]:
         **{key: value for key, value in known.items() if value is not None},
         **({"fields": [described(part) for part in parts]} if (parts := children(field_.type)) else {}),
     }
+
+
+def value_text(value: Any, type_: Type | None) -> str:
+    """A value in the internal form as people write it: dates and instants in ISO 8601."""
+    match type_:
+        case DateType() if value is not None:
+            return str(np.datetime64(value, "D"))
+        case TimestampType(unit=unit, utc=utc) if value is not None:
+            return f"{np.datetime64(value, unit)}{'Z' if utc else ''}"
+        case _:
+            return "null" if value is None else str(value) if isinstance(value, Decimal) else repr(value)
 
 
 def arrow_type(type_: Type) -> pa.DataType:

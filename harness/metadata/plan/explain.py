@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import without_secrets
@@ -96,19 +97,21 @@ def as_text(plan: ScanPlan) -> str:
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
     lines += _section(
-        "read", [_file_line(plan, row) for row in plan.files.to_pylist()[:_SHOWN_FILES]], plan.files.num_rows
+        "read",
+        [f"#{n}  {_file_line(plan, row)}" for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])],
+        plan.files.num_rows,
     )
     lines += _section("skipped", [f"{s.path}  by {s.reason}" for s in plan.skipped[:_SHOWN_FILES]], len(plan.skipped))
     positional = [
         f"{d.path}  {d.kind}{f' at {d.offset}' if d.offset is not None else ''}, "
-        f"{'?' if d.record_count is None else d.record_count} positions, files {', '.join(map(str, d.files))}"
+        f"{'?' if d.record_count is None else d.record_count} positions of file {_numbers(d.files)}"
         for d in plan.position_deletes[:_SHOWN_FILES]
     ]
     lines += _section("deleted positions", positional, len(plan.position_deletes))
     equality = [
-        f"{d.path}  keys {', '.join(f.name for f in d.keys)}, sequence number {d.sequence_number}, "
-        f"{'all partitions' if d.partition is None else plan.partitions[d.partition].named()}"
-        for d in plan.equality_deletes[:_SHOWN_FILES]
+        f"#{n}  {d.path}  keys {', '.join(f.name for f in d.keys)}, sequence number {d.sequence_number}, "
+        f"{'all partitions' if d.partition is None else plan.partitions[d.partition]}"
+        for n, d in enumerate(plan.equality_deletes[:_SHOWN_FILES])
     ]
     lines += _section("equality deletes", equality, len(plan.equality_deletes))
     lines += [f"warning: {warning}" for warning in plan.warnings]
@@ -125,14 +128,19 @@ def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
     notes = [f"{row['record_count']} rows", f"{row['size']} bytes", row["format"]]
     if row["sequence_number"] is not None:
         notes.append(f"sequence number {row['sequence_number']}")
-    values = plan.partitions[row["partition"]].named()
-    if values:
-        notes.append(f"partition {values}")
+    partition = plan.partitions[row["partition"]]
+    if partition.values:
+        notes.append(f"partition {partition}")
     if row["has_positions"]:
         notes.append("deleted positions")
     if plan.delete_sets[row["delete_set"]]:
-        notes.append(f"equality deletes {', '.join(map(str, plan.delete_sets[row['delete_set']]))}")
+        notes.append(f"equality deletes {_numbers(plan.delete_sets[row['delete_set']])}")
     return f"{row['path']}  {', '.join(notes)}"
+
+
+def _numbers(places: Iterable[int]) -> str:
+    """The places in a list, such as those of files under `read`."""
+    return ", ".join(f"#{place}" for place in places)
 
 
 def _section(title: str, lines: list[str], total: int) -> list[str]:

@@ -33,7 +33,7 @@ from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of,
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.frames import preformatted
-from harness.metadata.model.schema import Field, Schema
+from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.projection import ColumnLookup
 from harness.storage.gate import Roots, Verdict
 from harness.storage.paths import shown
@@ -66,13 +66,20 @@ class Partition:
     values: internal values (see `harness.metadata.model.schema`) by partition field id.
     constants: internal values by *source* field id, for identity fields only: what a file without that column holds
         (iceberg 5.2). A null in the tuple is a null constant.
-    names: of the partition fields, by id, for display.
+    names, types: of the partition fields, by id, for display.
     """
 
     spec_id: int
     values: Mapping[int, Any] = field(hash=False)
     constants: Mapping[int, Any] = field(hash=False)
     names: Mapping[int, str] = field(default_factory=dict, hash=False)
+    types: Mapping[int, Type] = field(default_factory=dict, hash=False, compare=False)
+
+    def __str__(self) -> str:
+        shown = (
+            f"{self.names.get(id_, id_)}={value_text(value, self.types.get(id_))}" for id_, value in self.values.items()
+        )
+        return f"{{{', '.join(shown)}}}"
 
     def named(self) -> dict[str, Any]:
         """The tuple by name of partition field, in the spec's order; internal values."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import HarnessError
-from harness.metadata.delta.action_lines import Body, ParsedActions
-from harness.metadata.delta.commits import CommitReader
-from harness.metadata.delta.table import DeltaTable
-from harness.metadata.iceberg.model import Snapshot
-from harness.metadata.iceberg.table import IcebergTable
+
+if TYPE_CHECKING:
+    from harness.metadata.delta.action_lines import Body, ParsedActions
+    from harness.metadata.delta.commits import CommitReader
+    from harness.metadata.delta.table import DeltaTable
+    from harness.metadata.iceberg.model import Snapshot
+    from harness.metadata.iceberg.table import IcebergTable
 
 _Sizes: TypeAlias = dict[str, tuple[int | None, int | None]]
 """Rows and bytes of files by path."""
@@ -27,7 +29,7 @@ def history(table: Any) -> list[dict[str, Any]]:
     Raises HarnessError: a commit cannot be read.
     """
     try:
-        if not isinstance(table, DeltaTable):
+        if table.format != "delta":
             return [_snapshot(table, each) for each in table.metadata.snapshots.values()][::-1]
         reader, found = table.source.commits, []
         for part in table.readable():
@@ -40,7 +42,7 @@ def history(table: Any) -> list[dict[str, Any]]:
 
 def newest(table: Any) -> dict[str, Any] | None:
     """The first entry of `history`, whose counts know nothing of earlier commits; None: the table has no snapshot."""
-    if isinstance(table, DeltaTable):
+    if table.format == "delta":
         return _version(table, table.source.commits, table.latest.id, {})
     return None if table.current is None else _snapshot(table, table.current)
 

@@ -21,7 +21,7 @@ from harness.errors import RequestError, warn
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.snapshot import Snapshot, column_names, reading
+from harness.snapshot import Snapshot, reading
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
 from harness.table import Table, open_table
@@ -134,7 +134,7 @@ def pull(
     request = SliceRequest(
         where=where,
         last=last,
-        columns=column_names(columns, ""),
+        columns=None if columns is None else tuple(columns),
         exact=exact,
         sample_rows=sample_rows,
         seed=seed,
