@@ -16,6 +16,7 @@ struct, list, map       {a: 1, b: NULL}, [1, 2], map{'k': 1} by sorted keys
 
 from __future__ import annotations
 
+import re
 import struct
 import unicodedata
 import uuid
@@ -28,6 +29,7 @@ import pyarrow.compute as pc
 
 from harness.differ.canonical import canonical_values, order_key
 from harness.differ.schemas import is_binary, is_hugeint, is_text
+from harness.errors import JOINER, visible
 from harness.metadata.model.arrow_values import elements_of, is_list
 
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
@@ -53,8 +55,8 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
     Text that only looks the same is shown in ASCII escapes; other values that print the same, with their types.
     """
     first, second = _text(left, left_place), _text(right, right_place)
-    alike = unicodedata.normalize("NFKC", first) == unicodedata.normalize("NFKC", second)
-    if alike and first != second:
+    seen = [JOINER.sub("", unicodedata.normalize("NFKC", text)) for text in (first, second)]
+    if seen[0] == seen[1] and first != second:
         first, second = _escaped(first), _escaped(second)
     if first == second:
         first, second = f"{first} ({left.type})", f"{second} ({right.type})"
@@ -155,13 +157,7 @@ def _string(value: bytes) -> str:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
         return f"{_bytes(value)} (not UTF-8)"
-    return "'" + "".join(map(_character, text)) + "'"
-
-
-def _character(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    return "'" + visible(re.sub(r"[\\']", r"\\\g<0>", text)) + "'"
 
 
 def _bytes(value: bytes) -> str:

@@ -141,6 +141,15 @@ class SideInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """The making of a report. at: in UTC, to the second. version: of harness. command: without secrets."""
+
+    at: str
+    version: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult:
     """All that a comparison found.
 
@@ -151,7 +160,7 @@ class ComparisonResult:
     many pairs of rows differ within tolerances alone, which is no difference. by_column: the columns that differ, with
     keys of all pairs of rows, without of the alike ones in `rows`. grouped_by, by_group: the columns that differing
     rows are counted by, and the groups, those with most of them first, of `groups` in all. relaxations: a line each.
-    sampled: how many keys were compared; None: all. schema_only: no rows were read.
+    sampled: how many keys were compared; None: all. schema_only: no rows were read. made: None: not by a command.
     """
 
     left: SideInfo
@@ -172,6 +181,7 @@ class ComparisonResult:
     relaxations: tuple[str, ...] = ()
     sampled: int | None = None
     schema_only: bool = False
+    made: Made | None = field(default=None, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -332,12 +342,14 @@ class BatchEntry:
 class Batch:
     """The findings of many comparisons.
 
-    title: what was compared, for reports. sides: what the left and the right side is called.
+    title: what was compared, for reports. sides: what the left and the right side is called. made: None: not by a
+    command.
     """
 
     title: str
     sides: tuple[str, str]
     entries: tuple[BatchEntry, ...]
+    made: Made | None = field(default=None, compare=False)
 
     def count(self, outcome: BatchOutcome) -> int:
         """The number of comparisons with this outcome."""

@@ -32,6 +32,7 @@ DAYS_PER_ERA = 146_097
         pytest.param(single("it's \\n"), r"'it\'s \\n'", id="quote and backslash"),
         pytest.param(single("a\u200b\u00a0\n\x00\U000e0001"), r"'a\u200b\xa0\n\x00\U000e0001'", id="invisible"),
         pytest.param(single("Grüße 漢"), "'Grüße 漢'", id="letters"),
+        pytest.param(single("می\u200cخواهم 👩\u200d💻"), "'می\u200cخواهم 👩\u200d💻'", id="joiners"),
         pytest.param(pa.array([b"a\xff"]).view(pa.string()), "x'61ff' (not UTF-8)", id="no text"),
         pytest.param(single("x", pa.dictionary(pa.int8(), pa.string())), "'x'", id="dictionary"),
         pytest.param(single(True), "true", id="true"),

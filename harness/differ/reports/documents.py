@@ -4,6 +4,7 @@
     kind               "comparison"
     verdict            "equal", "different", "different outcome", "could not compare"
     summary            the verdict's counts in a sentence, for people
+    made               at (UTC), version (of harness), command, without secrets; or null: not by a command
     left, right        name, engine, table, snapshot, rows, error; error is null, or class, cause and message
     columns, keys      names of the compared columns, and of those that pair rows
     schema             column, kind ("only_left", "only_right", "type", "reconciled", "incomparable", "nullable",
@@ -58,6 +59,7 @@ def to_json(comparison: ComparisonResult) -> str:
         "kind": "comparison",
         "verdict": verdict(comparison).value,
         "summary": sentence(comparison),
+        "made": comparison.made and asdict(comparison.made),
         "left": _side(comparison.left),
         "right": _side(comparison.right),
         "columns": comparison.columns,

@@ -67,6 +67,11 @@ class RowPairing:
         """The kind, in the words of the reports."""
         return "alike, not equal" if self.kind is None else self.kind.value
 
+    @property
+    def count(self) -> int:
+        """The number of differing rows; a changed row is one on both sides."""
+        return self.left_count if self.kind is RowKind.CHANGED else self.left_count + self.right_count
+
 
 def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
     """All rows of the comparison: changed ones, alike ones, then those that face nothing.
@@ -363,7 +368,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] 
 
 
 def _width(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that combines with its neighbour."""
+    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
+    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
