@@ -122,6 +122,7 @@ def test_a_long_value_and_its_beginning():
             ("1970-01-01 00:00:00.000001", "1970-01-01 00:00:00.000001001"),
             id="nanosecond",
         ),
+        pytest.param(single("ख\u200dख"), single("खख"), (r"'\u0916\u200d\u0916'", r"'\u0916\u0916'"), id="joiner"),
         pytest.param(single(1), single(1, pa.int8()), ("1 (int64)", "1 (int8)"), id="print the same"),
     ],
 )
