@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import http.server
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
 import pytest
-from comparing import ALL, EQUAL, KEYED, UNKEYED, with_value
+from comparing import ALL, CHANGED, EQUAL, KEYED, UNKEYED, with_value
 
+from harness.differ.reports import html
 from harness.differ.reports.html import to_html
 
 pytestmark = pytest.mark.browser
@@ -183,3 +184,15 @@ def test_long_values_keep_the_table_narrow_and_keys_stay_in_sight(browser):
 def test_no_page_is_wider_than_its_window(browser, name, width):
     root = "page.documentElement"
     assert browser.measured(to_html(ALL[name]), width, f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkeypatch):
+    screen = html.asset
+    monkeypatch.setattr(html, "asset", lambda *place: screen(*place).replace("@media print", "@media all"))
+    columns = tuple(f"column_{n}" for n in range(12))
+    values = tuple(["a long value without end"] * 12)
+    row = replace(CHANGED, left=values, right=values[::-1], differing=columns[1:])
+    page = to_html(replace(KEYED, columns=columns, keys=columns[:1], rows=(row,)))
+    root, sign = "page.documentElement", "page.defaultView.getComputedStyle(page.querySelector('h1 .sign'))"
+    assert browser.measured(page, 700, f"{root}.scrollWidth - {root}.clientWidth") == 0
+    assert browser.measured(page, 700, f"{sign}.backgroundColor") == "rgba(0, 0, 0, 0)"
