@@ -12,9 +12,8 @@ from enum import Enum
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from harness.differ.canonical import SignedZeros
+from harness.differ.canonical import SignedZeros, unwrapped
 from harness.differ.schemas import is_binary, is_hugeint, is_text, normal_type
 from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import children_of, is_list, is_rebuilt, with_children
@@ -268,16 +267,11 @@ def plain(type_: pa.DataType) -> pa.DataType:
 
 
 def _carried(array: pa.Array) -> pa.Array:
-    type_, wanted, kind = array.type, storage_type(array.type), pa.types
-    if type_.equals(wanted):
+    array, wanted = unwrapped(array), storage_type(array.type)
+    if array.type.equals(wanted):
         return array
-    if isinstance(type_, pa.BaseExtensionType):
-        storage = array.storage
-        return _carried(storage.cast(pa.bool_()) if type_.extension_name == "arrow.bool8" else storage)
-    if kind.is_dictionary(type_):
-        return _carried(array.dictionary_decode())
-    if kind.is_run_end_encoded(type_):
-        return _carried(pc.run_end_decode(array))
+    if isinstance(array.type, pa.BaseExtensionType):
+        return _carried(array.storage)
     if is_rebuilt(wanted):
         return with_children(array, [_carried(child) for child in children_of(array)], wanted)
     return array.cast(wanted)

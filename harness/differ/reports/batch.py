@@ -1,12 +1,4 @@
-"""The reports of many comparisons: text, JSON, JUnit XML or one HTML page. Pure functions of a `Batch`.
-
-format, kind   1, "comparisons"
-title, sides   what was compared
-made           as of one comparison
-counts         by outcome: "equal", "allowed difference", "different", "refused", "failed"
-entries        name, outcome, message, left_seconds, right_seconds, comparison: as
-               `harness.differ.reports.documents` has it, or null
-"""
+"""The reports of many comparisons: text, JSON, JUnit XML or one HTML page. Pure functions of a `Batch`."""
 
 from __future__ import annotations
 
@@ -60,7 +52,7 @@ def summary(batch: Batch) -> str:
 
 
 def to_json(batch: Batch) -> str:
-    """A JSON document, see the module's table."""
+    """A JSON document; `docs/reference/json.md` tells what its keys hold."""
     content = {
         "format": FORMAT,
         "kind": "comparisons",

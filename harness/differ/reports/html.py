@@ -30,10 +30,6 @@ from harness.differ.result import (
     Origin,
     RowKind,
     counted,
-    differing_rows,
-    sentence,
-    shown_rows,
-    verdict,
 )
 from harness.errors import html_text as escaped
 from harness.metadata.model.frames import preformatted
@@ -92,19 +88,13 @@ def framed(page: str, text: str) -> str:
     return f"<div>{frame}<details><summary>as text</summary>{preformatted(text)}</details></div>"
 
 
-_TITLES = {
-    ComparisonVerdict.EQUAL: ("=", "No difference"),
-    ComparisonVerdict.DIFFERENT: ("≠", "Differences found"),
-    ComparisonVerdict.OUTCOME: ("≠", "Different outcome"),
-    ComparisonVerdict.FAILED: ("!", "Could not compare"),
+_LOOKS = {
+    ComparisonVerdict.EQUAL: ("=", "No difference", "equal"),
+    ComparisonVerdict.DIFFERENT: ("≠", "Differences found", "different"),
+    ComparisonVerdict.OUTCOME: ("≠", "Different outcome", "different"),
+    ComparisonVerdict.FAILED: ("!", "Could not compare", "failed"),
 }
-_CLASSES = {
-    ComparisonVerdict.EQUAL: "equal",
-    ComparisonVerdict.DIFFERENT: "different",
-    ComparisonVerdict.OUTCOME: "different",
-    ComparisonVerdict.FAILED: "failed",
-}
-
+"""Sign, title and class of the style."""
 _MOST_NAMES = 3
 MOST_ROWS = 5_000
 """Differing rows of a page: a browser opens no page of 100,000."""
@@ -116,9 +106,18 @@ def to_html(comparison: ComparisonResult) -> str:
     """The comparison as one self-contained HTML document. `#only=changed` (or `alike`, `only_left`, `only_right`) and
     `#find=TEXT` in its address set the filter.
     """
-    title = f"{_TITLES[verdict(comparison)][1]}: {comparison.left.name} / {comparison.right.name}"
-    totals = (*_totals("columns", column_table(comparison)), *_totals("groups", group_table(comparison)))
-    body = [*_summary(comparison), *_schema(comparison), *totals, *_rows(comparison)]
+    sign, title, tone = _LOOKS[comparison.verdict]
+    body = [
+        *header(tone, sign, title, comparison.sentence, comparison.made),
+        "<main>",
+        *_summary(comparison),
+        *_schema(comparison),
+        *_totals("columns", column_table(comparison)),
+        *_totals("groups", group_table(comparison)),
+        *_rows(comparison),
+        "</main>",
+    ]
+    title = f"{title}: {comparison.left.name} / {comparison.right.name}"
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
@@ -133,31 +132,22 @@ def header(tone: str, sign: str, title: str, finding: str, made: Made | None = N
 
 
 def _summary(comparison: ComparisonResult) -> Iterator[str]:
-    sign, title = _TITLES[verdict(comparison)]
-    yield from header(_CLASSES[verdict(comparison)], sign, title, sentence(comparison), comparison.made)
-    yield "<main>"
     yield '<section aria-labelledby="summary"><h2 id="summary">Summary</h2>'
     yield from _counts(comparison)
     yield from _sides(comparison)
-    if comparison.columns:
-        yield from _columns(comparison)
+    names, keys = (
+        ", ".join(f"<code>{escaped(name)}</code>" for name in each) for each in (comparison.columns, comparison.keys)
+    )
+    said = f"{counted(len(comparison.columns), 'column')} compared"
+    paired = f" Rows are paired by {keys}." if keys else ""
+    if len(comparison.columns) > _MANY_COLUMNS:
+        yield f'<details><summary>{said}.{paired}</summary><p class="columns">{names}</p></details>'
+    elif comparison.columns:
+        yield f'<p class="columns">{said}: {names}.{paired}</p>'
     if lines := relaxation_lines(comparison):
         items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
         yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
     yield "</section>"
-
-
-def _columns(comparison: ComparisonResult) -> Iterator[str]:
-    """The compared columns; the names of a wide table are there to be opened."""
-    names = ", ".join(f"<code>{escaped(name)}</code>" for name in comparison.columns)
-    number = f"{counted(len(comparison.columns), 'column')} compared"
-    keys = ""
-    if comparison.keys:
-        keys = f" Rows are paired by {', '.join(f'<code>{escaped(name)}</code>' for name in comparison.keys)}."
-    if len(comparison.columns) <= _MANY_COLUMNS:
-        yield f'<p class="columns">{number}: {names}.{keys}</p>'
-    else:
-        yield f'<details><summary>{number}.{keys}</summary><p class="columns">{names}</p></details>'
 
 
 def _totals(name: str, table: ReportTable | None) -> Iterator[str]:
@@ -177,20 +167,17 @@ def _totals(name: str, table: ReportTable | None) -> Iterator[str]:
 
 
 def _counts(comparison: ComparisonResult) -> Iterator[str]:
-    counts = {
-        "rows changed": comparison.changed,
-        "rows only on the left": comparison.only_left,
-        "rows only on the right": comparison.only_right,
-        "schema differences": sum(difference.counts for difference in comparison.schema),
-    }
-    if comparison.left.error is not None or comparison.right.error is not None:
+    if comparison.failed or comparison.outcomes_differ:
         return
+    counts = {"schema differences": comparison.counting}
+    if not comparison.schema_only:
+        changed = {"rows changed": comparison.changed} if comparison.keys else {}
+        sides = {"rows only on the left": comparison.only_left, "rows only on the right": comparison.only_right}
+        counts = {**changed, **sides, **counts}
     yield '<dl class="counts">'
     for name, number in counts.items():
-        is_asked = not comparison.schema_only or name == "schema differences"
-        if is_asked and (name != "rows changed" or comparison.keys):
-            some = ' class="some"' if number else ""
-            yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
+        some = ' class="some"' if number else ""
+        yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
     yield "</dl>"
 
 
@@ -231,12 +218,12 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
 
 
 def _rows(comparison: ComparisonResult) -> Iterator[str]:
-    if differing_rows(comparison):
+    if comparison.differing:
         rows = pair_rows(comparison)[:MOST_ROWS]
-        shown, differing = sum(row.count for row in rows), differing_rows(comparison)
+        shown, differing = sum(row.count for row in rows), comparison.differing
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if shown < shown_rows(comparison):
+        if shown < comparison.shown:
             yield f"<p>A page ends at {MOST_ROWS:,}; a report in JSON, <code>--output rows.json</code>, has as many as "
             yield "<code>--max-rows</code> (<code>max_rows</code> in Python) lets show.</p>"
         elif shown < differing:
@@ -244,7 +231,6 @@ def _rows(comparison: ComparisonResult) -> Iterator[str]:
         if rows:
             yield from _shown(comparison, rows)
         yield "</section>"
-    yield "</main>"
 
 
 def _shown(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:

@@ -1,15 +1,5 @@
 """The text report: plain lines for a terminal or the log of a CI job.
 
-    different: 1 row changed, 1 row only on the left
-
-    left   orders  duckdb 2.0.0, warehouse/orders, snapshot 4  1,000 rows
-    right  orders  spark 4.3.0, warehouse/orders, snapshot 4     999 rows
-    compared 3 columns: id, region, total; rows paired by id
-
-    columns (1 of 3 differ)
-      column  rows  examples
-      region     1  'eu' → 'us'
-
     rows (2 of 2 shown)
           id  region       total
        ~  7   'eu' → 'us'  1.50
@@ -36,10 +26,6 @@ from harness.differ.result import (
     RowDifference,
     RowKind,
     counted,
-    differing_rows,
-    sentence,
-    shown_rows,
-    verdict,
 )
 from harness.errors import visible
 
@@ -187,7 +173,7 @@ def to_text(comparison: ComparisonResult) -> str:
     """The comparison as lines of text; each ends with a line feed, and holds no other control character."""
     relaxed = relaxation_lines(comparison)
     parts = [
-        [f"{verdict(comparison).value}: {sentence(comparison)}"],
+        [f"{comparison.verdict.value}: {comparison.sentence}"],
         [*_sides(comparison)],
         [
             f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
@@ -245,7 +231,7 @@ def _totals(table: ReportTable | None) -> Iterator[str]:
 def _rows(comparison: ComparisonResult) -> Iterator[str]:
     if not comparison.rows and not comparison.truncated:
         return
-    shown, differing = shown_rows(comparison), differing_rows(comparison)
+    shown, differing = comparison.shown, comparison.differing
     yield f"rows ({shown:,} of {differing:,} shown)"
     if comparison.rows:
         yield from _shown(comparison)
