@@ -21,7 +21,7 @@ from harness.differ.exact import Difference, Rules
 from harness.differ.forms import INCOMPARABLE, form
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference
-from harness.differ.review import Fetch, Review
+from harness.differ.review import Review
 from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
 from harness.errors import EngineError, HarnessError, RequestError
 
@@ -86,7 +86,14 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         for number, side in enumerate(sides):
             with failing(number):
                 hashes.append(side.hashes(hashing, some))
-        fetch = _fetching(sides, hashing, buckets, some)
+
+        def fetch(
+            number: int, wanted: pa.Table, columns: Sequence[str], some: tuple[int, ...] = some
+        ) -> Iterator[pa.Table]:
+            rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
+            with failing(number):
+                yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
+
         tally.count(hashes[0], hashes[1], partial(review.judge, fetch=fetch))
     further = review.example_keys()
     fetched = [
@@ -94,8 +101,8 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         for number, (side, alone) in enumerate(zip(sides, (tally.left, tally.right), strict=True))
     ]
     shown = (
-        _only(fetched[0], hashing, {**tally.both, **tally.left}),
-        _only(fetched[1], hashing, {**tally.both, **tally.right}),
+        _only(fetched[0], hashing, {*tally.both, *tally.left}),
+        _only(fetched[1], hashing, {*tally.both, *tally.right}),
     )
     difference = rules.difference(*shown, columns)
     by_value = (difference.only_left, difference.only_right, difference.changed)
@@ -103,8 +110,8 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
     difference = _counted(difference, tally, shown, hashing)
     if hashing.keys:
-        places = (_places(fetched[0], hashing), _places(fetched[1], hashing))
-        by_column = review.columns(fetched[0], fetched[1], places)
+        first, second = ({pair: i for i, pair in enumerate(_hashes(rows, hashing))} for rows in fetched)
+        by_column = review.columns(fetched[0], fetched[1], (first, second))
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
     return FoundRows(
         (total(buckets[0]), total(buckets[1])),
@@ -138,17 +145,6 @@ def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
     return sorted((0, 1), key=lambda number: costs[number])
 
 
-def _fetching(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets], some: tuple[int, ...]) -> Fetch:
-    """Fetches rows of the buckets of a pass."""
-
-    def fetch(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-        rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
-        with failing(number):
-            yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
-
-    return fetch
-
-
 def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
     """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
     cheap, other = cheaper_first(sides)
@@ -173,7 +169,7 @@ def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[H
         return _empty(side, hashing, hashing.names)
     with failing(number):
         found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
-        rows = _only(found, hashing, dict.fromkeys(wanted))
+        rows = _only(found, hashing, set(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
                 f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
@@ -182,14 +178,10 @@ def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[H
     return rows
 
 
-def _only(rows: pa.Table, hashing: Hashing, wanted: dict[Hash, int] | dict[Hash, None]) -> pa.Table:
+def _only(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
     """The rows whose hashes are wanted."""
     places = [i for i, pair in enumerate(_hashes(rows, hashing)) if pair in wanted]
     return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
-
-
-def _places(rows: pa.Table, hashing: Hashing) -> dict[Hash, int]:
-    return {pair: i for i, pair in enumerate(_hashes(rows, hashing))}
 
 
 def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:

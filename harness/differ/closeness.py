@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.forms import carried, digits_of, is_ticks, nanos
+from harness.differ.hashing import DAYS
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import normal_type
 from harness.errors import RequestError
@@ -102,7 +103,7 @@ class Line:
             case LineKind.FLOAT | LineKind.WIDE:
                 return f"CAST({text} AS DOUBLE)"
             case LineKind.TICKS:
-                count = f"({text} - DATE '1970-01-01')" if pa.types.is_date32(type_) else text
+                count = DAYS.format(text) if pa.types.is_date32(type_) else text
                 return f"(CAST({count} AS HUGEINT) * {nanos(type_)}::HUGEINT)"
 
     def _step(self, text: str) -> str:

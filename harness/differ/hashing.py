@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import pyarrow as pa
 
@@ -53,6 +53,7 @@ SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 PREFIX = "x"
 BLOCK = 48
 
+_T = TypeVar("_T")
 Lane: TypeAlias = Literal[0, 1]
 LANES: tuple[Lane, Lane] = (0, 1)
 
@@ -113,6 +114,8 @@ _NULL = f"{NULL}::UBIGINT"
 _LEAST = "CAST('-170141183460469231731687303715884105728' AS HUGEINT)"
 _NAN = "9221120237041090560"
 _LOW = "18446744073709551615::HUGEINT"
+DAYS = "({} - DATE '1970-01-01')"
+"""The days of a date, in DuckDB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +135,16 @@ class DuckDBValue:
 
 def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
     """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
+    return both_lanes(lambda lane: [_hash(value, lane) for value in values], _chain)
+
+
+def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Sequence[_T], Lane], _T]) -> tuple[_T, _T]:
+    """Both lanes of the hash of a row, in an engine's own expressions: the chain of its columns, by blocks if many."""
     lanes = []
     for lane in LANES:
-        hashes = [_hash(value, lane) for value in values]
-        blocks = [_chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)]
-        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane))
+        hashes = hashes_of(lane)
+        blocks = [chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)]
+        lanes.append(chain(blocks if len(blocks) > 1 else hashes, lane))
     return lanes[0], lanes[1]
 
 
@@ -164,7 +172,7 @@ def _hash(value: DuckDBValue, lane: Lane) -> str:
         case Number(scale=scale, digits=digits):
             return _number(value, scale, digits, lane)
         case Ticks(split=False):
-            counts = {"date": _days(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
+            counts = {"date": DAYS.format(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
             return f"hash({counts.get(value.stored.id, text)})"
         case Ticks(base=base):
             return _split_ticks(value, base, lane)
@@ -178,10 +186,6 @@ def _hash(value: DuckDBValue, lane: Lane) -> str:
             return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
         case other:
             assert_never(other)
-
-
-def _days(text: str) -> str:
-    return f"({text} - DATE '1970-01-01')"
 
 
 def _number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) -> str:
@@ -230,7 +234,7 @@ def _count(value: DuckDBValue, own: int) -> str:
     if stored in ("bigint", "integer"):
         return f"CAST({text} AS BIGINT)"
     if stored == "date":
-        return f"CAST({_days(text)} AS BIGINT)"
+        return f"CAST({DAYS.format(text)} AS BIGINT)"
     unit = {1_000_000_000: "us", 1_000_000: "ms", 1_000: "us", 1: "ns"}[own]
     finite = f"epoch_{unit}({text})" + (" // 1000000" if own == 1_000_000_000 else "")
     if stored in ("time", "time_ns"):

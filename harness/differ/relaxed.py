@@ -84,18 +84,23 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
         side = ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=resources)
     if isinstance(side, ArrowSide):
         side = side.in_duckdb()
-    texts, types = [], {}
-    for i, field in enumerate(side.schema):
-        text = f"#{i + 1}"
-        if field.name in casts:
-            place = f"the {label} side's column {field.name!r}"
-            wanted = _type(casts[field.name], field.name)
-            text = _cast_text(text, side.relation.types[i], side.types.field(i).type, wanted, place)
-            types[i] = logical(wanted, field.name)
-        texts.append(f"{text} AS c{i}")
-    relation = side.relation.project(", ".join(texts))
-    schema, shown = (_with_types(each, types) for each in (side.schema, side.types))
-    return replace(side, relation=relation, schema=schema, types=shown, plan=None)
+    texts, types = {}, {}
+    for name, type_ in casts.items():
+        i, place = side.schema.get_field_index(name), f"the {label} side's column {name!r}"
+        wanted = _type(type_, name)
+        texts[i] = _cast_text(f"#{i + 1}", side.relation.types[i], side.types.field(i).type, wanted, place)
+        types[i] = logical(wanted, name)
+    return _with_columns(side, texts, types)
+
+
+def _with_columns(side: DuckDBSide, texts: Mapping[int, str], types: dict[int, pa.DataType]) -> DuckDBSide:
+    """The side with other expressions, and types, of columns by place."""
+    chosen = ", ".join(f"{texts.get(i, f'#{i + 1}')} AS c{i}" for i in range(len(side.schema)))
+    schema, shown = (
+        pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(each)])
+        for each in (side.schema, side.types)
+    )
+    return replace(side, relation=side.relation.project(chosen), schema=schema, types=shown, plan=None)
 
 
 _ALL = 2**31 - 1
@@ -151,11 +156,7 @@ def _with_text(side: Side, relaxations: Relaxations) -> Side:
         case ArrowSide():
             return _with_text(side.in_duckdb(), relaxations)
         case DuckDBSide():
-            chosen = [
-                f"{_in_duckdb(f'#{i + 1}', relaxations) if i in texts else f'#{i + 1}'} AS c{i}"
-                for i in range(len(side.schema))
-            ]
-            return replace(side, relation=side.relation.project(", ".join(chosen)), plan=None)
+            return _with_columns(side, {i: _in_duckdb(f"#{i + 1}", relaxations) for i in texts}, {})
         case _:
             from harness.differ.spark_side import with_text
 
@@ -204,15 +205,11 @@ def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
         return side
     if isinstance(side, ArrowSide):
         side = side.in_duckdb()
-    schema = _with_types(side.schema, types)
-    casts = {place: _CASTS[type_] for place, type_ in types.items()}
     if isinstance(side, DuckDBSide):
-        texts = [casts.get(i, "{}").format(f"#{i + 1}") + f" AS c{i}" for i in range(len(schema))]
-        relation = side.relation.project(", ".join(texts))
-        return replace(side, relation=relation, schema=schema, types=_with_types(side.types, types), plan=None)
+        return _with_columns(side, {i: _CASTS[type_].format(f"#{i + 1}") for i, type_ in types.items()}, types)
     from harness.differ.spark_side import with_casts
 
-    return replace(with_casts(_spark(side), casts), schema=schema)
+    return with_casts(_spark(side), {i: _CASTS[type_] for i, type_ in types.items()}, types)
 
 
 _CASTS = {
@@ -221,10 +218,6 @@ _CASTS = {
     pa.int32(): "CAST({} AS INT)",
 }
 """Casts in the SQL of both engines."""
-
-
-def _with_types(schema: pa.Schema, types: dict[int, pa.DataType]) -> pa.Schema:
-    return pa.schema([field.with_type(types.get(place, field.type)) for place, field in enumerate(schema)])
 
 
 # Rows without keys whose columns may differ in their last bits are paired by all other columns, and among rows that

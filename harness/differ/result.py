@@ -337,8 +337,7 @@ class BatchEntry:
 class Batch:
     """The findings of many comparisons.
 
-    title: what was compared, for reports. sides: what the left and the right side is called. made: None: not by a
-    command.
+    title: what was compared. sides: what the left and the right side is called. made: None: not by a command.
     """
 
     title: str
@@ -368,10 +367,9 @@ def entry_of(
     comparison: ComparisonResult,
     *,
     message: str | None = None,
-    allowed: bool = False,
     seconds: tuple[float | None, float | None] = (None, None),
 ) -> BatchEntry:
-    """A comparison as an entry. allowed: equal only because of tolerances; message: in place of the usual sentence."""
+    """A comparison as an entry. message: the allowances within which alone it is equal."""
     from harness.differ.reports.documents import to_json
     from harness.differ.reports.text import to_text
 
@@ -379,7 +377,7 @@ def entry_of(
         outcome, message = BatchOutcome.FAILED, f"both sides failed: {comparison.left.error}"
     elif not comparison.equal:
         outcome = BatchOutcome.DIFFERENT
-    elif allowed or comparison.allowed:
+    elif message is not None or comparison.allowed:
         outcome = BatchOutcome.ALLOWED
     else:
         outcome = BatchOutcome.EQUAL

@@ -6,6 +6,7 @@ keys stay in memory. So the numbers are exact, however many rows there are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,15 +31,24 @@ Fetch: TypeAlias = Callable[[int, pa.Table, Sequence[str]], Iterator[pa.Table]]
 
 @dataclass(slots=True)
 class ColumnTotals:
-    """The differences in a column so far. keys: of some rows that differ in it, by hashes."""
+    """The differences in a column so far. counts: by field of `ColumnDifference`. keys: of some rows, by hashes."""
 
-    rows: int = 0
-    allowed: int = 0
-    left_nulls: int = 0
-    right_nulls: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     furthest: float = -1.0
     furthest_key: Hash | None = None
     keys: list[Hash] = field(default_factory=list)
+
+    def add(self, counts: Sequence[int], furthest: float | None, key: Any, keys: Any) -> None:
+        """Adds the sums of some buckets, as `_SUMS` gives them."""
+        self.counts.update(dict(zip(_COUNTS, counts, strict=True)))
+        if furthest is not None and furthest > self.furthest:
+            self.furthest, self.furthest_key = furthest, (key["a"], key["b"])
+        self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
+
+    def examples(self) -> list[Hash]:
+        """The keys of rows to show, first of the one whose values lie furthest apart."""
+        first = [] if self.furthest_key is None else [self.furthest_key]
+        return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
 
 
 @dataclass(slots=True)
@@ -65,31 +75,24 @@ class Review:
 
     def example_keys(self) -> list[Hash]:
         """The keys whose rows `columns` wants."""
-        return list(dict.fromkeys(key for totals in self.totals.values() for key in _examples(totals)))
+        return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
 
     def columns(
         self, left: pa.Table, right: pa.Table, places: tuple[dict[Hash, int], dict[Hash, int]]
     ) -> tuple[ColumnDifference, ...]:
         """The columns that differ, with examples from rows of both sides. places: where the rows of the keys are."""
         found = []
-        for name in self.hashing.columns:
-            totals = self.totals.get(name)
-            if totals is None:
-                continue
-            pairs = [(places[0][key], places[1][key]) for key in _examples(totals)]
-            furthest = pairs[0] if pairs and totals.furthest_key is not None else None
-            found.append(
-                ColumnDifference(
-                    column=name,
-                    rows=totals.rows,
-                    allowed=totals.allowed,
-                    left_nulls=totals.left_nulls,
-                    right_nulls=totals.right_nulls,
-                    largest=None if furthest is None else _largest(left.column(name), right.column(name), furthest),
-                    examples=examples(left, right, name, pairs, None),
-                )
-            )
-        return tuple(found)
+        for name, totals in self.totals.items():
+            pairs = [(places[0][key], places[1][key]) for key in totals.examples()]
+            largest = None
+            if pairs and totals.furthest_key is not None:
+                sides = zip((left.column(name), right.column(name)), pairs[0], strict=True)
+                apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in sides))
+                line = Line.of(left.schema.field(name).type, right.schema.field(name).type)
+                largest = None if line is None or apart is None else distance_text(line, apart)
+            texts = examples(left, right, name, pairs)
+            found.append(ColumnDifference(column=name, largest=largest, examples=texts, **totals.counts))
+        return tuple(sorted(found, key=lambda each: self.hashing.columns.index(each.column)))
 
     def _by_column(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
         names = [name for name in self.hashing.columns if name not in self.hashing.keys]
@@ -112,7 +115,9 @@ class Review:
         (found,) = connection.execute(f"SELECT {sums} FROM ({judged})").fetchall()
         width = len(found) // len(names)
         for i, name in enumerate(names):
-            _add(self.totals, name, found[i * width : (i + 1) * width])
+            *counts, furthest, key, keys = found[i * width : (i + 1) * width]
+            if counts[0] or counts[1]:
+                self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
     def _column(self, connection: duckdb.DuckDBPyConnection, i: int, name: str) -> str:
         """Tells whether the column differs (`d`), or would but for its tolerance (`p`); nulls; the distance."""
@@ -169,33 +174,8 @@ class Review:
         connection.unregister("wanted")
 
 
+_COUNTS = ("rows", "allowed", "left_nulls", "right_nulls")
 _SUMS = (
     "count(*) FILTER (d{i}), count(*) FILTER (p{i}), count(*) FILTER (m{i}), count(*) FILTER (n{i}), max(x{i}), "
     "arg_max({{'a': a, 'b': b}}, x{i}), arg_min({{'a': a, 'b': b}}, a, {most}) FILTER (d{i})"
 )
-
-
-def _add(totals: dict[str, ColumnTotals], name: str, found: Sequence[Any]) -> None:
-    rows, allowed, left_nulls, right_nulls, furthest, key, keys = found
-    if not rows and not allowed:
-        return
-    total = totals.setdefault(name, ColumnTotals())
-    total.rows += rows
-    total.allowed += allowed
-    total.left_nulls += left_nulls
-    total.right_nulls += right_nulls
-    if furthest is not None and furthest > total.furthest:
-        total.furthest, total.furthest_key = furthest, (key["a"], key["b"])
-    total.keys = [*total.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
-
-
-def _examples(totals: ColumnTotals) -> list[Hash]:
-    first = [] if totals.furthest_key is None else [totals.furthest_key]
-    return list(dict.fromkeys([*first, *totals.keys]))[:MOST_EXAMPLES]
-
-
-def _largest(left: pa.ChunkedArray, right: pa.ChunkedArray, pair: tuple[int, int]) -> str | None:
-    line = Line.of(left.type, right.type)
-    values = [canonical_values(column.slice(place, 1))[0] for column, place in zip((left, right), pair, strict=True)]
-    apart = distance(*values)
-    return None if line is None or apart is None else distance_text(line, apart)

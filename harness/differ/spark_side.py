@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, assert_never
 
 import duckdb
@@ -32,7 +33,7 @@ from harness.differ.forms import (
     incomparable,
     nanos,
 )
-from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane, is_known, row_hashes
+from harness.differ.hashing import NULL, SEEDS, DuckDBValue, Lane, both_lanes, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, with_hashes
@@ -60,19 +61,11 @@ class SparkValue:
 
 def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
     """Both lanes of the hash of a row, as the bigints of the same bits."""
-    lanes = []
-    for lane in LANES:
-        hashes = [_hash(value, lane, gateway) for value in values]
-        blocks = [_chain(hashes[i : i + BLOCK], lane, gateway) for i in range(0, len(hashes), BLOCK)]
-        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane, gateway))
-    return lanes[0], lanes[1]
 
+    def chain(hashes: Sequence[Column], lane: Lane) -> Column:
+        return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))
 
-def _chain(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:
-    linked = _constant(SEEDS[lane])
-    for value in hashes:
-        linked = _call(gateway, "link", linked, value)
-    return linked
+    return both_lanes(lambda lane: [_hash(value, lane, gateway) for value in values], chain)
 
 
 def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
@@ -354,11 +347,12 @@ def with_text(side: SparkSide, texts: Sequence[int], relaxations: Relaxations, f
     return replace(side, frame=side.frame.select(*chosen), plan=None)
 
 
-def with_casts(side: SparkSide, casts: Mapping[int, str]) -> SparkSide:
+def with_casts(side: SparkSide, casts: Mapping[int, str], types: Mapping[int, pa.DataType]) -> SparkSide:
     """The side with columns, by place, in another type. casts: expressions with {} for the column."""
     names = side.frame.columns
     chosen = [f"{casts.get(i, '{}').format(name)} AS {name}" for i, name in enumerate(names)]
-    return replace(side, frame=side.frame.selectExpr(*chosen), plan=None)
+    schema = pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(side.schema)])
+    return replace(side, frame=side.frame.selectExpr(*chosen), schema=schema, plan=None)
 
 
 @contextmanager
