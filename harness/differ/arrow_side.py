@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,7 @@ def open_arrow(
 ) -> ArrowSide:
     """The side of an Arrow stream; one that is longer than `limit` rows and no table in memory is put aside on disk.
 
-    Raises UnsupportedError: a long stream has a type that DuckDB cannot hold; EngineError: the stream breaks; else as
-    `places`.
+    Raises UnsupportedError: a long stream has a type that DuckDB cannot hold; EngineError: it breaks; or as `places`.
     """
     if isinstance(data, pa.Table):
         whole = data.select(places(data.column_names))
@@ -86,21 +86,18 @@ def open_arrow(
         message = f"Cannot read the Arrow stream of {info.name}: {' '.join(str(error).split())}"
         raise EngineError(message) from error
     side = ArrowSide(info=info, schema=schema, whole=None, resources=resources)
-    side.stored.append(_side(side, _put_aside(batches, (batch.select(chosen) for batch in reader), side)))
+    held = (batches.pop(0) for _ in range(len(batches)))  # so that each is let go
+    side.stored.append(_side(side, _put_aside(chain(held, (batch.select(chosen) for batch in reader)), side)))
     return side
 
 
-def _put_aside(
-    held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], side: ArrowSide
-) -> duckdb.DuckDBPyConnection:
+def _put_aside(batches: Iterator[pa.RecordBatch], side: ArrowSide) -> duckdb.DuckDBPyConnection:
     """A database with the rows in its table `rows`."""
     folder = Path(side.resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-")))
     types = pa.schema([(f"c{i}", storage_type(f.type)) for i, f in enumerate(side.schema)])
 
     def stored() -> Iterator[pa.RecordBatch]:
-        while held:
-            yield from carried(pa.Table.from_batches([held.pop(0)])).to_batches()
-        for batch in rest:
+        for batch in batches:
             yield from carried(pa.Table.from_batches([batch])).to_batches()
 
     with failing(side.info):

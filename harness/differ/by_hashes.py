@@ -193,17 +193,17 @@ def _counted(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
     """The difference of a row of each hash, as that of all rows of these hashes."""
-    counts = []
-    examples = (difference.left_examples, difference.right_examples)
-    hashes = [_hashes(table, hashing) for table in shown]
-    for row, left, right in zip(difference.rows, *examples, strict=True):
-        count = 1
-        if not hashing.keys:
-            count = tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
-        counts.append(replace(row, count=count))
+    rows = difference.rows
+    if not hashing.keys:
+        hashes = [_hashes(table, hashing) for table in shown]
+        counts = [
+            tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
+            for left, right in zip(difference.left_examples, difference.right_examples, strict=True)
+        ]
+        rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=True))
     return replace(
         difference,
-        rows=tuple(counts),
+        rows=rows,
         only_left=tally.only_left,
         only_right=tally.only_right,
         changed=tally.changed,

@@ -85,6 +85,10 @@ class Difference:
     by_column: tuple[ColumnDifference, ...] = ()
 
 
+FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_column")
+"""The fields that `Difference` and `ComparisonResult` share, but for the rows."""
+
+
 def _counted(sides: _Sides, most: int) -> Difference:
     """Rows that one table has more often than the other. A row only on one side may have a partner on the other."""
     surplus = Counter(sides.left_rows)

@@ -1,6 +1,6 @@
-"""A side as its relaxations give it: columns under other names, text in another form.
+"""A side as its relaxations give it: columns under other names, text in another form, all by the side's own engine.
 
-The side's own engine does it, so a comparison stays as it is: of rows in memory, or of hashes.
+A side that is changed is no planned table any more: its values are not those of the files.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ _FOLDED = ("İΣς", "iσσ")
 
 def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitStack) -> tuple[Side, Side]:
     """The sides with columns called as the left side does, in the types and forms in which they are compared.
-
-    A side that this changes is no planned table any more: its values are not those of the files.
 
     Raises RequestError: a column that is renamed or cast is not there, its new name is, or it has no such type.
     """
@@ -72,10 +70,7 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
 
 
 def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack) -> Side:
-    """The side with columns in other types of DuckDB, which casts for all engines: a cast means the same on both sides.
-
-    Rows of Spark come here for it.
-    """
+    """The side with columns in other types. DuckDB casts for all engines: a cast means the same on both sides."""
     for name in casts:
         if name not in side.schema.names:
             raise RequestError(f"Cannot cast {name!r}: the {label} side has no such column", field=name)
@@ -187,10 +182,7 @@ def _spark(side: Side) -> SparkSide:
 
 
 def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
-    """Both sides, with those of the columns converted that need it.
-
-    A side that this changes is no planned table any more: its values are not those of the files.
-    """
+    """Both sides, with those of the columns converted that need it."""
     left, right = sides
     return _converted(left, right.schema, columns), _converted(right, left.schema, columns)
 

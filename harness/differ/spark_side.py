@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -149,19 +149,11 @@ def _call(gateway: Gateway, method: str, *arguments: Column) -> Column:
 
 
 def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
-    """The hashes of each row as bigints, and with `keep` the columns before them.
-
-    schema: the meaning of the frame's columns, by place.
-    """
+    """The hashes of each row as bigints, and with `keep` the columns before them. schema: of the frame, by place."""
     prepare(frame.sparkSession)
-    kept = list(frame.schema.fields) if keep else []
-    fields = [*kept, *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
-    return frame.mapInArrow(_hasher(schema, hashing, len(kept)), spark.StructType(fields))
+    kept = len(frame.schema.fields) if keep else 0
+    fields = [*frame.schema.fields[:kept], *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
 
-
-def _hasher(
-    schema: pa.Schema, hashing: Hashing, kept: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = duckdb.connect(config={"threads": 1})
         for batch in batches:
@@ -169,7 +161,7 @@ def _hasher(
             names = [*batch.schema.names[:kept], *hashing.names]
             yield pa.RecordBatch.from_arrays(columns, names=names)
 
-    return hash_batches
+    return frame.mapInArrow(hash_batches, spark.StructType(fields))
 
 
 def _hashes(

@@ -18,7 +18,7 @@ from harness.differ.reports.text import (
     RowPairing,
     column_table,
     group_table,
-    origin_text,
+    origin_texts,
     pair_rows,
     relaxation_lines,
     times,
@@ -27,7 +27,6 @@ from harness.differ.result import (
     ComparisonResult,
     ComparisonVerdict,
     Made,
-    Origin,
     RowKind,
     counted,
 )
@@ -187,10 +186,7 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
     yield '<th scope="col"><span class="mark">−</span> left</th><th scope="col"><span class="mark">+</span> right</th>'
     yield "</tr></thead><tbody>"
     values: dict[str, list[object]] = {
-        "name": [side.name for side in sides],
-        "engine": [side.engine for side in sides],
-        "table": [side.table for side in sides],
-        "snapshot": [side.snapshot for side in sides],
+        **{name: [getattr(side, name) for side in sides] for name in ("name", "engine", "table", "snapshot")},
         "rows": [None if side.rows is None else f"{side.rows:,}" for side in sides],
         "error": [None if s.error is None else f"{type(s.error).__name__}: {s.error}" for s in sides],
     }
@@ -308,8 +304,7 @@ def _row(row: RowPairing, comparison: ComparisonResult, split: dict[str, bool]) 
     yield "</tr>"
     if row.left_origins or row.right_origins:
         yield f'<tr class="origins"><th scope="row">from</th><td colspan="{len(split) + sum(split.values())}"><ul>'
-        yield from _origins("left", "right", row.left_origins)
-        yield from _origins("right", "left", row.right_origins)
+        yield from (f'<li class="{side}"><b>{side}</b> {escaped(text)}</li>' for side, text in origin_texts(row))
         yield "</ul></td></tr>"
     yield "</tbody>"
 
@@ -322,19 +317,8 @@ def _cell(side: str, sign: str, value: str) -> str:
 
 
 def _what(row: RowPairing, comparison: ComparisonResult) -> str:
-    match row.kind:
-        case RowKind.ONLY_LEFT:
-            sign = "−"
-        case RowKind.ONLY_RIGHT:
-            sign = "+"
-        case RowKind.CHANGED | None:
-            sign = "≠"
+    sign = {RowKind.ONLY_LEFT: "−", RowKind.ONLY_RIGHT: "+"}.get(row.kind or RowKind.CHANGED, "≠")
     names = [escaped(name) for name, marked in zip(comparison.columns, row.marked, strict=True) if marked]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
     return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}'
-
-
-def _origins(side: str, other: str, origins: tuple[Origin, ...]) -> Iterator[str]:
-    for origin in origins:
-        yield f'<li class="{side}"><b>{side}</b> {escaped(origin_text(origin, other))}</li>'

@@ -60,10 +60,7 @@ class RowPairing:
 
 
 def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
-    """All rows of the comparison: changed ones, alike ones, then those that face nothing.
-
-    With keys, the two halves of a changed row face each other. Without keys, alike rows do. Each row is shown once.
-    """
+    """All rows of the comparison, each once: changed ones, alike ones, then those that face nothing."""
     rows = comparison.rows
     pairs: list[tuple[RowDifference | None, RowDifference | None]] = []
     pairs += [(row, row) for row in rows if row.kind is RowKind.CHANGED]
@@ -263,7 +260,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> I
             both = zip(*_lines(row), strict=True)
             carets = ["^" * max(map(_width, pair)) for pair in both][1:]
             yield "  " + _aligned(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))], widths)
-        yield from (" " * (widths[0] + 4) + line for line in _origins(row))
+        yield from (f"{' ' * (widths[0] + 4)}{side}: {text}" for side, text in origin_texts(row))
 
 
 def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Iterator[str]:
@@ -280,7 +277,7 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Itera
     yield from ("     " + line for line in _table(shown))
     if len(lines) < len(comparison.columns):
         yield f"     {counted(len(comparison.columns) - len(lines), 'equal column')} left out"
-    yield from ("     " + line for line in _origins(row))
+    yield from (f"     {side}: {text}" for side, text in origin_texts(row))
 
 
 def _lines(row: RowPairing) -> list[list[str]]:
@@ -327,16 +324,12 @@ def _excerpt(text: str, difference: int) -> str:
     return before + text[start + len(before) : start + _WIDEST_VALUE - len(after)] + after
 
 
-def _origins(row: RowPairing) -> Iterator[str]:
+def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
+    """Each side of a place of a row, and the place with the deletes that hide it on the other side, as one phrase."""
     for side, other, origins in (("left", "right", row.left_origins), ("right", "left", row.right_origins)):
         for origin in origins:
-            yield f"{side}: {origin_text(origin, other)}"
-
-
-def origin_text(origin: Origin, other: str) -> str:
-    """A row's place and the deletes that hide it on the other side, as one phrase."""
-    hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
-    return visible(f"{origin.file}, row {origin.position}{hidden}")
+            hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
+            yield side, visible(f"{origin.file}, row {origin.position}{hidden}")
 
 
 def _table(lines: Iterable[Sequence[str]], right: Sequence[bool] | None = None) -> Iterator[str]:
