@@ -37,10 +37,7 @@ class LineKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The number line that the values of a column lie on.
-
-    left, right: their types. scale: of numbers, digits after the point.
-    """
+    """The number line of a column's values. left, right: their types. scale: of numbers, digits after the point."""
 
     kind: LineKind
     left: pa.DataType

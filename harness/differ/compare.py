@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 
 from harness.arguments import checked
-from harness.differ.arrow_side import ArrowSide
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
+from harness.differ.duckdb_side import ArrowSide
 from harness.differ.exact import FINDINGS, Rules
 from harness.differ.forms import form
 from harness.differ.opening import Query, SideOpening, opened

@@ -9,20 +9,8 @@ from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import pyarrow as pa
 
-from harness.differ.forms import (
-    Bytes,
-    Digits,
-    Entries,
-    Float,
-    HashForm,
-    Items,
-    Nothing,
-    Number,
-    StructFields,
-    Ticks,
-    Whole,
-    nanos,
-)
+from harness.differ import forms
+from harness.differ.forms import nanos
 from harness.engines.duckdb.instance import cursor
 
 # The hash of a row: two lanes of 64 bits, the same in every engine.
@@ -129,7 +117,7 @@ class DuckDBValue:
     text: str
     stored: Any
     logical: pa.DataType
-    form: HashForm
+    form: forms.HashForm
     depth: int = field(default=0, compare=False)
 
 
@@ -165,36 +153,36 @@ def _hash(value: DuckDBValue, lane: Lane) -> str:
         return _NULL
     text = value.text
     match value.form:
-        case Nothing():
+        case forms.Nothing():
             return _NULL
-        case Whole():
+        case forms.Whole():
             return f"hash({text})" if value.stored.id in ("bigint", "ubigint") else f"hash(CAST({text} AS BIGINT))"
-        case Number(scale=scale, digits=digits):
+        case forms.Number(scale=scale, digits=digits):
             return _number(value, scale, digits, lane)
-        case Ticks(split=False):
+        case forms.Ticks(split=False):
             counts = {"date": DAYS.format(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
             return f"hash({counts.get(value.stored.id, text)})"
-        case Ticks(base=base):
+        case forms.Ticks(base=base):
             return _split_ticks(value, base, lane)
-        case Float(signed_zeros=zeros):
+        case forms.Float(signed_zeros=zeros):
             number = f"CAST({text} AS DOUBLE)"
             zero = f"WHEN {number} = 0 THEN 0 " if zeros == "equal" else ""
             return f"hash(CASE WHEN isnan({number}) THEN {_NAN} {zero}ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
-        case Bytes():
+        case forms.Bytes():
             return _bytes(value, lane)
-        case StructFields() | Items() | Entries():
+        case forms.StructFields() | forms.Items() | forms.Entries():
             return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
         case other:
             assert_never(other)
 
 
-def _number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) -> str:
+def _number(value: DuckDBValue, scale: int, digits: forms.Digits, lane: Lane) -> str:
     match digits:
-        case Digits.NARROW:
+        case forms.Digits.NARROW:
             return f"hash(CAST({value.text} AS DECIMAL(18, {scale})))"
-        case Digits.WIDE:
+        case forms.Digits.WIDE:
             return _wide(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
-        case Digits.SPLIT:
+        case forms.Digits.SPLIT:
             if value.stored.id == "decimal":
                 whole = f"CAST(trunc({value.text}) AS HUGEINT)"
                 rest = f"CAST({value.text} - trunc({value.text}) AS DECIMAL(38, {scale}))"
@@ -261,19 +249,19 @@ def _bytes(value: DuckDBValue, lane: Lane) -> str:
 def _nested(value: DuckDBValue, lane: Lane) -> str:
     text, item = value.text, f"x{value.depth}"
     match value.form:
-        case StructFields(fields=fields):
+        case forms.StructFields(fields=fields):
             hashes = []
             for name, form in fields:
                 place = value.logical.get_field_index(name)
                 access, type_ = f"struct_extract_at({text}, {place + 1})", value.logical.field(place).type
                 hashes.append(_hash(DuckDBValue(access, child(value.stored, place), type_, form, value.depth), lane))
             return _chain(hashes, lane)
-        case Items(element=element):
+        case forms.Items(element=element):
             part = DuckDBValue(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
             each = f"list_transform({text}, lambda {item}: {_hash(part, lane)})"
             folded = f"list_reduce({each}, lambda a, b: hash(xor(a, b)), {SEEDS[lane]}::UBIGINT)"
             return f"hash(xor({folded}, hash(CAST(len({text}) AS BIGINT))))"
-        case Entries(key=key, value=held):
+        case forms.Entries(key=key, value=held):
             parts = [
                 DuckDBValue(f"{item}.key", child(value.stored, 0), value.logical.key_type, key, value.depth + 1),
                 DuckDBValue(f"{item}.value", child(value.stored, 1), value.logical.item_type, held, value.depth + 1),

@@ -20,8 +20,7 @@ import pyarrow as pa
 
 import harness.queries.sql
 from harness.arguments import check
-from harness.differ.arrow_side import open_arrow
-from harness.differ.duckdb_side import DuckDBSide, logical
+from harness.differ.duckdb_side import DuckDBSide, logical, open_arrow
 from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo

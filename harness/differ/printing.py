@@ -65,10 +65,7 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
 
 
 def cut(text: str, *, around: int | None = None) -> str:
-    """`text`, without its middle if it is long, saying how many characters are missing where.
-
-    around: index of a character that stays, with its neighbours.
-    """
+    """`text`, without its middle if it is long. around: index of a character that stays, with its neighbours."""
     if len(text) <= LIMIT:
         return text
     spans = [(0, _HEAD), (len(text) - _TAIL, len(text))]

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import pyarrow as pa
 
-from harness.differ.arrow_side import ArrowSide
 from harness.differ.by_hashes import LABELS, failing
-from harness.differ.duckdb_side import DuckDBSide, logical
+from harness.differ.duckdb_side import ArrowSide, DuckDBSide, logical
 from harness.differ.forms import carried, nanos
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
@@ -66,7 +65,7 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
         case DuckDBSide():
             return replace(side, schema=schema, plan=None)
         case _:
-            return replace(_spark(side), schema=schema, plan=None)
+            return replace(cast("SparkSide", side), schema=schema, plan=None)
 
 
 def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack) -> Side:
@@ -155,7 +154,7 @@ def _with_text(side: Side, relaxations: Relaxations) -> Side:
         case _:
             from harness.differ.spark_side import with_text
 
-            return with_text(_spark(side), texts, relaxations, _FOLDED)
+            return with_text(cast("SparkSide", side), texts, relaxations, _FOLDED)
 
 
 def _in_duckdb(text: str, relaxations: Relaxations) -> str:
@@ -167,13 +166,6 @@ def _in_duckdb(text: str, relaxations: Relaxations) -> str:
     if relaxations.ignore_case:
         text = f"lower(translate({text}, '{_FOLDED[0]}', '{_FOLDED[1]}'))"
     return text
-
-
-def _spark(side: Side) -> SparkSide:
-    from harness.differ.spark_side import SparkSide
-
-    assert isinstance(side, SparkSide)
-    return side
 
 
 # Conversions before a comparison. A number beside a float becomes the nearest float (`TypeRule.ROUNDING`), read from
@@ -201,7 +193,7 @@ def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
         return _with_columns(side, {i: _CASTS[type_].format(f"#{i + 1}") for i, type_ in types.items()}, types)
     from harness.differ.spark_side import with_casts
 
-    return with_casts(_spark(side), {i: _CASTS[type_] for i, type_ in types.items()}, types)
+    return with_casts(cast("SparkSide", side), {i: _CASTS[type_] for i, type_ in types.items()}, types)
 
 
 _CASTS = {
@@ -224,10 +216,7 @@ PLACE = "place among equal rows"
 def paired(
     left: pa.Table, right: pa.Table, close: Collection[str]
 ) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
-    """Both sides with one column more, and the columns that now tell their rows apart; None: nothing can.
-
-    close: the columns that pair no rows.
-    """
+    """Both sides with a column more, and the columns that now tell rows apart; None: nothing can. close: pair none."""
     exact = [name for name in left.column_names if name not in close]
     try:
         sides = (_placed(left, exact, close), _placed(right, exact, close))

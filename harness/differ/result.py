@@ -112,10 +112,7 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDifference:
-    """The number of differing rows of one value of the columns that rows are counted by.
-
-    values: printed. A changed row counts for the left side's values.
-    """
+    """The number of differing rows of a group. values: printed; those of the left side for a changed row."""
 
     values: tuple[str, ...]
     changed: int = 0
@@ -295,10 +292,7 @@ class ComparisonResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFile:
-    """A query, and how its results are compared.
-
-    name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none.
-    """
+    """A query. name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none."""
 
     name: str
     text: str

@@ -17,22 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as spark
 
-from harness.differ.forms import (
-    Bytes,
-    Digits,
-    Entries,
-    Float,
-    HashForm,
-    Items,
-    Nothing,
-    Number,
-    StructFields,
-    Ticks,
-    Whole,
-    carried,
-    incomparable,
-    nanos,
-)
+from harness.differ import forms
+from harness.differ.forms import carried, incomparable, nanos
 from harness.differ.hashing import NULL, SEEDS, DuckDBValue, Lane, both_lanes, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
@@ -46,7 +32,7 @@ from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _CLASS = "RowHash"
-_DIGITS = {Digits.NARROW: 0, Digits.WIDE: 1, Digits.SPLIT: 2}
+_DIGITS = {forms.Digits.NARROW: 0, forms.Digits.WIDE: 1, forms.Digits.SPLIT: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +42,7 @@ class SparkValue:
     column: Column
     stored: spark.DataType
     logical: pa.DataType
-    form: HashForm
+    form: forms.HashForm
 
 
 def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
@@ -69,53 +55,53 @@ def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Co
 
 
 def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
-    if isinstance(value.stored, spark.NullType) or isinstance(value.form, Nothing):
+    if isinstance(value.stored, spark.NullType) or isinstance(value.form, forms.Nothing):
         return _constant(NULL)
     return functions.coalesce(_not_null(value, lane, gateway), _constant(NULL))
 
 
 def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     match value.form, value.stored:
-        case Whole(), _:
+        case forms.Whole(), _:
             return _call(gateway, "whole", value.column)
-        case Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
+        case forms.Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
             return _call(gateway, "whole", value.column)
-        case Float(signed_zeros=zeros), _:
+        case forms.Float(signed_zeros=zeros), _:
             return _call(gateway, "real" if zeros == "distinct" else "realWithOneZero", value.column)
-        case Bytes(), spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
+        case forms.Bytes(), spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
             return _call(gateway, "secondOfBytes" if lane else "firstOfBytes", value.column)
-        case Number(scale=scale, digits=Digits.NARROW), spark.DecimalType():
+        case forms.Number(scale=scale, digits=forms.Digits.NARROW), spark.DecimalType():
             return _call(gateway, "narrow", value.column, functions.lit(scale))
         case _:
             text = f"{value.stored.json()}\n{_described(value.form, value.stored, value.logical)}"
             return _call(gateway, "of", value.column, functions.lit(text), functions.lit(lane))
 
 
-def _described(form: HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
+def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
     """The description of a value that `RowHash` reads."""
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
-        case Nothing():
+        case forms.Nothing():
             return "N"
-        case Whole():
+        case forms.Whole():
             return "W"
-        case Float(signed_zeros=zeros):
+        case forms.Float(signed_zeros=zeros):
             return "F" if zeros == "distinct" else "Z"
-        case Number(scale=scale, digits=digits):
+        case forms.Number(scale=scale, digits=digits):
             return f"D{scale},{_DIGITS[digits]};"
-        case Ticks(base=base, split=split):
+        case forms.Ticks(base=base, split=split):
             return f"T{_divisor(stored, logical)},{base // nanos(logical) if split else 0};"
-        case Bytes():
+        case forms.Bytes():
             return "U" if _is_uuid(logical) else "B" if isinstance(stored, spark.BinaryType) else "S"
-        case Items(element=element):
+        case forms.Items(element=element):
             assert isinstance(stored, spark.ArrayType)
             return f"[{_described(element, stored.elementType, logical.value_type)}"
-        case Entries(key=key, value=item):
+        case forms.Entries(key=key, value=item):
             assert isinstance(stored, spark.MapType)
             keys = _described(key, stored.keyType, logical.key_type)
             return f"<{keys}{_described(item, stored.valueType, logical.item_type)}"
-        case StructFields(fields=fields):
+        case forms.StructFields(fields=fields):
             assert isinstance(stored, spark.StructType)
             places = [(logical.get_field_index(name), part) for name, part in fields]
             texts = [

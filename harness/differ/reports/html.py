@@ -102,9 +102,7 @@ _MANY_COLUMNS = 30
 
 
 def to_html(comparison: ComparisonResult) -> str:
-    """The comparison as one self-contained HTML document. `#only=changed` (or `alike`, `only_left`, `only_right`) and
-    `#find=TEXT` in its address set the filter.
-    """
+    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter."""
     sign, title, tone = _LOOKS[comparison.verdict]
     body = [
         *header(tone, sign, title, comparison.sentence, comparison.made),

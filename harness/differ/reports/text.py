@@ -112,10 +112,7 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
 
 
 def column_table(comparison: ComparisonResult, *, most: int | None = None) -> ReportTable | None:
-    """The columns that differ, those first in which most rows do; None: none is known.
-
-    most: how many to show; None: all.
-    """
+    """The columns that differ, those first in which most rows do; None: none is known. most: to show; None: all."""
     found = sorted(comparison.by_column, key=lambda each: (-each.rows, -each.allowed))
     if not found:
         return None
@@ -142,11 +139,10 @@ def group_table(comparison: ComparisonResult) -> ReportTable | None:
     title = f"by {', '.join(comparison.grouped_by)} ({counted(comparison.groups, 'group')} with differences"
     title += f", {len(comparison.by_group):,} shown)" if more else ")"
     kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
-    words = {"changed": "changed", "only_left": "only left", "only_right": "only right"}
     width = len(comparison.grouped_by)
     return ReportTable(
         title,
-        (*comparison.grouped_by, *(words[kind] for kind in kinds)),
+        (*comparison.grouped_by, *(kind.replace("_", " ") for kind in kinds)),
         tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
         frozenset(range(width, width + len(kinds))),
     )
