@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Generator, Iterator
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     import duckdb
+    from browsing import Browser
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
 
@@ -38,6 +40,17 @@ pytest_plugins = [] if "harness.testing.plugin" in sys.modules else ["harness.te
 def spark(harness_spark: SparkSession) -> SparkSession:
     """The one Spark session of the run."""
     return harness_spark
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    """A headless browser; the test is skipped where none is on PATH."""
+    from browsing import BROWSERS, Browser
+
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser on PATH: none of {', '.join(BROWSERS)}")
+    return Browser(program, tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -275,13 +275,26 @@ class EngineError(HarnessError):
 
 
 _NOT_ASCII_PRINTABLE = re.compile(r"[^\n -~]")
+_JOINED_LETTERS = "\u0600-\u1cff\ua800-\uabff\U00010a00-\U00011fff"
+_EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
+JOINER = re.compile(
+    f"(?<=[{_JOINED_LETTERS}])[\u200c\u200d](?=[{_JOINED_LETTERS}])|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
+)
+"""Characters that join or part the letters of Persian, Hindi and their like, or join emoji to a picture."""
 
 
 def visible(text: str) -> str:
-    r"""`text` on one line of printable characters, the others as `\n`, `\x1b`, `\u202e`; so it is valid UTF-8 too."""
+    r"""`text` on one line of printable characters, the others as `\n`, `\x1b`, `\u202e`; so it is valid UTF-8 too.
+
+    Joiners stay between letters or emoji that they shape.
+    """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    kept = {found.start() for found in JOINER.finditer(text)}
+    return "".join(
+        c if c.isprintable() or place in kept else c.encode("unicode_escape").decode("ascii")
+        for place, c in enumerate(text)
+    )
 
 
 def visible_lines(text: str) -> str:

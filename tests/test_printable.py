@@ -35,6 +35,11 @@ def test_every_character_that_steers_is_shown_as_ascii(steering):
         ("a\u2028b", "a\\u2028b"),
         ("\U000e0041", "\\U000e0041"),
         ("caf\udce9", "caf\\udce9"),
+        # Joiners stay where they shape letters or emoji, and nowhere else.
+        ("می\u200cخواهم, क्\u200dष", "می\u200cخواهم, क्\u200dष"),
+        ("👩\u200d💻 ❤\ufe0f\u200d🔥", "👩\u200d💻 ❤\ufe0f\u200d🔥"),
+        ("a\u200db 日\u200d本 👩\u200c💻", "a\\u200db 日\\u200d本 👩\\u200c💻"),
+        ("\u200d👩\u200d\u200d💻", "\\u200d👩\\u200d\\u200d💻"),
     ],
 )
 def test_visible(text, shown):

@@ -105,7 +105,7 @@ def diff(
         if any(each is not None for each in (sql, columns, where, at)) or opening.untrusted:
             raise typer.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --untrusted")
         batch = compare_files(files, many, relaxing, engines, keys, max_rows, opening.open)
-        finish(batch, reports)
+        finish(batch, reports, context)
         return
     if location is None:
         raise typer.BadParameter("Missing argument 'TABLE'.")
@@ -146,7 +146,7 @@ def diff(
         namespaces = (namespace(location), namespace(other))
         if namespaces[0] is not None and namespaces[1] is not None:
             batch = compare_namespaces((namespaces[0], namespaces[1]), request, many.resume, opening.arguments())
-            finish(batch, reports)
+            finish(batch, reports, context)
             return
     if many.resume is not None:
         raise typer.BadParameter("--resume is for two namespaces or warehouse directories")
@@ -160,7 +160,7 @@ def diff(
     for side in (found.left, found.right):
         if side.error is not None:
             side.error.respelled(options.spelled)
-    write_reports(found, reports)
+    write_reports(found, reports, context)
     if found.failed:
         terminal.error(f"both sides failed: {found.left.error}")
         raise typer.Exit(FAILED)

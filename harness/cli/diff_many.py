@@ -150,9 +150,9 @@ class _Progress:
                 yield found
 
 
-def finish(batch: Batch, reports: Sequence[PlacedReport]) -> None:
+def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
     """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared."""
-    write_reports(batch, reports)
+    write_reports(batch, reports, context)
     if batch.count(BatchOutcome.DIFFERENT):
         raise typer.Exit(DIFFERENT)
     if not batch.equal:

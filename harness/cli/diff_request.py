@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import enum
 import functools
+import os
+import re
+import shlex
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -14,10 +19,11 @@ import typer
 import harness
 from harness.cli import results
 from harness.cli.options import RARE, names
+from harness.cli.untrusted import words
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
-from harness.differ.result import Batch, ComparisonResult
+from harness.differ.result import Batch, ComparisonResult, Made
 from harness.differ.sources import RowSource, usual_engines
-from harness.errors import RequestError
+from harness.errors import RequestError, without_secrets
 from harness.snapshot import Snapshot, called
 
 RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
@@ -212,10 +218,29 @@ PlacedReport: TypeAlias = tuple[Report, Path | None]
 """A report and its file; None: standard output."""
 
 
-def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport]) -> None:
-    """Writes all reports of one comparison."""
+_PASSWORDS = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s#]+)", re.IGNORECASE)
+"""Passwords in the texts that Postgres is attached by."""
+
+
+def _made(context: typer.Context) -> Made:
+    """The time, or that of the variable SOURCE_DATE_EPOCH for reports that are the same again, and the command line."""
+    given = {
+        name: [f"{text.partition('=')[0]}=***" for text in value] if name == "storage_option" else value
+        for name, value in context.params.items()
+        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
+    }
+    line = ["harness", *(_PASSWORDS.sub(r"\1***", without_secrets(word)) for word in words(context, given))]
+    asked = os.environ.get("SOURCE_DATE_EPOCH", "")
+    seconds = int(asked) if re.fullmatch(r"[0-9]{1,11}", asked) else int(time.time())
+    at = datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
+    return Made(at=at, version=harness.__version__, command=shlex.join(line))
+
+
+def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
+    """Writes all reports of one comparison, with the command that made them."""
     from harness.differ.reports import batch
 
+    found = replace(found, made=_made(context))
     made: Any = batch if isinstance(found, Batch) else ComparisonResult
     writers = {
         Report.TEXT: made.to_text,

@@ -146,10 +146,7 @@ def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Groups:
-    """Differing rows so far, by the printed values of some columns.
-
-    columns: the columns to group by. schemas: of both sides.
-    """
+    """Differing rows so far, by the printed values of some columns. schemas: of both sides."""
 
     columns: tuple[str, ...]
     schemas: tuple[pa.Schema, pa.Schema]

@@ -1,27 +1,31 @@
 """The difference of large sides: of hashes that the engines sum, then of the rows to show.
 
-`harness.differ.buckets` finds the differing hashes, `harness.differ.review` looks at the rows behind them, and
+`harness.differ.buckets` finds the differing hashes, `harness.differ.by_hashes` looks at the rows behind them, and
 `harness.differ.exact` compares the rows to show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
+import duckdb
 import pyarrow as pa
 
-from harness.differ.arrow_side import ArrowSide
-from harness.differ.buckets import Groups, Hash, HashTally, passes, total, turns
-from harness.differ.duckdb_side import DuckDBSide
-from harness.differ.exact import Difference, Rules
-from harness.differ.forms import INCOMPARABLE, form
+from harness.differ.buckets import Groups, Hash, HashTally, Load, passes, total, turns
+from harness.differ.canonical import canonical_values
+from harness.differ.closeness import Line, line_of
+from harness.differ.duckdb_side import ArrowSide, DuckDBSide
+from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
+from harness.differ.forms import INCOMPARABLE, carried, form, plain, storage_type
+from harness.differ.hashing import DuckDBValue, column_hash
 from harness.differ.printing import show
-from harness.differ.result import GroupDifference
-from harness.differ.review import Fetch, Review
+from harness.differ.relaxations import Tolerance
+from harness.differ.result import ColumnDifference, GroupDifference
 from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
 from harness.errors import EngineError, HarnessError, RequestError
 
@@ -51,9 +55,9 @@ def failing(number: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """The differences of rows, and how many rows each side has.
+    """The differences of rows, and how many rows each side has. by_group: the groups with most, of `groups`.
 
-    shown: the rows that the difference was made from. by_group: the groups with most differing rows, of `groups`.
+    shown: the rows that the difference was made from.
     """
 
     rows: tuple[int, int]
@@ -86,7 +90,14 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         for number, side in enumerate(sides):
             with failing(number):
                 hashes.append(side.hashes(hashing, some))
-        fetch = _fetching(sides, hashing, buckets, some)
+
+        def fetch(
+            number: int, wanted: pa.Table, columns: Sequence[str], some: tuple[int, ...] = some
+        ) -> Iterator[pa.Table]:
+            rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
+            with failing(number):
+                yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
+
         tally.count(hashes[0], hashes[1], partial(review.judge, fetch=fetch))
     further = review.example_keys()
     fetched = [
@@ -94,8 +105,8 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         for number, (side, alone) in enumerate(zip(sides, (tally.left, tally.right), strict=True))
     ]
     shown = (
-        _only(fetched[0], hashing, {**tally.both, **tally.left}),
-        _only(fetched[1], hashing, {**tally.both, **tally.right}),
+        _only(fetched[0], hashing, {*tally.both, *tally.left}),
+        _only(fetched[1], hashing, {*tally.both, *tally.right}),
     )
     difference = rules.difference(*shown, columns)
     by_value = (difference.only_left, difference.only_right, difference.changed)
@@ -103,8 +114,8 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
     difference = _counted(difference, tally, shown, hashing)
     if hashing.keys:
-        places = (_places(fetched[0], hashing), _places(fetched[1], hashing))
-        by_column = review.columns(fetched[0], fetched[1], places)
+        first, second = ({pair: i for i, pair in enumerate(_hashes(rows, hashing))} for rows in fetched)
+        by_column = review.columns(fetched[0], fetched[1], (first, second))
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
     return FoundRows(
         (total(buckets[0]), total(buckets[1])),
@@ -138,17 +149,6 @@ def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
     return sorted((0, 1), key=lambda number: costs[number])
 
 
-def _fetching(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets], some: tuple[int, ...]) -> Fetch:
-    """Fetches rows of the buckets of a pass."""
-
-    def fetch(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-        rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
-        with failing(number):
-            yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
-
-    return fetch
-
-
 def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
     """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
     cheap, other = cheaper_first(sides)
@@ -173,7 +173,7 @@ def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[H
         return _empty(side, hashing, hashing.names)
     with failing(number):
         found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
-        rows = _only(found, hashing, dict.fromkeys(wanted))
+        rows = _only(found, hashing, set(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
                 f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
@@ -182,14 +182,10 @@ def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[H
     return rows
 
 
-def _only(rows: pa.Table, hashing: Hashing, wanted: dict[Hash, int] | dict[Hash, None]) -> pa.Table:
+def _only(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
     """The rows whose hashes are wanted."""
     places = [i for i, pair in enumerate(_hashes(rows, hashing)) if pair in wanted]
     return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
-
-
-def _places(rows: pa.Table, hashing: Hashing) -> dict[Hash, int]:
-    return {pair: i for i, pair in enumerate(_hashes(rows, hashing))}
 
 
 def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
@@ -201,17 +197,17 @@ def _counted(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
     """The difference of a row of each hash, as that of all rows of these hashes."""
-    counts = []
-    examples = (difference.left_examples, difference.right_examples)
-    hashes = [_hashes(table, hashing) for table in shown]
-    for row, left, right in zip(difference.rows, *examples, strict=True):
-        count = 1
-        if not hashing.keys:
-            count = tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
-        counts.append(replace(row, count=count))
+    rows = difference.rows
+    if not hashing.keys:
+        hashes = [_hashes(table, hashing) for table in shown]
+        counts = [
+            tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
+            for left, right in zip(difference.left_examples, difference.right_examples, strict=True)
+        ]
+        rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=True))
     return replace(
         difference,
-        rows=tuple(counts),
+        rows=rows,
         only_left=tally.only_left,
         only_right=tally.only_right,
         changed=tally.changed,
@@ -257,3 +253,160 @@ def sampled(
 def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
     hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
+
+
+# The rows that differ by hash, judged in a database of their own: by column, by group, within tolerances. Rows of some
+# buckets are fetched from both sides, joined by their keys' hashes, and summed up, so only totals stay in memory.
+
+
+Fetch: TypeAlias = Callable[[int, pa.Table, Sequence[str]], Iterator[pa.Table]]
+"""The rows of a side (0 or 1) that have wanted hashes, as `Side.matching` gives them."""
+
+
+@dataclass(slots=True)
+class ColumnTotals:
+    """The differences in a column so far. counts: by field of `ColumnDifference`. keys: of some rows, by hashes."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    furthest: float = -1.0
+    furthest_key: Hash | None = None
+    keys: list[Hash] = field(default_factory=list)
+
+    def add(self, counts: Sequence[int], furthest: float | None, key: Any, keys: Any) -> None:
+        """Adds the sums of some buckets, as `_SUMS` gives them."""
+        self.counts.update(dict(zip(_COUNTS, counts, strict=True)))
+        if furthest is not None and furthest > self.furthest:
+            self.furthest, self.furthest_key = furthest, (key["a"], key["b"])
+        self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
+
+    def examples(self) -> list[Hash]:
+        """The keys of rows to show, first of the one whose values lie furthest apart."""
+        first = [] if self.furthest_key is None else [self.furthest_key]
+        return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
+
+
+@dataclass(slots=True)
+class Review:
+    """Adds up differences by column and group, and lets pass values within tolerances. schemas: of both sides."""
+
+    hashing: Hashing
+    schemas: tuple[pa.Schema, pa.Schema]
+    tolerances: Mapping[str, Tolerance]
+    groups: Groups | None
+    totals: dict[str, ColumnTotals] = field(default_factory=dict)
+    allowed: int = 0
+
+    def judge(self, connection: duckdb.DuckDBPyConnection, fetch: Fetch) -> None:
+        """Looks at the table `d` of differing hashes, and deletes from it the rows that differ within tolerances."""
+        load = partial(self._load, fetch)
+        if self.hashing.keys:
+            self._by_column(connection, load)
+        if self.groups is not None:
+            self.groups.count(connection, load)
+
+    def example_keys(self) -> list[Hash]:
+        """The keys whose rows `columns` wants."""
+        return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
+
+    def columns(
+        self, left: pa.Table, right: pa.Table, places: tuple[dict[Hash, int], dict[Hash, int]]
+    ) -> tuple[ColumnDifference, ...]:
+        """The columns that differ, with examples from rows of both sides. places: where the rows of the keys are."""
+        found = []
+        for name, totals in self.totals.items():
+            pairs = [(places[0][key], places[1][key]) for key in totals.examples()]
+            largest = None
+            if pairs and totals.furthest_key is not None:
+                sides = zip((left.column(name), right.column(name)), pairs[0], strict=True)
+                apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in sides))
+                line = Line.of(left.schema.field(name).type, right.schema.field(name).type)
+                largest = None if line is None or apart is None else distance_text(line, apart)
+            texts = examples(left, right, name, pairs)
+            found.append(ColumnDifference(column=name, largest=largest, examples=texts, **totals.counts))
+        return tuple(sorted(found, key=lambda each: self.hashing.columns.index(each.column)))
+
+    def _by_column(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
+        names = [name for name in self.hashing.columns if name not in self.hashing.keys]
+        wanted = pa.table(connection.sql("SELECT a, b FROM d WHERE kind = 'both'"))
+        if not wanted.num_rows or not names:
+            return
+        for number, label in enumerate("lr"):
+            load(connection, label, number, wanted, names)
+        columns = [self._column(connection, i, name) for i, name in enumerate(names)]
+        judged = f"SELECT l.k1 AS a, l.k2 AS b, {', '.join(columns)} FROM l JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2"
+        counted = " OR ".join(f"d{i}" for i in range(len(names)))
+        if self.tolerances:
+            connection.execute(
+                f"CREATE TEMPORARY TABLE passed AS SELECT a, b FROM ({judged}) WHERE NOT ({counted}) AND "
+                f"({' OR '.join(f'p{i}' for i in range(len(names)))})"
+            )
+            connection.execute("DELETE FROM d USING passed p WHERE d.kind = 'both' AND d.a = p.a AND d.b = p.b")
+            self.allowed += connection.execute("SELECT count(*) FROM passed").fetchall()[0][0]
+        sums = ", ".join(_SUMS.format(i=i, most=MOST_EXAMPLES) for i in range(len(names)))
+        (found,) = connection.execute(f"SELECT {sums} FROM ({judged})").fetchall()
+        width = len(found) // len(names)
+        for i, name in enumerate(names):
+            *counts, furthest, key, keys = found[i * width : (i + 1) * width]
+            if counts[0] or counts[1]:
+                self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
+
+    def _column(self, connection: duckdb.DuckDBPyConnection, i: int, name: str) -> str:
+        """Tells whether the column differs (`d`), or would but for its tolerance (`p`); nulls; the distance."""
+        types = [schema.field(name).type for schema in self.schemas]
+        texts = [f"{label}.c{i}" for label in "lr"]
+        hashes = [
+            column_hash(
+                DuckDBValue(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name))
+            )
+            for label, text, type_ in zip("lr", texts, types, strict=True)
+        ]
+        unequal = f"({hashes[0]} <> {hashes[1]})"
+        tolerance = self.tolerances.get(name)
+        passed = "FALSE"
+        if tolerance is not None:
+            passed = f"({line_of(name, types[0], types[1], tolerance).within(tolerance, *texts)})"
+        line = Line.of(types[0], types[1])
+        apart = "NULL::DOUBLE" if line is None else line.distance(*texts)
+        differs = f"{unequal} AND NOT {passed}"
+        return (
+            f"{differs} AS d{i}, {unequal} AND {passed} AS p{i}, {differs} AND {texts[0]} IS NULL AS m{i}, "
+            f"{differs} AND {texts[1]} IS NULL AS n{i}, CASE WHEN {differs} THEN {apart} END AS x{i}"
+        )
+
+    def _load(
+        self,
+        fetch: Fetch,
+        connection: duckdb.DuckDBPyConnection,
+        label: str,
+        number: int,
+        wanted: pa.Table,
+        names: Sequence[str],
+    ) -> None:
+        """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
+        by = self.hashing.grouped_by
+        schema = self.schemas[number]
+        types = [(f"c{i}", storage_type(schema.field(name).type)) for i, name in enumerate(names)]
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for rows in fetch(number, wanted, names):
+                held = carried(rows.select(list(names)))
+                hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in by]
+                yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
+
+        whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
+        connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))
+        connection.register("wanted", wanted)
+        # Behind an expression: DuckDB 1.5 gives a join's bounds to pyarrow, for which words of 64 bits are too large.
+        connection.execute(
+            f"CREATE OR REPLACE TEMPORARY TABLE {label} AS SELECT s.* FROM stream s SEMI JOIN wanted w "
+            "ON xor(s.k1, 0) = w.a AND xor(s.k2, 0) = w.b"
+        )
+        connection.unregister("stream")
+        connection.unregister("wanted")
+
+
+_COUNTS = ("rows", "allowed", "left_nulls", "right_nulls")
+_SUMS = (
+    "count(*) FILTER (d{i}), count(*) FILTER (p{i}), count(*) FILTER (m{i}), count(*) FILTER (n{i}), max(x{i}), "
+    "arg_max({{'a': a, 'b': b}}, x{i}), arg_min({{'a': a, 'b': b}}, a, {most}) FILTER (d{i})"
+)

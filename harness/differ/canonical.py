@@ -18,10 +18,9 @@ Values say nothing of their types: only columns that `harness.differ.schemas` fi
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +28,9 @@ import pyarrow.compute as pc
 
 from harness.differ.schemas import is_binary, is_hugeint, is_text
 from harness.errors import UnsupportedError
-from harness.metadata.model.arrow_values import elements_of, is_list, offsets_of
+from harness.metadata.model.arrow_values import children_of, elements_of, entry_lists, is_list
 
+_T = TypeVar("_T")
 SignedZeros: TypeAlias = Literal["distinct", "equal"]
 """Tells whether -0.0 differs from 0.0."""
 CanonicalRow: TypeAlias = tuple[Hashable, ...]
@@ -82,23 +82,48 @@ def order_key(value: Hashable) -> tuple[Any, ...]:
             raise AssertionError(f"no canonical value is a {type(other).__name__}")
 
 
+def unwrapped(array: pa.Array) -> pa.Array:
+    """The same values without an encoding, or an extension of Arrow's for booleans."""
+    if pa.types.is_dictionary(array.type):
+        return unwrapped(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(array.type):
+        return unwrapped(pc.run_end_decode(array))
+    is_bool8 = isinstance(array.type, pa.BaseExtensionType) and array.type.extension_name == "arrow.bool8"
+    return array.storage.cast(pa.bool_()) if is_bool8 else array
+
+
 def _values(array: pa.Array, zeros: SignedZeros) -> list[Any]:
+    array = unwrapped(array)
     type_, kind = array.type, pa.types
+    if is_hugeint(type_):
+        signed = type_.type_name == "hugeint"
+        raw = array.storage.to_pylist()
+        return [None if value is None else int.from_bytes(value, "little", signed=signed) for value in raw]
     if isinstance(type_, pa.BaseExtensionType):
-        return _extension(array, zeros)
-    if kind.is_dictionary(type_):
-        return _values(array.dictionary_decode(), zeros)
-    if kind.is_run_end_encoded(type_):
-        return _values(pc.run_end_decode(array), zeros)
+        return _values(array.storage, zeros)
     if kind.is_floating(type_):
         return _floats(array, zeros)
     if kind.is_struct(type_):
-        return _structs(array, zeros)
+        names = [field.name for field in type_]
+        parts = children_of(array)
+        columns = [_values(parts[i], zeros) for i in sorted(range(len(names)), key=names.__getitem__)]
+        return _with_nulls(list(zip(*columns, strict=True)) if columns else [()] * len(array), array)
     if kind.is_map(type_):
-        return _maps(array, zeros)
+        entries = list(zip(*(_values(part, zeros) for part in children_of(array)), strict=True))
+        return [None if row is None else tuple(sorted(row, key=order_key)) for row in grouped(entries, array)]
     if is_list(type_):
-        return _lists(array, zeros)
+        elements = _values(elements_of(array), zeros)
+        return [None if row is None else tuple(row) for row in grouped(elements, array)]
     return _single(array)
+
+
+def grouped(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence[_T] | None]:
+    """The elements of each list, or entries of each map, of an array; None: it is null. elements: of all of them."""
+    lists = entry_lists(array) if pa.types.is_map(array.type) else array
+    start = 0
+    for length in pc.list_value_length(lists).to_pylist():
+        yield None if length is None else elements[start : start + length]
+        start += length or 0
 
 
 def _single(array: pa.Array) -> list[Any]:
@@ -139,51 +164,6 @@ def _floats(array: pa.Array, zeros: SignedZeros) -> list[Any]:
     for i in np.flatnonzero((numbers == 0) & np.signbit(numbers)).tolist():
         values[i] = NEGATIVE_ZERO if zeros == "distinct" else 0.0
     return _with_nulls(values, array)
-
-
-def _extension(array: pa.ExtensionArray, zeros: SignedZeros) -> list[Any]:
-    storage = array.storage
-    if array.type.extension_name == "arrow.bool8":
-        return _values(storage.cast(pa.bool_()), zeros)
-    if is_hugeint(array.type):
-        signed = array.type.type_name == "hugeint"
-        raw = storage.to_pylist()
-        return [None if value is None else int.from_bytes(value, "little", signed=signed) for value in raw]
-    return _values(storage, zeros)
-
-
-def _structs(array: pa.StructArray, zeros: SignedZeros) -> list[Any]:
-    names = [field.name for field in array.type]
-    parts = array.flatten()  # unlike field(), heeds slices and the struct's own nulls
-    columns = [_values(parts[i], zeros) for i in sorted(range(len(names)), key=names.__getitem__)]
-    rows: list[Any] = list(zip(*columns, strict=True)) if columns else [()] * len(array)
-    return _with_nulls(rows, array)
-
-
-def _lists(array: pa.Array, zeros: SignedZeros) -> list[Any]:
-    elements = _values(elements_of(array), zeros)
-    rows: list[Any] = []
-    start = 0
-    for length in pc.list_value_length(array).to_pylist():
-        if length is None:
-            rows.append(None)
-        else:
-            rows.append(tuple(elements[start : start + length]))
-            start += length
-    return rows
-
-
-def _maps(array: pa.MapArray, zeros: SignedZeros) -> list[Any]:
-    offsets = offsets_of(array).to_pylist()  # into all entries, also those of rows that a slice leaves out
-    first, end = offsets[0], offsets[-1]
-    keys = _values(array.keys.slice(first, end - first), zeros)
-    values = _values(array.items.slice(first, end - first), zeros)
-    entries = list(zip(keys, values, strict=True))
-    rows: list[Any] = [
-        tuple(sorted(entries[start - first : stop - first], key=order_key))
-        for start, stop in itertools.pairwise(offsets)
-    ]
-    return _with_nulls(rows, array)
 
 
 def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:

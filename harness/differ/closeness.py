@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.forms import carried, digits_of, is_ticks, nanos
+from harness.differ.hashing import DAYS
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import normal_type
 from harness.errors import RequestError
@@ -36,10 +37,7 @@ class LineKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The number line that the values of a column lie on.
-
-    left, right: their types. scale: of numbers, digits after the point.
-    """
+    """The number line of a column's values. left, right: their types. scale: of numbers, digits after the point."""
 
     kind: LineKind
     left: pa.DataType
@@ -102,7 +100,7 @@ class Line:
             case LineKind.FLOAT | LineKind.WIDE:
                 return f"CAST({text} AS DOUBLE)"
             case LineKind.TICKS:
-                count = f"({text} - DATE '1970-01-01')" if pa.types.is_date32(type_) else text
+                count = DAYS.format(text) if pa.types.is_date32(type_) else text
                 return f"(CAST({count} AS HUGEINT) * {nanos(type_)}::HUGEINT)"
 
     def _step(self, text: str) -> str:

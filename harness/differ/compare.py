@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 
 from harness.arguments import checked
-from harness.differ.arrow_side import ArrowSide
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
-from harness.differ.exact import Rules
+from harness.differ.duckdb_side import ArrowSide
+from harness.differ.exact import FINDINGS, Rules
 from harness.differ.forms import form
 from harness.differ.opening import Query, SideOpening, opened
 from harness.differ.origins import with_origins
@@ -74,7 +74,7 @@ def compare(
     `Table`, `Snapshot` or `Changes`, a table of PyIceberg or of deltalake, or a `Query` over some; one of these with an
     engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; an object with an Arrow stream, read once;
     or a text that names a file or a table of another database, as `harness.differ.sources` says. Without a right side,
-    the left one is read twice. No setting of a user's connection or session is changed, none has a say in the result.
+    the left one is read twice. A user's connection or session is not changed.
 
     Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
     nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
@@ -190,17 +190,17 @@ class _Run:
     def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
         schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
         _check_keys(rules.keys, columns, (left, right))
-        described = rules.relaxations.described(columns)
+        whole = ComparisonResult(
+            left=left.info,
+            right=right.info,
+            columns=columns,
+            keys=rules.keys,
+            schema=schema,
+            relaxations=rules.relaxations.described(columns),
+            schema_only=rules.schema_only,
+        )
         if rules.schema_only:
-            return ComparisonResult(
-                left=left.info,
-                right=right.info,
-                columns=columns,
-                keys=rules.keys,
-                schema=schema,
-                relaxations=described,
-                schema_only=True,
-            )
+            return whole
         sides = reconciled((left, right), columns)
         floats = [name for name in _floats(sides, columns) if name not in rules.keys]
         rules = replace(rules, relaxations=rules.relaxations.with_floats(floats, columns))
@@ -222,24 +222,16 @@ class _Run:
         if rows and plans != (None, None):
             zeros = rules.signed_zeros
             rows = with_origins(found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros)
-        return ComparisonResult(
+        return replace(
+            whole,
             left=infos[0],
             right=infos[1],
-            columns=columns,
-            keys=rules.keys,
-            schema=schema,
             rows=rows,
-            only_left=found.difference.only_left,
-            only_right=found.difference.only_right,
-            changed=found.difference.changed,
-            truncated=found.difference.truncated,
-            allowed=found.difference.allowed,
-            by_column=found.difference.by_column,
             grouped_by=grouped.group_by if found.by_group else rules.group_by,
             by_group=found.by_group,
             groups=found.groups,
-            relaxations=described,
             sampled=rules.sample_keys,
+            **{name: getattr(found.difference, name) for name in FINDINGS},
         )
 
     def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:

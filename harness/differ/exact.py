@@ -16,7 +16,7 @@ import pyarrow as pa
 from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows, order_key
 from harness.differ.closeness import Line, LineKind, close_pairs, line_of
 from harness.differ.printing import show, show_pair
-from harness.differ.relaxations import NOTHING, Relaxations, Tolerance
+from harness.differ.relaxations import NOTHING, Relaxations
 from harness.differ.result import ColumnDifference, RowDifference, RowKind
 from harness.errors import RequestError
 
@@ -26,13 +26,12 @@ _SECONDS = {"date": Decimal("0.001"), "other": Decimal("1e-9")}
 
 
 def examples(
-    left: pa.Table, right: pa.Table, column: str, differing: Sequence[tuple[int, int]], furthest: tuple[int, int] | None
+    left: pa.Table, right: pa.Table, column: str, pairs: Sequence[tuple[int, int]]
 ) -> tuple[tuple[str, str], ...]:
-    """Some different pairs of values, printed: first the pair that lies furthest apart."""
+    """The first different pairs of values, printed."""
     texts: dict[tuple[str, str], None] = {}
-    for i, j in [*([] if furthest is None else [furthest]), *differing]:
-        a, b = show_pair(left.column(column), i, right.column(column), j)
-        texts[a, b] = None
+    for i, j in pairs:
+        texts[show_pair(left.column(column), i, right.column(column), j)] = None
         if len(texts) == MOST_EXAMPLES:
             break
     return tuple(texts)
@@ -86,6 +85,10 @@ class Difference:
     by_column: tuple[ColumnDifference, ...] = ()
 
 
+FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_column")
+"""The fields that `Difference` and `ComparisonResult` share, but for the rows."""
+
+
 def _counted(sides: _Sides, most: int) -> Difference:
     """Rows that one table has more often than the other. A row only on one side may have a partner on the other."""
     surplus = Counter(sides.left_rows)
@@ -114,7 +117,10 @@ def _paired(sides: _Sides, rules: Rules) -> Difference:
         if sides.left_rows[left_keys[key]] != sides.right_rows[right_keys[key]]
     }
     pairs = list(unequal.values())
-    sides = sides.letting_pass(pairs, rules.relaxations.tolerances)
+    if tolerances := rules.relaxations.tolerances:
+        close, never = close_pairs(sides.left, sides.right, pairs, tolerances), [False] * len(pairs)
+        passed = zip(*(close.get(name, never) for name in sides.columns), strict=True)
+        sides = replace(sides, passed=dict(zip(pairs, passed, strict=True)))
     changed = [key for key, pair in unequal.items() if any(sides.differs(*pair))]
     only_left = [key for key in left_keys if key not in shared]
     only_right = [key for key in right_keys if key not in shared]
@@ -147,11 +153,6 @@ class _Sides:
     right_rows: list[CanonicalRow]
     passed: Mapping[tuple[int, int], tuple[bool, ...]] = field(default_factory=dict)
 
-    @staticmethod
-    def of(left: pa.Table, right: pa.Table, columns: Sequence[str], signed_zeros: SignedZeros) -> _Sides:
-        lefts, rights = (canonical_rows(table, columns, signed_zeros=signed_zeros) for table in (left, right))
-        return _Sides(left, right, tuple(columns), lefts, rights)
-
     def difference(
         self,
         found: Sequence[_DifferingRow],
@@ -169,15 +170,6 @@ class _Sides:
             by_column=self.by_column(pairs),
             **counts,
         )
-
-    def letting_pass(self, pairs: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]) -> _Sides:
-        """The same sides, where pairs of rows do not differ in values that are within a tolerance."""
-        if not tolerances:
-            return self
-        close = close_pairs(self.left, self.right, pairs, tolerances)
-        never = [False] * len(pairs)
-        passed = zip(*(close.get(name, never) for name in self.columns), strict=True)
-        return replace(self, passed=dict(zip(pairs, passed, strict=True)))
 
     def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
         """The columns in which some pair of rows differs."""
@@ -200,7 +192,7 @@ class _Sides:
                     left_nulls=sum(value is None for value, _ in values.values()),
                     right_nulls=sum(value is None for _, value in values.values()),
                     largest=None if line is None or furthest is None else distance_text(line, known[furthest]),
-                    examples=examples(self.left, self.right, column, differing, furthest),
+                    examples=examples(self.left, self.right, column, ([furthest] if furthest else []) + differing),
                 )
             )
         return tuple(found)
@@ -208,8 +200,7 @@ class _Sides:
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
 
-        Rows that share most columns come first; of equally alike ones, those that share the columns further left,
-        where keys tend to be.
+        Of equally alike rows those come first that share the columns further left, where keys tend to be.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -232,17 +223,14 @@ class _Sides:
         if partner is not None:
             left = found[partner].left if left is None else left
             right = found[partner].right if right is None else right
+        differs = (False,) * len(self.columns)
         if left is not None and right is not None:
             differs = self.differs(left, right)
-            pairs = [self._pair(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
-            left_texts, right_texts = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
-        else:
-            differs = (False,) * len(self.columns)
-            left_texts, right_texts = self._alone(self.left, left), self._alone(self.right, right)
+        texts = [self._texts(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
         return RowDifference(
             kind=one.kind,
-            left=None if one.left is None else left_texts,
-            right=None if one.right is None else right_texts,
+            left=None if one.left is None else tuple(text for text, _ in texts),
+            right=None if one.right is None else tuple(text for _, text in texts),
             count=one.count,
             differing=tuple(name for name, d in zip(self.columns, differs, strict=True) if d),
             partner=partner,
@@ -254,12 +242,11 @@ class _Sides:
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
-    def _pair(self, name: str, left: int, right: int, differs: bool) -> tuple[str, str]:
+    def _texts(self, name: str, left: int | None, right: int | None, differs: bool) -> tuple[str, str]:
         a, b = self.left.column(name), self.right.column(name)
-        return show_pair(a, left, b, right) if differs else (show(a, left), show(b, right))
-
-    def _alone(self, table: pa.Table, place: int | None) -> tuple[str, ...]:
-        return () if place is None else tuple(show(table.column(name), place) for name in self.columns)
+        if differs and left is not None and right is not None:
+            return show_pair(a, left, b, right)
+        return "" if left is None else show(a, left), "" if right is None else show(b, right)
 
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
@@ -315,10 +302,7 @@ class Rules:
     schema_only: bool = False
 
     def check(self) -> None:
-        """Refuses rules that contradict each other.
-
-        Raises RequestError: a number is negative, or something is asked that needs keys.
-        """
+        """Refuses rules that contradict each other: a negative number, or something that needs keys."""
         if self.max_rows < 0 or self.few < 0:
             raise RequestError(f"Invalid max_rows {self.max_rows} or few {self.few}: expected no negative number")
         if self.sample_keys is not None and (self.sample_keys < 1 or not self.keys):
@@ -329,10 +313,7 @@ class Rules:
         self.relaxations.check(self.keys)
 
     def check_columns(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> None:
-        """Refuses names that no compared column has, and tolerances that its values do not have.
-
-        Raises RequestError: of a tolerance or a group.
-        """
+        """Refuses tolerances and groups of columns that are not compared, and tolerances that their values lack."""
         for what, names in (("a tolerance of", self.relaxations.tolerances), ("groups by", self.group_by)):
             for name in names:
                 if name not in columns:
@@ -347,8 +328,8 @@ class Rules:
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
         """The differences of rows in memory: of multisets or, with keys, of rows that are paired by these.
 
-        Raises RequestError: a table has several rows of one key; UnsupportedError: a column has a type that cannot be
-        compared.
+        Raises RequestError: several rows have one key; UnsupportedError: a column's type cannot be compared.
         """
-        sides = _Sides.of(left, right, columns, self.signed_zeros)
+        lefts, rights = (canonical_rows(table, columns, signed_zeros=self.signed_zeros) for table in (left, right))
+        sides = _Sides(left, right, tuple(columns), lefts, rights)
         return _paired(sides, self) if self.keys else _counted(sides, self.max_rows)

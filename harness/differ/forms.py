@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from harness.differ.canonical import SignedZeros
+from harness.differ.canonical import SignedZeros, unwrapped
 from harness.differ.schemas import is_binary, is_hugeint, is_text, normal_type
 from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import children_of, is_list, is_rebuilt, with_children
@@ -107,11 +107,30 @@ def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "
     Raises UnsupportedError: values of the type can be compared in small numbers only.
     """
     a, b = (_plain(normal_type(type_)) for type_ in (left, right))
-    if pa.types.is_null(a):
-        a = b
-    if pa.types.is_null(b):
-        b = a
-    return _form(a, b, signed_zeros)
+    kind = pa.types
+    a, b = (b if kind.is_null(a) else a), (a if kind.is_null(b) else b)
+    if kind.is_null(a):
+        return Nothing()
+    if kind.is_boolean(a):
+        return Whole()
+    if kind.is_integer(a) or kind.is_decimal(a):
+        return _number(a, b)
+    if kind.is_floating(a):
+        return Float(signed_zeros)
+    if is_text(a) or is_binary(a):
+        return Bytes()
+    if is_ticks(a):
+        units = nanos(a), nanos(b)
+        return Ticks(max(units), units[0] != units[1])
+    both = partial(form, signed_zeros=signed_zeros)
+    if kind.is_struct(a):
+        names = sorted(field.name for field in a)
+        return StructFields(tuple((name, both(a.field(name).type, b.field(name).type)) for name in names))
+    if kind.is_map(a):
+        return Entries(both(a.key_type, b.key_type), both(a.item_type, b.item_type))
+    if kind.is_list(a):
+        return Items(both(a.value_type, b.value_type))
+    raise large(a)
 
 
 def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
@@ -145,35 +164,6 @@ def is_ticks(type_: pa.DataType) -> bool:
 def _plain(type_: pa.DataType) -> pa.DataType:
     """A normal type without an extension that other writers keep to themselves."""
     return _plain(normal_type(type_.storage_type)) if isinstance(type_, pa.BaseExtensionType) else type_
-
-
-def _form(a: pa.DataType, b: pa.DataType, zeros: SignedZeros) -> HashForm:
-    kind = pa.types
-    if kind.is_null(a):
-        return Nothing()
-    if kind.is_boolean(a):
-        return Whole()
-    if kind.is_integer(a) or kind.is_decimal(a):
-        return _number(a, b)
-    if kind.is_floating(a):
-        return Float(zeros)
-    if is_text(a) or is_binary(a):
-        return Bytes()
-    if is_ticks(a):
-        units = nanos(a), nanos(b)
-        return Ticks(max(units), units[0] != units[1])
-    if kind.is_struct(a):
-        names = sorted(field.name for field in a)
-        return StructFields(
-            tuple((name, form(a.field(name).type, b.field(name).type, signed_zeros=zeros)) for name in names)
-        )
-    if kind.is_map(a):
-        return Entries(
-            form(a.key_type, b.key_type, signed_zeros=zeros), form(a.item_type, b.item_type, signed_zeros=zeros)
-        )
-    if kind.is_list(a):
-        return Items(form(a.value_type, b.value_type, signed_zeros=zeros))
-    raise large(a)
 
 
 def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
@@ -268,16 +258,11 @@ def plain(type_: pa.DataType) -> pa.DataType:
 
 
 def _carried(array: pa.Array) -> pa.Array:
-    type_, wanted, kind = array.type, storage_type(array.type), pa.types
-    if type_.equals(wanted):
+    array, wanted = unwrapped(array), storage_type(array.type)
+    if array.type.equals(wanted):
         return array
-    if isinstance(type_, pa.BaseExtensionType):
-        storage = array.storage
-        return _carried(storage.cast(pa.bool_()) if type_.extension_name == "arrow.bool8" else storage)
-    if kind.is_dictionary(type_):
-        return _carried(array.dictionary_decode())
-    if kind.is_run_end_encoded(type_):
-        return _carried(pc.run_end_decode(array))
+    if isinstance(array.type, pa.BaseExtensionType):
+        return _carried(array.storage)
     if is_rebuilt(wanted):
         return with_children(array, [_carried(child) for child in children_of(array)], wanted)
     return array.cast(wanted)

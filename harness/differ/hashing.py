@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import pyarrow as pa
 
-from harness.differ.forms import (
-    Bytes,
-    Digits,
-    Entries,
-    Float,
-    HashForm,
-    Items,
-    Nothing,
-    Number,
-    StructFields,
-    Ticks,
-    Whole,
-    nanos,
-)
+from harness.differ import forms
+from harness.differ.forms import nanos
 from harness.engines.duckdb.instance import cursor
 
 # The hash of a row: two lanes of 64 bits, the same in every engine.
@@ -53,6 +41,7 @@ SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 PREFIX = "x"
 BLOCK = 48
 
+_T = TypeVar("_T")
 Lane: TypeAlias = Literal[0, 1]
 LANES: tuple[Lane, Lane] = (0, 1)
 
@@ -113,6 +102,8 @@ _NULL = f"{NULL}::UBIGINT"
 _LEAST = "CAST('-170141183460469231731687303715884105728' AS HUGEINT)"
 _NAN = "9221120237041090560"
 _LOW = "18446744073709551615::HUGEINT"
+DAYS = "({} - DATE '1970-01-01')"
+"""The days of a date, in DuckDB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +117,22 @@ class DuckDBValue:
     text: str
     stored: Any
     logical: pa.DataType
-    form: HashForm
+    form: forms.HashForm
     depth: int = field(default=0, compare=False)
 
 
 def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
     """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
+    return both_lanes(lambda lane: [_hash(value, lane) for value in values], _chain)
+
+
+def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Sequence[_T], Lane], _T]) -> tuple[_T, _T]:
+    """Both lanes of the hash of a row, in an engine's own expressions: the chain of its columns, by blocks if many."""
     lanes = []
     for lane in LANES:
-        hashes = [_hash(value, lane) for value in values]
-        blocks = [_chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)]
-        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane))
+        hashes = hashes_of(lane)
+        blocks = [chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)]
+        lanes.append(chain(blocks if len(blocks) > 1 else hashes, lane))
     return lanes[0], lanes[1]
 
 
@@ -157,40 +153,36 @@ def _hash(value: DuckDBValue, lane: Lane) -> str:
         return _NULL
     text = value.text
     match value.form:
-        case Nothing():
+        case forms.Nothing():
             return _NULL
-        case Whole():
+        case forms.Whole():
             return f"hash({text})" if value.stored.id in ("bigint", "ubigint") else f"hash(CAST({text} AS BIGINT))"
-        case Number(scale=scale, digits=digits):
+        case forms.Number(scale=scale, digits=digits):
             return _number(value, scale, digits, lane)
-        case Ticks(split=False):
-            counts = {"date": _days(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
+        case forms.Ticks(split=False):
+            counts = {"date": DAYS.format(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
             return f"hash({counts.get(value.stored.id, text)})"
-        case Ticks(base=base):
+        case forms.Ticks(base=base):
             return _split_ticks(value, base, lane)
-        case Float(signed_zeros=zeros):
+        case forms.Float(signed_zeros=zeros):
             number = f"CAST({text} AS DOUBLE)"
             zero = f"WHEN {number} = 0 THEN 0 " if zeros == "equal" else ""
             return f"hash(CASE WHEN isnan({number}) THEN {_NAN} {zero}ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
-        case Bytes():
+        case forms.Bytes():
             return _bytes(value, lane)
-        case StructFields() | Items() | Entries():
+        case forms.StructFields() | forms.Items() | forms.Entries():
             return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
         case other:
             assert_never(other)
 
 
-def _days(text: str) -> str:
-    return f"({text} - DATE '1970-01-01')"
-
-
-def _number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) -> str:
+def _number(value: DuckDBValue, scale: int, digits: forms.Digits, lane: Lane) -> str:
     match digits:
-        case Digits.NARROW:
+        case forms.Digits.NARROW:
             return f"hash(CAST({value.text} AS DECIMAL(18, {scale})))"
-        case Digits.WIDE:
+        case forms.Digits.WIDE:
             return _wide(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
-        case Digits.SPLIT:
+        case forms.Digits.SPLIT:
             if value.stored.id == "decimal":
                 whole = f"CAST(trunc({value.text}) AS HUGEINT)"
                 rest = f"CAST({value.text} - trunc({value.text}) AS DECIMAL(38, {scale}))"
@@ -230,7 +222,7 @@ def _count(value: DuckDBValue, own: int) -> str:
     if stored in ("bigint", "integer"):
         return f"CAST({text} AS BIGINT)"
     if stored == "date":
-        return f"CAST({_days(text)} AS BIGINT)"
+        return f"CAST({DAYS.format(text)} AS BIGINT)"
     unit = {1_000_000_000: "us", 1_000_000: "ms", 1_000: "us", 1: "ns"}[own]
     finite = f"epoch_{unit}({text})" + (" // 1000000" if own == 1_000_000_000 else "")
     if stored in ("time", "time_ns"):
@@ -257,19 +249,19 @@ def _bytes(value: DuckDBValue, lane: Lane) -> str:
 def _nested(value: DuckDBValue, lane: Lane) -> str:
     text, item = value.text, f"x{value.depth}"
     match value.form:
-        case StructFields(fields=fields):
+        case forms.StructFields(fields=fields):
             hashes = []
             for name, form in fields:
                 place = value.logical.get_field_index(name)
                 access, type_ = f"struct_extract_at({text}, {place + 1})", value.logical.field(place).type
                 hashes.append(_hash(DuckDBValue(access, child(value.stored, place), type_, form, value.depth), lane))
             return _chain(hashes, lane)
-        case Items(element=element):
+        case forms.Items(element=element):
             part = DuckDBValue(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
             each = f"list_transform({text}, lambda {item}: {_hash(part, lane)})"
             folded = f"list_reduce({each}, lambda a, b: hash(xor(a, b)), {SEEDS[lane]}::UBIGINT)"
             return f"hash(xor({folded}, hash(CAST(len({text}) AS BIGINT))))"
-        case Entries(key=key, value=held):
+        case forms.Entries(key=key, value=held):
             parts = [
                 DuckDBValue(f"{item}.key", child(value.stored, 0), value.logical.key_type, key, value.depth + 1),
                 DuckDBValue(f"{item}.value", child(value.stored, 1), value.logical.item_type, held, value.depth + 1),

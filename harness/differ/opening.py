@@ -20,8 +20,7 @@ import pyarrow as pa
 
 import harness.queries.sql
 from harness.arguments import check
-from harness.differ.arrow_side import open_arrow
-from harness.differ.duckdb_side import DuckDBSide, logical
+from harness.differ.duckdb_side import DuckDBSide, logical, open_arrow
 from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
@@ -73,8 +72,7 @@ class Query:
     def run(self, engine: str, spark: SparkSession | None) -> object:
         """The result, not read yet; or the error of an engine that cannot run it, which is that side's outcome.
 
-        Raises RequestError: the query cannot be parsed, or writes; or there is no such engine; UnsupportedError: its
-        meaning on Spark is not certain to be the same, which is no difference.
+        Raises RequestError, UnsupportedError: the query is refused, which is no difference.
         """
         try:
             session = spark if engine == "spark" else None
@@ -106,6 +104,10 @@ class Query:
         }
 
 
+def _version(engine: str) -> str:
+    return f"{engine} {find_engine(engine).version()}"
+
+
 _ACCEPTED = (
     "a table or its location or name, a Snapshot, a Query, a DuckDB relation, a Spark DataFrame, an object with an "
     "Arrow stream, a file such as rows.csv, or duckdb:old.duckdb#orders"
@@ -134,31 +136,24 @@ class SideOpening:
     query: Query | None = None
 
     def check(self) -> None:
-        """Refuses objects that no side can be made of.
-
-        Raises RequestError: the object is none that can be compared, there is no such engine, or `where` is given and
-        it is no table; MissingFileError: it is a file that is not there.
-        """
+        """Refuses objects that no side can be made of, and files that are not there."""
         if isinstance(self.data, Table | Snapshot | Changes):
             find_engine(self.engine)
-            if self.where is not None and isinstance(self.data, Changes):
-                raise self._no_filter()
-            return
-        if self.where is not None:
-            raise self._no_filter()
+        if self.where is not None and not isinstance(self.data, Table | Snapshot):
+            message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
+            raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
             check_there(self.data)
-            return
-        if self.query is not None or isinstance(self.data, HarnessError):
-            return
-        if not (is_relation(self.data) or is_frame(self.data) or hasattr(self.data, "__arrow_c_stream__")):
+        elif not (
+            isinstance(self.data, Table | Snapshot | Changes | HarnessError)
+            or self.query is not None
+            or isinstance(self.data, duckdb.DuckDBPyRelation)
+            or is_frame(self.data)
+            or hasattr(self.data, "__arrow_c_stream__")
+        ):
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
             )
-
-    def _no_filter(self) -> RequestError:
-        message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
-        return RequestError(message, options=("where",))
 
     @property
     def has_types(self) -> bool:
@@ -170,27 +165,30 @@ class SideOpening:
         """The side, before anything was read."""
         data = self.data
         if isinstance(data, Table | Snapshot | Changes):
-            engine = _engine(self.engine)
             if isinstance(data, Changes):
-                plan, name = data.plan, self.name or called(data.plan.table, None)
-                return SideInfo(
-                    name=name, engine=engine, table=shown(plan.table), snapshot=plan.snapshot, format=plan.format
-                )
-            read = data.snapshot() if isinstance(data, Table) else data
-            source, name = read.source, self.name or called(read.source.location, data.name)
+                table, snapshot, own = data.plan.table, data.plan.snapshot, None
+                format_: str = data.plan.format
+            else:
+                read = data.snapshot() if isinstance(data, Table) else data
+                table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
+            name = called(table, own)
             return SideInfo(
-                name=name, engine=engine, table=shown(source.location), snapshot=read.id, format=source.format
+                name=self.name or name,
+                engine=_version(self.engine),
+                table=shown(table),
+                snapshot=snapshot,
+                format=format_,
             )
         kind = type(data)
         name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
         if isinstance(data, HarnessError):
-            name, engine = "query", _engine(self.engine)
+            name, engine = "query", _version(self.engine)
         elif isinstance(data, RowSource):
             name, engine = data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
-        elif is_relation(data):
+        elif isinstance(data, duckdb.DuckDBPyRelation):
             name, engine = "DuckDB relation", f"duckdb {duckdb.__version__}"
         elif is_frame(data):
-            name, engine = "Spark DataFrame", _engine("spark")
+            name, engine = "Spark DataFrame", _version("spark")
         return SideInfo(name=self.name or name, engine=engine)
 
     def open(self, limit: int, resources: ExitStack, like: Mapping[str, pa.DataType] | None = None) -> Side:
@@ -215,7 +213,7 @@ class SideOpening:
                 return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
             except HarnessError as error:
                 raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
-        if is_relation(data):
+        if isinstance(data, duckdb.DuckDBPyRelation):
             return self._relation(data, info)
         if is_frame(data):
             return self._frame(data, info)
@@ -223,7 +221,7 @@ class SideOpening:
 
     def allowances(self) -> Mapping[str, Tolerance]:
         """The tolerances of the last bits of a query's columns."""
-        if self.query is None or not (is_relation(self.data) or is_frame(self.data)):
+        if self.query is None or not (isinstance(self.data, duckdb.DuckDBPyRelation) or is_frame(self.data)):
             return {}
         return self.query.allowances(list(self.data.columns))
 
@@ -244,19 +242,12 @@ class SideOpening:
         return [folded.index(self.fold(column)) for column in self.columns]
 
     def _plan(self, data: Table | Snapshot | Changes) -> ScanPlan:
-        match data:
-            case Changes(plan=plan):
-                if self.columns is None and not self.exclude:
-                    return plan
-                raise RequestError(
-                    "Cannot choose columns of changes here: pass columns= to Table.changes", options=("columns",)
-                )
-            case Table():
-                return self._planned(data.snapshot())
-            case Snapshot():
-                return self._planned(data)
-
-    def _planned(self, snapshot: Snapshot) -> ScanPlan:
+        if isinstance(data, Changes):
+            if self.columns is None and not self.exclude:
+                return data.plan
+            message = "Cannot choose columns of changes here: pass columns= to Table.changes"
+            raise RequestError(message, options=("columns",))
+        snapshot = data.snapshot() if isinstance(data, Table) else data
         names = [field.name for field in snapshot.schema.fields]
         columns, known = self.columns, set(map(self.fold, names))
         is_folded = any(name not in names and self.fold(name) in known for name in columns or ())
@@ -304,20 +295,11 @@ def opened(data: object, at: Moment | None = None) -> object:
     return data.snapshot(**parse_moment(at))
 
 
-def is_relation(data: object) -> TypeGuard[duckdb.DuckDBPyRelation]:
-    """Tells whether it is a DuckDB relation."""
-    return isinstance(data, duckdb.DuckDBPyRelation)
-
-
 def is_frame(data: object) -> TypeGuard[DataFrame]:
     """Tells whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )
-
-
-def _engine(name: str) -> str:
-    return f"{name} {find_engine(name).version()}"
 
 
 def _duckdb_table(plan: ScanPlan, info: SideInfo, _: SparkSession | None) -> Side:

@@ -1,9 +1,8 @@
 """The origins of differing rows of planned tables, and the deletes that hide them on the other side.
 
-The rows of a difference are looked up by value in the table's files, deleted rows included, with DuckDB. DuckDB only
-narrows the search; canonical values decide, so that a NaN, -0.0 or nested value finds its own row.
-Then each place, a file and a position, is looked for in the plan of the other side. Costs a read of the compared
-columns per side, whatever the number of rows.
+DuckDB looks the rows of a difference up in the table's files, deleted rows included; canonical values decide, so that a
+NaN, -0.0 or nested value finds its own row. Then each place, a file and a position, is looked for in the plan of the
+other side. Costs a read of the compared columns per side, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -64,10 +63,8 @@ def with_origins(
 ) -> tuple[RowDifference, ...]:
     """The rows of a difference, with origins for each side that is a planned table.
 
-    A row that no file holds, because an engine read its values wrong, has no origin; with keys, it has that of the row
-    of its key. Rows that the other side reads too come last among several equal ones.
-
-    difference: of these rows in these columns. plans: None: a side is no planned table.
+    A row that no file holds, because an engine read its values wrong, has none or, with keys, that of the row of its
+    key. difference: of these rows in these columns. plans: None: a side is no planned table.
 
     Raises HarnessError: DuckDB cannot read the files of a plan.
     """
@@ -84,10 +81,7 @@ def with_origins(
 
 
 def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
-    """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read.
-
-    Raises HarnessError: delete files or data files cannot be read.
-    """
+    """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read."""
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
     wanted: dict[int, list[int]] = {}
     for path, position in places:
@@ -203,10 +197,16 @@ class _Lookup:
         if other is not None:
             places = {candidate.place for found in candidates for candidate in found}
             elsewhere = hidden_places(other, sorted(places))
+
+        def rank(candidate: _Candidate) -> tuple[bool, bool, bool, RowPlace]:
+            """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
+            place = candidate.place
+            return candidate.only_key, candidate.deleted, elsewhere.get(place) == (), place
+
         return {
             number: tuple(
                 Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
-                for c in sorted(found, key=lambda c: _rank(c, elsewhere))[: min(counts[number], MOST_ORIGINS)]
+                for c in sorted(found, key=rank)[: min(counts[number], MOST_ORIGINS)]
             )
             for number, found in by_number.items()
         }
@@ -232,12 +232,6 @@ class _Lookup:
 
     def _rows(self, table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow]:
         return canonical_rows(table, columns, signed_zeros=self.signed_zeros)
-
-
-def _rank(candidate: _Candidate, elsewhere: Mapping[RowPlace, tuple[str, ...]]) -> tuple[bool, bool, bool, RowPlace]:
-    """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
-    read_elsewhere = elsewhere.get(candidate.place) == ()
-    return candidate.only_key, candidate.deleted, read_elsewhere, candidate.place
 
 
 def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -16,19 +16,21 @@ struct, list, map       {a: 1, b: NULL}, [1, 2], map{'k': 1} by sorted keys
 
 from __future__ import annotations
 
+import re
 import struct
 import unicodedata
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.differ.canonical import canonical_values, order_key
+from harness.differ.canonical import canonical_values, grouped, order_key, unwrapped
 from harness.differ.schemas import is_binary, is_hugeint, is_text
-from harness.metadata.model.arrow_values import elements_of, is_list
+from harness.errors import JOINER, visible
+from harness.metadata.model.arrow_values import children_of, elements_of, is_list
 
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -53,8 +55,8 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
     Text that only looks the same is shown in ASCII escapes; other values that print the same, with their types.
     """
     first, second = _text(left, left_place), _text(right, right_place)
-    alike = unicodedata.normalize("NFKC", first) == unicodedata.normalize("NFKC", second)
-    if alike and first != second:
+    seen = [JOINER.sub("", unicodedata.normalize("NFKC", text)) for text in (first, second)]
+    if seen[0] == seen[1] and first != second:
         first, second = _escaped(first), _escaped(second)
     if first == second:
         first, second = f"{first} ({left.type})", f"{second} ({right.type})"
@@ -63,10 +65,7 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
 
 
 def cut(text: str, *, around: int | None = None) -> str:
-    """`text`, without its middle if it is long, saying how many characters are missing where.
-
-    around: index of a character that stays, with its neighbours.
-    """
+    """`text`, without its middle if it is long. around: index of a character that stays, with its neighbours."""
     if len(text) <= LIMIT:
         return text
     spans = [(0, _HEAD), (len(text) - _TAIL, len(text))]
@@ -83,23 +82,37 @@ def cut(text: str, *, around: int | None = None) -> str:
 
 def show_values(array: pa.Array) -> list[str]:
     """Each value of an array, uncut."""
+    array = unwrapped(array)
     type_, kind = array.type, pa.types
-    if kind.is_dictionary(type_):
-        return show_values(array.dictionary_decode())
-    if kind.is_run_end_encoded(type_):
-        return show_values(pc.run_end_decode(array))
+    if isinstance(type_, pa.UuidType):
+        return ["NULL" if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
+    if is_hugeint(type_):
+        return ["NULL" if value is None else str(value) for value in canonical_values(array)]
     if isinstance(type_, pa.BaseExtensionType):
-        return _extension(array)
+        return show_values(array.storage)
     if kind.is_struct(type_):
-        return _structs(array)
+        columns = [
+            [f"{f.name}: {text}" for text in show_values(c)] for f, c in zip(type_, children_of(array), strict=True)
+        ]
+        rows = zip(*columns, strict=True) if columns else [()] * len(array)
+        valid = array.is_valid().to_pylist()
+        return [f"{{{', '.join(row)}}}" if v else "NULL" for row, v in zip(rows, valid, strict=True)]
     if kind.is_map(type_):
-        return _maps(array)
+        keys, values = children_of(array)
+        order = map(order_key, canonical_values(keys))
+        entries = list(zip(order, show_values(keys), show_values(values), strict=True))
+        return ["NULL" if row is None else _map(row) for row in grouped(entries, array)]
     if is_list(type_):
-        return _lists(array)
+        texts = show_values(elements_of(array))
+        return ["NULL" if row is None else f"[{', '.join(row)}]" for row in grouped(texts, array)]
     if kind.is_floating(type_):
         return _floats(array)
     write = _writer(type_)
     return ["NULL" if value is None else write(value) for value in _plain(array)]
+
+
+def _map(entries: Sequence[tuple[Any, str, str]]) -> str:
+    return f"map{{{', '.join(f'{key}: {value}' for _, key, value in sorted(entries, key=lambda entry: entry[0]))}}}"
 
 
 def _text(column: ArrowColumn, place: int) -> str:
@@ -155,13 +168,7 @@ def _string(value: bytes) -> str:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
         return f"{_bytes(value)} (not UTF-8)"
-    return "'" + "".join(map(_character, text)) + "'"
-
-
-def _character(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    return "'" + visible(re.sub(r"[\\']", r"\\\g<0>", text)) + "'"
 
 
 def _bytes(value: bytes) -> str:
@@ -216,46 +223,3 @@ def _float(value: np.floating[Any], bits: str) -> str:
     shortest = repr(float(str(value)))
     hides = shortest != repr(exact) or struct.pack(">d", exact) == struct.pack(">d", -0.0)
     return f"{shortest} ({bits})" if hides else shortest
-
-
-def _extension(array: pa.ExtensionArray) -> list[str]:
-    name = array.type.extension_name
-    if name == "arrow.uuid":
-        raw = array.storage.to_pylist()
-        return ["NULL" if value is None else str(uuid.UUID(bytes=value)) for value in raw]
-    if name == "arrow.bool8" or is_hugeint(array.type):
-        values = canonical_values(array)
-        return ["NULL" if value is None else str(value).lower() for value in values]
-    return show_values(array.storage)
-
-
-def _structs(array: pa.StructArray) -> list[str]:
-    names = [field.name for field in array.type]
-    columns = [show_values(part) for part in array.flatten()]
-    valid = array.is_valid().to_pylist()
-    return [
-        "{" + ", ".join(f"{name}: {column[i]}" for name, column in zip(names, columns, strict=True)) + "}"
-        if valid[i]
-        else "NULL"
-        for i in range(len(array))
-    ]
-
-
-def _lists(array: pa.Array) -> list[str]:
-    elements = iter(show_values(elements_of(array)))
-    return [
-        "NULL" if length is None else "[" + ", ".join(next(elements) for _ in range(length)) + "]"
-        for length in pc.list_value_length(array).to_pylist()
-    ]
-
-
-def _maps(array: pa.MapArray) -> list[str]:
-    return ["NULL" if not array[i].is_valid else _map(array[i].values) for i in range(len(array))]
-
-
-def _map(entries: pa.StructArray) -> str:
-    keys, values = entries.flatten()
-    texts = list(zip(show_values(keys), show_values(values), strict=True))
-    order = [order_key(key) for key in canonical_values(keys)]
-    ranked = sorted(range(len(texts)), key=order.__getitem__)
-    return "map{" + ", ".join(f"{texts[i][0]}: {texts[i][1]}" for i in ranked) + "}"

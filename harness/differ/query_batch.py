@@ -50,8 +50,7 @@ class QueryRun:
         except (RequestError, UnsupportedError) as error:
             return BatchEntry(name=query.name, outcome=BatchOutcome.REFUSED, message=str(error))
         comparison, reasons = self._compared(query, asked[1], results[0], results[1])
-        times = (seconds[0], seconds[1])
-        return entry_of(query.name, comparison, message=reasons, allowed=reasons is not None, seconds=times)
+        return entry_of(query.name, comparison, message=reasons, seconds=(seconds[0], seconds[1]))
 
     def _asked(self, text: str, side: int) -> Query:
         """The query as the side's engine runs it."""

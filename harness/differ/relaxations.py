@@ -149,10 +149,7 @@ class Relaxations:
         }
 
     def check(self, keys: tuple[str, ...]) -> None:
-        """Refuses relaxations that contradict each other.
-
-        Raises RequestError: a tolerance without keys, or of a key; a name that is excluded and used too.
-        """
+        """Refuses a tolerance without keys, or of a key, and a name that is excluded and used too."""
         for column in self.tolerances:
             if not keys:
                 raise RequestError(

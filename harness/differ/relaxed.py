@@ -1,6 +1,6 @@
-"""A side as its relaxations give it: columns under other names, text in another form.
+"""A side as its relaxations give it: columns under other names, text in another form, all by the side's own engine.
 
-The side's own engine does it, so a comparison stays as it is: of rows in memory, or of hashes.
+A side that is changed is no planned table any more: its values are not those of the files.
 """
 
 from __future__ import annotations
@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import pyarrow as pa
 
-from harness.differ.arrow_side import ArrowSide
 from harness.differ.by_hashes import LABELS, failing
-from harness.differ.duckdb_side import DuckDBSide, logical
+from harness.differ.duckdb_side import ArrowSide, DuckDBSide, logical
 from harness.differ.forms import carried, nanos
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, normal_type
@@ -34,8 +33,6 @@ _FOLDED = ("İΣς", "iσσ")
 
 def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitStack) -> tuple[Side, Side]:
     """The sides with columns called as the left side does, in the types and forms in which they are compared.
-
-    A side that this changes is no planned table any more: its values are not those of the files.
 
     Raises RequestError: a column that is renamed or cast is not there, its new name is, or it has no such type.
     """
@@ -68,14 +65,11 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
         case DuckDBSide():
             return replace(side, schema=schema, plan=None)
         case _:
-            return replace(_spark(side), schema=schema, plan=None)
+            return replace(cast("SparkSide", side), schema=schema, plan=None)
 
 
 def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack) -> Side:
-    """The side with columns in other types of DuckDB, which casts for all engines: a cast means the same on both sides.
-
-    Rows of Spark come here for it.
-    """
+    """The side with columns in other types. DuckDB casts for all engines: a cast means the same on both sides."""
     for name in casts:
         if name not in side.schema.names:
             raise RequestError(f"Cannot cast {name!r}: the {label} side has no such column", field=name)
@@ -84,18 +78,23 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
         side = ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=resources)
     if isinstance(side, ArrowSide):
         side = side.in_duckdb()
-    texts, types = [], {}
-    for i, field in enumerate(side.schema):
-        text = f"#{i + 1}"
-        if field.name in casts:
-            place = f"the {label} side's column {field.name!r}"
-            wanted = _type(casts[field.name], field.name)
-            text = _cast_text(text, side.relation.types[i], side.types.field(i).type, wanted, place)
-            types[i] = logical(wanted, field.name)
-        texts.append(f"{text} AS c{i}")
-    relation = side.relation.project(", ".join(texts))
-    schema, shown = (_with_types(each, types) for each in (side.schema, side.types))
-    return replace(side, relation=relation, schema=schema, types=shown, plan=None)
+    texts, types = {}, {}
+    for name, type_ in casts.items():
+        i, place = side.schema.get_field_index(name), f"the {label} side's column {name!r}"
+        wanted = _type(type_, name)
+        texts[i] = _cast_text(f"#{i + 1}", side.relation.types[i], side.types.field(i).type, wanted, place)
+        types[i] = logical(wanted, name)
+    return _with_columns(side, texts, types)
+
+
+def _with_columns(side: DuckDBSide, texts: Mapping[int, str], types: dict[int, pa.DataType]) -> DuckDBSide:
+    """The side with other expressions, and types, of columns by place."""
+    chosen = ", ".join(f"{texts.get(i, f'#{i + 1}')} AS c{i}" for i in range(len(side.schema)))
+    schema, shown = (
+        pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(each)])
+        for each in (side.schema, side.types)
+    )
+    return replace(side, relation=side.relation.project(chosen), schema=schema, types=shown, plan=None)
 
 
 _ALL = 2**31 - 1
@@ -151,15 +150,11 @@ def _with_text(side: Side, relaxations: Relaxations) -> Side:
         case ArrowSide():
             return _with_text(side.in_duckdb(), relaxations)
         case DuckDBSide():
-            chosen = [
-                f"{_in_duckdb(f'#{i + 1}', relaxations) if i in texts else f'#{i + 1}'} AS c{i}"
-                for i in range(len(side.schema))
-            ]
-            return replace(side, relation=side.relation.project(", ".join(chosen)), plan=None)
+            return _with_columns(side, {i: _in_duckdb(f"#{i + 1}", relaxations) for i in texts}, {})
         case _:
             from harness.differ.spark_side import with_text
 
-            return with_text(_spark(side), texts, relaxations, _FOLDED)
+            return with_text(cast("SparkSide", side), texts, relaxations, _FOLDED)
 
 
 def _in_duckdb(text: str, relaxations: Relaxations) -> str:
@@ -173,23 +168,13 @@ def _in_duckdb(text: str, relaxations: Relaxations) -> str:
     return text
 
 
-def _spark(side: Side) -> SparkSide:
-    from harness.differ.spark_side import SparkSide
-
-    assert isinstance(side, SparkSide)
-    return side
-
-
 # Conversions before a comparison. A number beside a float becomes the nearest float (`TypeRule.ROUNDING`), read from
 # the number's text, as all engines do alike; a direct cast of DuckDB's divides, and may be a float off. True and false
 # beside an integer become 1 and 0 (`TypeRule.TRUTH`).
 
 
 def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
-    """Both sides, with those of the columns converted that need it.
-
-    A side that this changes is no planned table any more: its values are not those of the files.
-    """
+    """Both sides, with those of the columns converted that need it."""
     left, right = sides
     return _converted(left, right.schema, columns), _converted(right, left.schema, columns)
 
@@ -204,15 +189,11 @@ def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
         return side
     if isinstance(side, ArrowSide):
         side = side.in_duckdb()
-    schema = _with_types(side.schema, types)
-    casts = {place: _CASTS[type_] for place, type_ in types.items()}
     if isinstance(side, DuckDBSide):
-        texts = [casts.get(i, "{}").format(f"#{i + 1}") + f" AS c{i}" for i in range(len(schema))]
-        relation = side.relation.project(", ".join(texts))
-        return replace(side, relation=relation, schema=schema, types=_with_types(side.types, types), plan=None)
+        return _with_columns(side, {i: _CASTS[type_].format(f"#{i + 1}") for i, type_ in types.items()}, types)
     from harness.differ.spark_side import with_casts
 
-    return replace(with_casts(_spark(side), casts), schema=schema)
+    return with_casts(cast("SparkSide", side), {i: _CASTS[type_] for i, type_ in types.items()}, types)
 
 
 _CASTS = {
@@ -221,10 +202,6 @@ _CASTS = {
     pa.int32(): "CAST({} AS INT)",
 }
 """Casts in the SQL of both engines."""
-
-
-def _with_types(schema: pa.Schema, types: dict[int, pa.DataType]) -> pa.Schema:
-    return pa.schema([field.with_type(types.get(place, field.type)) for place, field in enumerate(schema)])
 
 
 # Rows without keys whose columns may differ in their last bits are paired by all other columns, and among rows that
@@ -239,10 +216,7 @@ PLACE = "place among equal rows"
 def paired(
     left: pa.Table, right: pa.Table, close: Collection[str]
 ) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
-    """Both sides with one column more, and the columns that now tell their rows apart; None: nothing can.
-
-    close: the columns that pair no rows.
-    """
+    """Both sides with a column more, and the columns that now tell rows apart; None: nothing can. close: pair none."""
     exact = [name for name in left.column_names if name not in close]
     try:
         sides = (_placed(left, exact, close), _placed(right, exact, close))

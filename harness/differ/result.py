@@ -112,10 +112,7 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDifference:
-    """The number of differing rows of one value of the columns that rows are counted by.
-
-    values: printed. A changed row counts for the left side's values.
-    """
+    """The number of differing rows of a group. values: printed; those of the left side for a changed row."""
 
     values: tuple[str, ...]
     changed: int = 0
@@ -140,6 +137,35 @@ class SideInfo:
     error: HarnessError | None = field(default=None, compare=False)
 
 
+class ComparisonVerdict(enum.Enum):
+    """The outcomes of a comparison; the values are the words of the JSON report."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    OUTCOME = "different outcome"  # one side failed, the other did not
+    FAILED = "could not compare"  # both sides failed
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _outcome_words(side: SideInfo) -> str:
+    if side.error is not None:
+        return f"failed with {type(side.error).__name__}"
+    return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """The making of a report. at: in UTC, to the second. version: of harness. command: without secrets."""
+
+    at: str
+    version: str
+    command: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult:
     """All that a comparison found.
@@ -151,7 +177,7 @@ class ComparisonResult:
     many pairs of rows differ within tolerances alone, which is no difference. by_column: the columns that differ, with
     keys of all pairs of rows, without of the alike ones in `rows`. grouped_by, by_group: the columns that differing
     rows are counted by, and the groups, those with most of them first, of `groups` in all. relaxations: a line each.
-    sampled: how many keys were compared; None: all. schema_only: no rows were read.
+    sampled: how many keys were compared; None: all. schema_only: no rows were read. made: None: not by a command.
     """
 
     left: SideInfo
@@ -172,26 +198,66 @@ class ComparisonResult:
     relaxations: tuple[str, ...] = ()
     sampled: int | None = None
     schema_only: bool = False
+    made: Made | None = field(default=None, compare=False)
 
     @property
     def failed(self) -> bool:
         """Tells whether both sides failed, so that nothing could be compared."""
-        return self.left.error is not None and self.right.error is not None
+        return self.verdict is ComparisonVerdict.FAILED
 
     @property
     def outcomes_differ(self) -> bool:
         """Tells whether one side failed and the other did not."""
-        return (self.left.error is None) != (self.right.error is None)
+        return self.verdict is ComparisonVerdict.OUTCOME
 
     @property
     def equal(self) -> bool:
         """Tells whether both sides gave rows, and no difference was found that counts."""
-        return (
-            self.left.error is None
-            and self.right.error is None
-            and not any(difference.counts for difference in self.schema)
-            and not (self.only_left or self.only_right or self.changed)
-        )
+        return self.verdict is ComparisonVerdict.EQUAL
+
+    @property
+    def verdict(self) -> ComparisonVerdict:
+        """The outcome of the comparison."""
+        failures = (self.left.error is not None) + (self.right.error is not None)
+        if failures:
+            return ComparisonVerdict.FAILED if failures > 1 else ComparisonVerdict.OUTCOME
+        return ComparisonVerdict.DIFFERENT if self.differing or self.counting else ComparisonVerdict.EQUAL
+
+    @property
+    def counting(self) -> int:
+        """The number of schema differences that count."""
+        return sum(difference.counts for difference in self.schema)
+
+    @property
+    def differing(self) -> int:
+        """The number of differing rows, each counted as often as it occurs."""
+        return self.changed + self.only_left + self.only_right
+
+    @property
+    def shown(self) -> int:
+        """The number of differing rows in `rows`, each counted as often as it occurs."""
+        return sum(row.count for row in self.rows)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its counts, on one line, without a full stop."""
+        match self.verdict:
+            case ComparisonVerdict.EQUAL if self.schema_only:
+                return f"no difference of schema in {counted(len(self.columns), 'column')}"
+            case ComparisonVerdict.EQUAL:
+                return f"no difference in {counted(self.left.rows or 0, 'row')}"
+            case ComparisonVerdict.FAILED:
+                return "both sides failed"
+            case ComparisonVerdict.OUTCOME:
+                return f"the left side {_outcome_words(self.left)}, the right side {_outcome_words(self.right)}"
+            case ComparisonVerdict.DIFFERENT:
+                counts = [
+                    (self.changed, "row", "changed"),
+                    (self.only_left, "row", "only on the left"),
+                    (self.only_right, "row", "only on the right"),
+                    (self.counting, "column", "of different schema"),
+                ]
+                return ", ".join(f"{counted(number, noun)} {what}" for number, noun, what in counts if number)
 
     def _repr_html_(self) -> str:
         """The page of `to_html` in a frame of its own, and its text, for notebooks."""
@@ -224,76 +290,9 @@ class ComparisonResult:
         return to_html(self)
 
 
-# The words that all reports share.
-
-
-class ComparisonVerdict(enum.Enum):
-    """The outcomes of a comparison; the values are the words of the JSON report."""
-
-    EQUAL = "equal"
-    DIFFERENT = "different"
-    OUTCOME = "different outcome"  # one side failed, the other did not
-    FAILED = "could not compare"  # both sides failed
-
-
-def verdict(comparison: ComparisonResult) -> ComparisonVerdict:
-    """The outcome of the comparison."""
-    if comparison.failed:
-        return ComparisonVerdict.FAILED
-    if comparison.outcomes_differ:
-        return ComparisonVerdict.OUTCOME
-    return ComparisonVerdict.EQUAL if comparison.equal else ComparisonVerdict.DIFFERENT
-
-
-def sentence(comparison: ComparisonResult) -> str:
-    """The verdict with its counts, on one line, without a full stop."""
-    match verdict(comparison):
-        case ComparisonVerdict.EQUAL if comparison.schema_only:
-            return f"no difference of schema in {counted(len(comparison.columns), 'column')}"
-        case ComparisonVerdict.EQUAL:
-            assert comparison.left.rows is not None
-            return f"no difference in {counted(comparison.left.rows, 'row')}"
-        case ComparisonVerdict.FAILED:
-            return "both sides failed"
-        case ComparisonVerdict.OUTCOME:
-            return f"the left side {_outcome_words(comparison.left)}, the right side {_outcome_words(comparison.right)}"
-        case ComparisonVerdict.DIFFERENT:
-            counts = [
-                (comparison.changed, "row", "changed"),
-                (comparison.only_left, "row", "only on the left"),
-                (comparison.only_right, "row", "only on the right"),
-                (sum(difference.counts for difference in comparison.schema), "column", "of different schema"),
-            ]
-            return ", ".join(f"{counted(number, noun)} {what}" for number, noun, what in counts if number)
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def shown_rows(comparison: ComparisonResult) -> int:
-    """The number of differing rows that the comparison holds, each counted as often as it occurs."""
-    return sum(row.count for row in comparison.rows)
-
-
-def differing_rows(comparison: ComparisonResult) -> int:
-    """The number of differing rows, each counted as often as it occurs."""
-    return comparison.changed + comparison.only_left + comparison.only_right
-
-
-def _outcome_words(side: SideInfo) -> str:
-    if side.error is not None:
-        return f"failed with {type(side.error).__name__}"
-    return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFile:
-    """A query, and how its results are compared.
-
-    name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none.
-    """
+    """A query. name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none."""
 
     name: str
     text: str
@@ -332,12 +331,13 @@ class BatchEntry:
 class Batch:
     """The findings of many comparisons.
 
-    title: what was compared, for reports. sides: what the left and the right side is called.
+    title: what was compared. sides: what the left and the right side is called. made: None: not by a command.
     """
 
     title: str
     sides: tuple[str, str]
     entries: tuple[BatchEntry, ...]
+    made: Made | None = field(default=None, compare=False)
 
     def count(self, outcome: BatchOutcome) -> int:
         """The number of comparisons with this outcome."""
@@ -361,10 +361,9 @@ def entry_of(
     comparison: ComparisonResult,
     *,
     message: str | None = None,
-    allowed: bool = False,
     seconds: tuple[float | None, float | None] = (None, None),
 ) -> BatchEntry:
-    """A comparison as an entry. allowed: equal only because of tolerances; message: in place of the usual sentence."""
+    """A comparison as an entry. message: the allowances within which alone it is equal."""
     from harness.differ.reports.documents import to_json
     from harness.differ.reports.text import to_text
 
@@ -372,14 +371,14 @@ def entry_of(
         outcome, message = BatchOutcome.FAILED, f"both sides failed: {comparison.left.error}"
     elif not comparison.equal:
         outcome = BatchOutcome.DIFFERENT
-    elif allowed or comparison.allowed:
+    elif message is not None or comparison.allowed:
         outcome = BatchOutcome.ALLOWED
     else:
         outcome = BatchOutcome.EQUAL
     return BatchEntry(
         name=name,
         outcome=outcome,
-        message=message or sentence(comparison),
+        message=message or comparison.sentence,
         report=to_text(comparison),
         document=json.loads(to_json(comparison)),
         left_seconds=seconds[0],

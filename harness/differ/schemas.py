@@ -7,7 +7,7 @@ string is a string, a decimal has no width, every list is a list, a time zone on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -30,28 +30,23 @@ def compare_schemas(
 ) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
     """The differences, and the columns in which rows can be compared, both in the left side's order.
 
-    Columns are paired by name, case and all. Differences below the top level are named by path: struct fields by name,
-    then `element` of a list, `key` and `value` of a map. A column is left out of the second part where it, or anything
-    in it, is only on one side or incomparable.
+    Columns are paired by name, case and all. A column is compared unless it, or a part of it, is only on one side or
+    incomparable. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
 
     rules: which differences of types do not count; they are reported with the rule's name.
 
-    Raises RequestError: a side has two columns, or a struct two fields, of one name; UnsupportedError: a column holds a
-    union.
+    Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
     """
     for side, schema in (("left", left), ("right", right)):
         _check(side, schema)
     differences: list[SchemaDifference] = []
     common = []
-    for field in left:
-        if field.name in right.names:
-            found = list(_column(field.name, field, right.field(field.name), frozenset(rules)))
-            differences += found
-            if all(difference.kind in _EXACT for difference in found):
-                common.append(field.name)
-        else:
-            differences.append(_only(SchemaKind.ONLY_LEFT, field.name, field))
-    differences += [_only(SchemaKind.ONLY_RIGHT, field.name, field) for field in right if field.name not in left.names]
+    for name in dict.fromkeys([*left.names, *right.names]):
+        a, b = ([schema.field(name)] if name in schema.names else [] for schema in (left, right))
+        found = list(_parts("", a, b, frozenset(rules)))
+        differences += found
+        if all(difference.kind in _EXACT for difference in found):
+            common.append(name)
     return (*differences, *_order(left.names, right.names)), tuple(common)
 
 
@@ -170,7 +165,7 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
     kind = pa.types
     inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
     if kind.is_struct(a) and kind.is_struct(b):
-        yield from _parts(path, a, b, inner)
+        yield from _parts(f"{path}.", a, b, inner)
     elif kind.is_map(a) and kind.is_map(b):
         yield from _types(f"{path}.key", a.key_field, b.key_field, inner)
         yield from _column(f"{path}.value", a.item_field, b.item_field, inner)
@@ -210,23 +205,19 @@ def _scale(type_: pa.DataType) -> int:
     return type_.scale if pa.types.is_decimal(type_) else 0
 
 
-def _parts(path: str, left: pa.StructType, right: pa.StructType, rules: TypeRules) -> Iterator[SchemaDifference]:
-    names = [field.name for field in right]
-    for field in left:
-        place = f"{path}.{field.name}"
-        if field.name in names:
-            yield from _column(place, field, right.field(names.index(field.name)), rules)
+def _parts(
+    prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: TypeRules
+) -> Iterator[SchemaDifference]:
+    """The differences of columns or fields, in the left side's order, then those that only the right side has."""
+    lefts, rights = ({field.name: field for field in side} for side in (left, right))
+    for name, field in lefts.items():
+        if name in rights:
+            yield from _column(f"{prefix}{name}", field, rights[name], rules)
         else:
-            yield _only(SchemaKind.ONLY_LEFT, place, field)
-    known = {field.name for field in left}
-    for field in right:
-        if field.name not in known:
-            yield _only(SchemaKind.ONLY_RIGHT, f"{path}.{field.name}", field)
-
-
-def _only(kind: SchemaKind, path: str, field: pa.Field) -> SchemaDifference:
-    text = str(field.type)
-    return SchemaDifference(path, kind, *((text, None) if kind is SchemaKind.ONLY_LEFT else (None, text)))
+            yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_LEFT, str(field.type), None)
+    for name, field in rights.items():
+        if name not in lefts:
+            yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_RIGHT, None, str(field.type))
 
 
 def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:

@@ -77,10 +77,9 @@ Buckets: TypeAlias = Mapping[int, Sums]
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Rows to fetch by hashes that may be many.
+    """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`; None: all. buckets: those that hold them, ascending.
 
-    wanted: the values of `Hashing.grouped_by[0]`; None: all. buckets: those that the wanted rows are in, ascending.
-    rows: how many rows these hold on the side.
+    rows: how many rows the buckets hold on the side.
     """
 
     wanted: pa.ChunkedArray | None

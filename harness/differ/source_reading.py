@@ -109,10 +109,7 @@ def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
 
 
 def check_there(source: RowSource) -> None:
-    """Look for a file of this machine: one that is misspelled says nothing about rows.
-
-    Raises MissingFileError: there is none.
-    """
+    """Refuses a file of this machine that is not there: a misspelled name says nothing about rows."""
     local = source.kind is not SourceKind.POSTGRES and "://" not in source.place
     if local and source.place and not glob.glob(source.place):
         raise MissingFileError(f"Cannot find the {source.kind.value} {source.place}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, assert_never
 
 import duckdb
@@ -16,23 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as spark
 
-from harness.differ.forms import (
-    Bytes,
-    Digits,
-    Entries,
-    Float,
-    HashForm,
-    Items,
-    Nothing,
-    Number,
-    StructFields,
-    Ticks,
-    Whole,
-    carried,
-    incomparable,
-    nanos,
-)
-from harness.differ.hashing import BLOCK, LANES, NULL, SEEDS, DuckDBValue, Lane, is_known, row_hashes
+from harness.differ import forms
+from harness.differ.forms import carried, incomparable, nanos
+from harness.differ.hashing import NULL, SEEDS, DuckDBValue, Lane, both_lanes, is_known, row_hashes
 from harness.differ.relaxations import Relaxations
 from harness.differ.result import SideInfo
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, with_hashes
@@ -45,7 +32,7 @@ from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _CLASS = "RowHash"
-_DIGITS = {Digits.NARROW: 0, Digits.WIDE: 1, Digits.SPLIT: 2}
+_DIGITS = {forms.Digits.NARROW: 0, forms.Digits.WIDE: 1, forms.Digits.SPLIT: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,74 +42,66 @@ class SparkValue:
     column: Column
     stored: spark.DataType
     logical: pa.DataType
-    form: HashForm
+    form: forms.HashForm
 
 
 def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
     """Both lanes of the hash of a row, as the bigints of the same bits."""
-    lanes = []
-    for lane in LANES:
-        hashes = [_hash(value, lane, gateway) for value in values]
-        blocks = [_chain(hashes[i : i + BLOCK], lane, gateway) for i in range(0, len(hashes), BLOCK)]
-        lanes.append(_chain(blocks if len(blocks) > 1 else hashes, lane, gateway))
-    return lanes[0], lanes[1]
 
+    def chain(hashes: Sequence[Column], lane: Lane) -> Column:
+        return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))
 
-def _chain(hashes: Sequence[Column], lane: Lane, gateway: Gateway) -> Column:
-    linked = _constant(SEEDS[lane])
-    for value in hashes:
-        linked = _call(gateway, "link", linked, value)
-    return linked
+    return both_lanes(lambda lane: [_hash(value, lane, gateway) for value in values], chain)
 
 
 def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
-    if isinstance(value.stored, spark.NullType) or isinstance(value.form, Nothing):
+    if isinstance(value.stored, spark.NullType) or isinstance(value.form, forms.Nothing):
         return _constant(NULL)
     return functions.coalesce(_not_null(value, lane, gateway), _constant(NULL))
 
 
 def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     match value.form, value.stored:
-        case Whole(), _:
+        case forms.Whole(), _:
             return _call(gateway, "whole", value.column)
-        case Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
+        case forms.Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
             return _call(gateway, "whole", value.column)
-        case Float(signed_zeros=zeros), _:
+        case forms.Float(signed_zeros=zeros), _:
             return _call(gateway, "real" if zeros == "distinct" else "realWithOneZero", value.column)
-        case Bytes(), spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
+        case forms.Bytes(), spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
             return _call(gateway, "secondOfBytes" if lane else "firstOfBytes", value.column)
-        case Number(scale=scale, digits=Digits.NARROW), spark.DecimalType():
+        case forms.Number(scale=scale, digits=forms.Digits.NARROW), spark.DecimalType():
             return _call(gateway, "narrow", value.column, functions.lit(scale))
         case _:
             text = f"{value.stored.json()}\n{_described(value.form, value.stored, value.logical)}"
             return _call(gateway, "of", value.column, functions.lit(text), functions.lit(lane))
 
 
-def _described(form: HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
+def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
     """The description of a value that `RowHash` reads."""
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
-        case Nothing():
+        case forms.Nothing():
             return "N"
-        case Whole():
+        case forms.Whole():
             return "W"
-        case Float(signed_zeros=zeros):
+        case forms.Float(signed_zeros=zeros):
             return "F" if zeros == "distinct" else "Z"
-        case Number(scale=scale, digits=digits):
+        case forms.Number(scale=scale, digits=digits):
             return f"D{scale},{_DIGITS[digits]};"
-        case Ticks(base=base, split=split):
+        case forms.Ticks(base=base, split=split):
             return f"T{_divisor(stored, logical)},{base // nanos(logical) if split else 0};"
-        case Bytes():
+        case forms.Bytes():
             return "U" if _is_uuid(logical) else "B" if isinstance(stored, spark.BinaryType) else "S"
-        case Items(element=element):
+        case forms.Items(element=element):
             assert isinstance(stored, spark.ArrayType)
             return f"[{_described(element, stored.elementType, logical.value_type)}"
-        case Entries(key=key, value=item):
+        case forms.Entries(key=key, value=item):
             assert isinstance(stored, spark.MapType)
             keys = _described(key, stored.keyType, logical.key_type)
             return f"<{keys}{_described(item, stored.valueType, logical.item_type)}"
-        case StructFields(fields=fields):
+        case forms.StructFields(fields=fields):
             assert isinstance(stored, spark.StructType)
             places = [(logical.get_field_index(name), part) for name, part in fields]
             texts = [
@@ -156,19 +135,11 @@ def _call(gateway: Gateway, method: str, *arguments: Column) -> Column:
 
 
 def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
-    """The hashes of each row as bigints, and with `keep` the columns before them.
-
-    schema: the meaning of the frame's columns, by place.
-    """
+    """The hashes of each row as bigints, and with `keep` the columns before them. schema: of the frame, by place."""
     prepare(frame.sparkSession)
-    kept = list(frame.schema.fields) if keep else []
-    fields = [*kept, *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
-    return frame.mapInArrow(_hasher(schema, hashing, len(kept)), spark.StructType(fields))
+    kept = len(frame.schema.fields) if keep else 0
+    fields = [*frame.schema.fields[:kept], *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
 
-
-def _hasher(
-    schema: pa.Schema, hashing: Hashing, kept: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = duckdb.connect(config={"threads": 1})
         for batch in batches:
@@ -176,7 +147,7 @@ def _hasher(
             names = [*batch.schema.names[:kept], *hashing.names]
             yield pa.RecordBatch.from_arrays(columns, names=names)
 
-    return hash_batches
+    return frame.mapInArrow(hash_batches, spark.StructType(fields))
 
 
 def _hashes(
@@ -354,11 +325,12 @@ def with_text(side: SparkSide, texts: Sequence[int], relaxations: Relaxations, f
     return replace(side, frame=side.frame.select(*chosen), plan=None)
 
 
-def with_casts(side: SparkSide, casts: Mapping[int, str]) -> SparkSide:
+def with_casts(side: SparkSide, casts: Mapping[int, str], types: Mapping[int, pa.DataType]) -> SparkSide:
     """The side with columns, by place, in another type. casts: expressions with {} for the column."""
     names = side.frame.columns
     chosen = [f"{casts.get(i, '{}').format(name)} AS {name}" for i, name in enumerate(names)]
-    return replace(side, frame=side.frame.selectExpr(*chosen), plan=None)
+    schema = pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(side.schema)])
+    return replace(side, frame=side.frame.selectExpr(*chosen), schema=schema, plan=None)
 
 
 @contextmanager

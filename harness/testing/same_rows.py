@@ -13,11 +13,12 @@ from contextlib import ExitStack
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+import duckdb
 import pyarrow as pa
 from pyarrow import types
 
 from harness.differ.compare import FEW, compare
-from harness.differ.opening import SideOpening, is_frame, is_relation, opened
+from harness.differ.opening import SideOpening, is_frame, opened
 from harness.errors import RequestError
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
@@ -201,6 +202,6 @@ def _read_before(side: object, how: dict[str, Any], number: int) -> object:
         del how["where"]
         snapshot = data.snapshot() if isinstance(data, Table) else data
         return snapshot.to_arrow(columns=how.get("columns"), where=where, engine=engine)
-    if is_relation(data) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
+    if isinstance(data, duckdb.DuckDBPyRelation) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
         return side
     return pa.table(data)  # what can be read once only

@@ -216,6 +216,18 @@ def test_the_report_in_a_file(calls, capfd, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
 
 
+def test_reports_say_when_and_how_they_were_made_without_secrets(calls, capfd, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767323045")
+    given = ["s3://user:word@host/t?X-Sig=abc", "postgres:host=h password='a b' dbname=d#t", "--keys", "id"]
+    assert main(["diff", *given, "--format", "json", "--storage-option", "secret_access_key=abc"]) == 0
+    assert json.loads(capfd.readouterr().out)["made"] == {
+        "at": "2026-01-02T03:04:05Z",
+        "version": harness.__version__,
+        "command": "harness diff --keys=id --format=json '--storage-option=secret_access_key=***' -- s3://host/t "
+        "'postgres:host=h password=*** dbname=d#t'",
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

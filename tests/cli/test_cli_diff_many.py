@@ -63,7 +63,8 @@ def test_the_other_reports_say_the_same(capfd) -> None:
     assert main(asked(QUERIES)) == 1
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].endswith("1 equal, 1 allowed difference, 1 different, 1 refused, 1 failed")
-    assert lines[4].startswith("≠ 3-different.sql  different: 1 row only on the left")
+    assert lines[2].startswith("≠ 3-different.sql  different: 1 row only on the left")
+    assert [line[0] for line in lines[2:7]] == ["≠", "!", "?", "≈", "="]
     assert main([*asked(QUERIES), "--output", "r.xml", "--output", "r.html"]) == 1
     suite = ElementTree.parse("r.xml").find("testsuite")
     assert suite is not None
@@ -74,6 +75,9 @@ def test_the_other_reports_say_the_same(capfd) -> None:
         "skipped": "1",
     }
     page = Path("r.html").read_text("utf-8")
+    assert page.index("3-different.sql</code>") < page.index("1-equal.sql</code>")
+    assert page.count("duckdb, s</th>") == 2
+    assert "<pre>different: 1 row only on the left, 1 row only on the right\n\nleft" in page
     assert page.count("<details") == 3  # all that is not equal and was compared: the failed one has a report too
     assert "<script" not in page
 
@@ -136,9 +140,9 @@ def test_all_tables_of_two_directories(here: Path, capfd) -> None:
     assert main(given) == 1
     first = capfd.readouterr().out
     assert first.splitlines()[2:5] == [
-        "= a        equal: no difference in 4 rows",
         "≠ c        different: right has no such table",
         "≠ sales.b  different: 1 row only on the right",
+        "= a        equal: no difference in 4 rows",
     ]
     done = Path("done.jsonl").read_text()
     assert [json.loads(line)["name"] for line in done.splitlines()] == ["a", "sales.b"]
@@ -148,6 +152,8 @@ def test_all_tables_of_two_directories(here: Path, capfd) -> None:
     assert Path("done.jsonl").read_text() == done + '{"name": "half'  # nothing was compared anew
     assert main([*given, "--exclude", "v"]) == 1  # another question is
     assert len(Path("done.jsonl").read_text().splitlines()) == 4
+    assert main([*given, "--output", "r.html"]) == 1
+    assert ", s</th>" not in Path("r.html").read_text("utf-8")  # no side's seconds were measured
 
 
 @pytest.mark.usefixtures("here")

@@ -6,21 +6,17 @@ Skipped where no Chromium or Chrome is found on PATH.
 from __future__ import annotations
 
 import http.server
-import os
-import shutil
-import subprocess
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-from comparing import EQUAL, KEYED, UNKEYED, with_value
+from comparing import ALL, CHANGED, EQUAL, KEYED, UNKEYED, with_value
 
+from harness.differ.reports import html
 from harness.differ.reports.html import to_html
 
 pytestmark = pytest.mark.browser
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
 @dataclass
@@ -66,53 +62,10 @@ class Shown(HTMLParser):
                 self.texts[place] += data
 
 
-@dataclass(frozen=True)
-class Browser:
-    """A headless browser that can reach this machine and nothing else."""
-
-    program: str
-    directory: Path
-
-    def open(self, page: str, address: str = "") -> tuple[str, str]:
-        """The document after its scripts have run, and what the browser logged."""
-        path = self.directory / "report.html"
-        path.write_text(page, "utf-8")
-        done = subprocess.run(
-            [
-                self.program,
-                "--headless",
-                "--no-sandbox",  # which a browser run by root refuses
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--no-first-run",
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-                f"--user-data-dir={self.directory / 'profile'}",
-                "--enable-logging=stderr",
-                "--virtual-time-budget=2000",
-                "--dump-dom",
-                path.as_uri() + address,
-            ],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=120,
-            check=True,
-            env={**os.environ, "HOME": str(self.directory)},
-        )
-        return done.stdout, done.stderr
-
-    def shown(self, page: str, address: str = "") -> Shown:
-        document, log = self.open(page, address)
-        assert "CONSOLE" not in log
-        return Shown(document)
-
-
-@pytest.fixture
-def browser(tmp_path) -> Browser:
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip(f"no browser on PATH: none of {', '.join(BROWSERS)}")
-    return Browser(program, tmp_path)
+def shown_in(browser, page: str, address: str = "") -> Shown:
+    document, log = browser.open(page, address)
+    assert "CONSOLE" not in log
+    return Shown(document)
 
 
 @pytest.fixture
@@ -139,7 +92,7 @@ def requests():
 
 
 def test_rows_and_marked_cells(browser):
-    shown = browser.shown(to_html(KEYED))
+    shown = shown_in(browser, to_html(KEYED))
     assert shown.rows == [
         Row("changed", hidden=False, marked=["'eu'", "'us'"]),
         Row("only_left", hidden=False),
@@ -161,7 +114,7 @@ def test_rows_and_marked_cells(browser):
     ],
 )
 def test_the_filter(browser, address, kinds, matching):
-    shown = browser.shown(to_html(KEYED), address)
+    shown = shown_in(browser, to_html(KEYED), address)
     assert [row.kind for row in shown.rows if not row.hidden] == kinds
     assert len(shown.rows) == 3
     assert shown.texts["matching"] == matching
@@ -169,12 +122,12 @@ def test_the_filter(browser, address, kinds, matching):
 
 
 def test_alike_rows_are_marked_too(browser):
-    shown = browser.shown(to_html(UNKEYED), "#only=alike")
+    shown = shown_in(browser, to_html(UNKEYED), "#only=alike")
     assert [row for row in shown.rows if not row.hidden] == [Row("alike", hidden=False, marked=["'eu'", "'us'"])]
 
 
 def test_no_difference(browser):
-    shown = browser.shown(to_html(EQUAL))
+    shown = shown_in(browser, to_html(EQUAL))
     assert shown.rows == []
     assert shown.texts["sentence"] == "no difference in 1,000 rows"
 
@@ -211,3 +164,35 @@ def test_these_tests_would_notice(browser, requests):
     _, log = browser.open(page)
     assert "CONSOLE" in log
     assert "/img" in requests
+
+
+FILLING = ".rows td > div, .rows th.what > div"
+
+
+def test_long_values_keep_the_table_narrow_and_keys_stay_in_sight(browser):
+    page = to_html(with_value("x" * 400))
+    widths = f"[...page.querySelectorAll('{FILLING}')].map((each) => each.offsetWidth)"
+    assert max(browser.measured(page, 1440, widths)) <= 34 * 16
+    place = "page.querySelector('%s').getBoundingClientRect().left"
+    left = f"{place % 'tbody th.what'} - {place % '.scroll:has(.rows)'}"
+    assert browser.measured(page, 390, f"(page.querySelector('.scroll:has(.rows)').scrollLeft = 300, {left})") <= 1
+    assert browser.measured(page, 390, "page.querySelector('tbody th.what code').textContent") == "1"
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("name", ALL)
+def test_no_page_is_wider_than_its_window(browser, name, width):
+    root = "page.documentElement"
+    assert browser.measured(to_html(ALL[name]), width, f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkeypatch):
+    screen = html.asset
+    monkeypatch.setattr(html, "asset", lambda *place: screen(*place).replace("@media print", "@media all"))
+    columns = tuple(f"column_{n}" for n in range(12))
+    values = tuple(["a long value without end"] * 12)
+    row = replace(CHANGED, left=values, right=values[::-1], differing=columns[1:])
+    page = to_html(replace(KEYED, columns=columns, keys=columns[:1], rows=(row,)))
+    root, sign = "page.documentElement", "page.defaultView.getComputedStyle(page.querySelector('h1 .sign'))"
+    assert browser.measured(page, 700, f"{root}.scrollWidth - {root}.clientWidth") == 0
+    assert browser.measured(page, 700, f"{sign}.backgroundColor") == "rgba(0, 0, 0, 0)"

@@ -32,6 +32,7 @@ DAYS_PER_ERA = 146_097
         pytest.param(single("it's \\n"), r"'it\'s \\n'", id="quote and backslash"),
         pytest.param(single("a\u200b\u00a0\n\x00\U000e0001"), r"'a\u200b\xa0\n\x00\U000e0001'", id="invisible"),
         pytest.param(single("Grüße 漢"), "'Grüße 漢'", id="letters"),
+        pytest.param(single("می\u200cخواهم 👩\u200d💻"), "'می\u200cخواهم 👩\u200d💻'", id="joiners"),
         pytest.param(pa.array([b"a\xff"]).view(pa.string()), "x'61ff' (not UTF-8)", id="no text"),
         pytest.param(single("x", pa.dictionary(pa.int8(), pa.string())), "'x'", id="dictionary"),
         pytest.param(single(True), "true", id="true"),
@@ -121,6 +122,7 @@ def test_a_long_value_and_its_beginning():
             ("1970-01-01 00:00:00.000001", "1970-01-01 00:00:00.000001001"),
             id="nanosecond",
         ),
+        pytest.param(single("ख\u200dख"), single("खख"), (r"'\u0916\u200d\u0916'", r"'\u0916\u0916'"), id="joiner"),
         pytest.param(single(1), single(1, pa.int8()), ("1 (int64)", "1 (int8)"), id="print the same"),
     ],
 )

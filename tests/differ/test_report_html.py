@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from comparing import ALL, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
+from comparing import ALL, CHANGED, CUT, EQUAL, FAILED, KEYED, OUTCOME, UNKEYED, with_value
 
-from harness.differ.reports.html import to_html
+from harness.differ.reports.html import MOST_ROWS, to_html
+from harness.differ.result import Made
 
 VOID = {"meta", "input"}
 
@@ -107,3 +109,26 @@ def test_no_value_becomes_markup(value):
     assert [(tag, sorted(attrs)) for tag, attrs in page.tags] == [(tag, sorted(attrs)) for tag, attrs in harmless.tags]
     if value.isprintable():
         assert value in page.text
+
+
+MADE = Made(at="2026-01-02T03:04:05Z", version="1.2", command="harness diff '<a>' b")
+
+
+def test_the_head_says_when_and_by_which_command_it_was_made():
+    assert "harness 1.2, 2026-01-02T03:04:05Z: harness diff '<a>' b" in words(replace(KEYED, made=MADE))
+    assert "made" not in Page(to_html(KEYED)).text
+
+
+def test_a_page_ends_where_a_browser_does():
+    rows = tuple(replace(CHANGED, left=(str(n), "a", "1"), right=(str(n), "b", "1")) for n in range(MOST_ROWS + 1))
+    shown = words(replace(KEYED, rows=rows, changed=MOST_ROWS + 1, only_left=0, only_right=0))
+    assert "5,000 of 5,001 differing rows are in this report. A page ends at 5,000;" in shown
+    assert "--output rows.json, has as many as --max-rows (max_rows in Python)" in shown
+    assert " 4999 " in shown
+    assert " 5000 " not in shown
+
+
+def test_keys_stand_in_the_head_of_a_row():
+    shown = to_html(KEYED).partition("<tbody ")[2]
+    assert shown.index('class="what"') < shown.index("<code>7</code>") < shown.index("changed<") < shown.index("<td")
+    assert "<div>7</div>" not in shown

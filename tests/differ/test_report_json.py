@@ -15,6 +15,7 @@ def test_all_that_the_comparison_holds():
         "kind": "comparison",
         "verdict": "different",
         "summary": "1 row changed, 2 rows only on the left, 1 row only on the right, 2 columns of different schema",
+        "made": None,
         "left": {
             "name": "orders",
             "engine": "duckdb 2.0.0",

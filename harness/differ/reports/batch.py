@@ -1,50 +1,44 @@
-"""The reports of many comparisons: text, JSON, JUnit XML or one HTML page. Pure functions of a `Batch`.
-
-format, kind   1, "comparisons"
-title, sides   what was compared
-counts         by outcome: "equal", "allowed difference", "different", "refused", "failed"
-entries        name, outcome, message, left_seconds, right_seconds, comparison: as
-               `harness.differ.reports.documents` has it, or null
-"""
+"""The reports of many comparisons: text, JSON, JUnit XML or one HTML page. Pure functions of a `Batch`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from xml.etree import ElementTree
 
 from harness.differ.reports.documents import document, suite
-from harness.differ.reports.html import asset
+from harness.differ.reports.html import asset, header
 from harness.differ.reports.html import document as page
 from harness.differ.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
+from harness.metadata.model.frames import preformatted
 
 FORMAT = 1
-_SIGNS = {
-    BatchOutcome.EQUAL: "=",
-    BatchOutcome.ALLOWED: "≈",
-    BatchOutcome.DIFFERENT: "≠",
-    BatchOutcome.REFUSED: "?",
-    BatchOutcome.FAILED: "!",
+_LOOKS = {
+    BatchOutcome.DIFFERENT: ("≠", "different"),
+    BatchOutcome.FAILED: ("!", "failed"),
+    BatchOutcome.REFUSED: ("?", "failed"),
+    BatchOutcome.ALLOWED: ("≈", "equal"),
+    BatchOutcome.EQUAL: ("=", "equal"),
 }
-_CLASSES = {
-    BatchOutcome.EQUAL: "equal",
-    BatchOutcome.ALLOWED: "equal",
-    BatchOutcome.DIFFERENT: "different",
-    BatchOutcome.REFUSED: "failed",
-    BatchOutcome.FAILED: "failed",
-}
+"""Sign and class of each outcome; people read them in this order."""
+
+
+def _ranked(batch: Batch) -> list[BatchEntry]:
+    ranks = list(_LOOKS)
+    return sorted(batch.entries, key=lambda entry: ranks.index(entry.outcome))
 
 
 def to_text(batch: Batch) -> str:
-    """A line for each comparison, then the reports of different ones."""
-    lines = [f"{summary(batch)}", ""]
+    """A line for each comparison, different ones first, then the reports of these."""
+    lines = [summary(batch), ""]
     width = max((len(visible(entry.name)) for entry in batch.entries), default=0)
-    for entry in batch.entries:
+    for entry in _ranked(batch):
         parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
         times = ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)
         said = f"{visible(entry.message)}{f'  ({times})' if times else ''}"
-        lines.append(f"{_SIGNS[entry.outcome]} {visible(entry.name).ljust(width)}  {entry.outcome.value}: {said}")
+        lines.append(f"{_LOOKS[entry.outcome][0]} {visible(entry.name).ljust(width)}  {entry.outcome.value}: {said}")
     for entry in batch.entries:
         if entry.outcome is BatchOutcome.DIFFERENT and entry.report is not None:
             lines += ["", f"── {visible(entry.name)}", "", entry.report.rstrip("\n")]
@@ -58,12 +52,13 @@ def summary(batch: Batch) -> str:
 
 
 def to_json(batch: Batch) -> str:
-    """A JSON document, see the module's table."""
+    """A JSON document; `docs/reference/json.md` tells what its keys hold."""
     content = {
         "format": FORMAT,
         "kind": "comparisons",
         "title": batch.title,
         "sides": batch.sides,
+        "made": batch.made and asdict(batch.made),
         "counts": {outcome.value: batch.count(outcome) for outcome in BatchOutcome},
         "entries": [
             {
@@ -107,45 +102,44 @@ def _case(entry: BatchEntry) -> ElementTree.Element:
 
 def to_html(batch: Batch) -> str:
     """A self-contained page: a table of all comparisons, then the report of each that is not equal, to be opened."""
-    body = [*_head(batch), *_table(batch), *_details(batch), "</main>"]
+    if batch.equal:
+        sign, tone = _LOOKS[BatchOutcome.EQUAL]
+    else:
+        sign, tone = _LOOKS[BatchOutcome.DIFFERENT if batch.count(BatchOutcome.DIFFERENT) else BatchOutcome.FAILED]
+    head = header(tone, sign, batch.title, summary(batch).partition(": ")[2], batch.made)
+    entries = _ranked(batch)
+    body = [*head, "<main>", *_table(entries, batch.sides), *_details(entries), "</main>"]
     return page(summary(batch), body, style=asset(__package__, "report.css"))
 
 
-def _head(batch: Batch) -> Iterator[str]:
-    bad = batch.count(BatchOutcome.DIFFERENT)
-    tone = "equal" if batch.equal else "different" if bad else "failed"
-    sign = "=" if batch.equal else "≠" if bad else "!"
-    yield f'<header class="{tone}"><h1><span class="sign" aria-hidden="true">{sign}</span> {escaped(batch.title)}</h1>'
-    yield f'<p id="sentence">{escaped(summary(batch).partition(": ")[2])}</p></header><main>'
-
-
-def _table(batch: Batch) -> Iterator[str]:
+def _table(entries: Sequence[BatchEntry], sides: tuple[str, str]) -> Iterator[str]:
+    """All comparisons; without columns of seconds where none were measured."""
+    timed = any(each is not None for entry in entries for each in (entry.left_seconds, entry.right_seconds))
+    heads = "".join(f'<th scope="col" class="number">{escaped(side)}, s</th>' for side in sides) if timed else ""
     yield '<section aria-labelledby="all"><h2 id="all">Comparisons</h2><div class="scroll"><table class="batch">'
-    left, right = (escaped(side) for side in batch.sides)
     yield '<thead><tr><td></td><th scope="col">name</th><th scope="col">outcome</th><th scope="col">finding</th>'
-    yield f'<th scope="col" class="number">{left}, s</th><th scope="col" class="number">{right}, s</th></tr></thead>'
-    yield "<tbody>"
-    for number, entry in enumerate(batch.entries):
+    yield f"{heads}</tr></thead><tbody>"
+    for number, entry in enumerate(entries):
         name = f"<code>{escaped(entry.name)}</code>"
         if _has_details(entry):
             name = f'<a href="#entry-{number}">{name}</a>'
-        seconds = "".join(
-            f'<td class="number">{"" if each is None else f"{each:.2f}"}</td>'
-            for each in (entry.left_seconds, entry.right_seconds)
-        )
-        yield (
-            f'<tr class="{_CLASSES[entry.outcome]}"><td class="mark">{_SIGNS[entry.outcome]}</td>'
-            f'<th scope="row">{name}</th><td>{entry.outcome.value}</td><td>{escaped(entry.message)}</td>{seconds}</tr>'
-        )
+        sign, tone = _LOOKS[entry.outcome]
+        yield f'<tr class="{tone}"><td class="mark">{sign}</td><th scope="row">{name}</th>'
+        yield f"<td>{entry.outcome.value}</td><td>{escaped(entry.message)}</td>"
+        for each in (entry.left_seconds, entry.right_seconds) if timed else ():
+            yield f'<td class="number">{"" if each is None else f"{each:.2f}"}</td>'
+        yield "</tr>"
     yield "</tbody></table></div></section>"
 
 
-def _details(batch: Batch) -> Iterator[str]:
-    shown = [(number, entry) for number, entry in enumerate(batch.entries) if _has_details(entry)]
-    for place, (number, entry) in enumerate(shown):
-        yield f'<details id="entry-{number}"{" open" if place == 0 else ""}>'
-        yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
-        yield f"<pre>{escaped(entry.report or '')}</pre></details>"
+def _details(entries: Sequence[BatchEntry]) -> Iterator[str]:
+    is_open = " open"
+    for number, entry in enumerate(entries):
+        if _has_details(entry):
+            yield f'<details id="entry-{number}"{is_open}>'
+            yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
+            yield f"{preformatted(entry.report or '')}</details>"
+            is_open = ""
 
 
 def _has_details(entry: BatchEntry) -> bool:

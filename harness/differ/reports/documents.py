@@ -1,32 +1,6 @@
-"""Reports for programs: JSON and JUnit XML. The JSON report holds all of the comparison, under keys that stay.
+"""Reports for programs: JSON and JUnit XML. `docs/reference/json.md` tells what the keys of the JSON report hold.
 
-    format             1; changes when a key changes its meaning or goes
-    kind               "comparison"
-    verdict            "equal", "different", "different outcome", "could not compare"
-    summary            the verdict's counts in a sentence, for people
-    left, right        name, engine, table, snapshot, rows, error; error is null, or class, cause and message
-    columns, keys      names of the compared columns, and of those that pair rows
-    schema             column, kind ("only_left", "only_right", "type", "reconciled", "incomparable", "nullable",
-                       "order"), left, right, rule: by which types are reconciled, counts: whether it makes the sides
-                       differ
-    only_left, only_right, changed   how many rows differ, exact, each counted as often as it occurs
-    truncated          whether `rows` leaves some of them out
-    allowed            how many pairs of rows differ within tolerances alone, which is no difference
-    relaxations        what was let pass, a line each
-    sampled            how many keys were compared at most; null: all
-    schema_only        whether schemas alone were compared, and no rows read
-    by_column          column, rows (how many pairs of rows differ in it), allowed, left_nulls, right_nulls, largest
-                       (how far values lie apart at most, printed, or null), examples: pairs of printed values. With
-                       keys of all rows, without of the alike ones in `rows`
-    grouped_by         by which columns differing rows are counted
-    groups, by_group   how many groups have differing rows; of those with most: values, changed, only_left, only_right
-    rows               kind ("changed", "only_left", "only_right"), count, left, right: printed values in the order of
-                       `columns`, or null, very long ones cut; differing: names of the columns that differ; partner:
-                       index in `rows` of the most alike row of the other side, or null; left_origins, right_origins:
-                       file, position, hidden_by
-
-Snapshot ids outside ±2^53 are text, because JSON readers would round them. Unprintable
-characters are escaped, as `\\uXXXX`.
+Snapshot ids outside ±2^53 are text, because JSON readers would round them. Unprintable characters are escaped.
 """
 
 from __future__ import annotations
@@ -41,9 +15,6 @@ from harness.differ.result import (
     ComparisonResult,
     SideInfo,
     counted,
-    differing_rows,
-    sentence,
-    verdict,
 )
 from harness.errors import json_text, visible
 
@@ -52,12 +23,13 @@ _EXACT = 2**53
 
 
 def to_json(comparison: ComparisonResult) -> str:
-    """The comparison as one JSON document, see the module's table."""
+    """The comparison as one JSON document."""
     document = {
         "format": FORMAT,
         "kind": "comparison",
-        "verdict": verdict(comparison).value,
-        "summary": sentence(comparison),
+        "verdict": comparison.verdict.value,
+        "summary": comparison.sentence,
+        "made": comparison.made and asdict(comparison.made),
         "left": _side(comparison.left),
         "right": _side(comparison.right),
         "columns": comparison.columns,
@@ -142,14 +114,19 @@ def to_junit(comparison: ComparisonResult) -> str:
     if comparison.failed:
         outcome = "could not compare: both sides failed"
     elif comparison.outcomes_differ:
-        outcome = sentence(comparison)
-    counting, differing = sum(each.counts for each in comparison.schema), differing_rows(comparison)
+        outcome = comparison.sentence
+    counting, differing = comparison.counting, comparison.differing
     schema = f"{counted(counting, 'column')} of different schema" if counting else None
     rows = f"{counted(differing, 'row')} of different content" if differing else None
     cases = [
         _case(name, message, comparison) for name, message in (("outcome", outcome), ("schema", schema), ("rows", rows))
     ]
-    properties = [*_properties("left", comparison.left), *_properties("right", comparison.right)]
+    properties = [
+        (f"{label}.{name}", str(value))
+        for label, side in (("left", comparison.left), ("right", comparison.right))
+        for name, value in {**_side(side), "error": side.error}.items()
+        if value is not None
+    ]
     return document([suite("harness diff", properties, cases)])
 
 
@@ -157,25 +134,11 @@ def _case(name: str, message: str | None, comparison: ComparisonResult) -> Eleme
     """A case that fails with a message; None: it passes, or is skipped."""
     case = ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
     if message is not None:
-        said = {"type": verdict(comparison).value, "message": visible(message)}
-        # The text report holds printable characters and line feeds only, all of which XML allows.
-        ElementTree.SubElement(case, "error" if comparison.failed else "failure", said).text = "\n" + to_text(
-            comparison
-        )
+        said = {"type": comparison.verdict.value, "message": visible(message)}
+        found = ElementTree.SubElement(case, "error" if comparison.failed else "failure", said)
+        found.text = "\n" + to_text(comparison)  # printable characters and line feeds only, all of which XML allows
     elif name != "outcome" and (comparison.failed or comparison.outcomes_differ):
         ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
     elif name == "rows" and comparison.schema_only:
         ElementTree.SubElement(case, "skipped", {"message": "schemas alone were compared"})
     return case
-
-
-def _properties(prefix: str, side: SideInfo) -> list[tuple[str, str]]:
-    values = {
-        "name": side.name,
-        "engine": side.engine,
-        "table": side.table,
-        "snapshot": side.snapshot,
-        "rows": side.rows,
-        "error": side.error,
-    }
-    return [(f"{prefix}.{name}", str(value)) for name, value in values.items() if value is not None]

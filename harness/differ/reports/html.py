@@ -18,7 +18,7 @@ from harness.differ.reports.text import (
     RowPairing,
     column_table,
     group_table,
-    origin_text,
+    origin_texts,
     pair_rows,
     relaxation_lines,
     times,
@@ -26,13 +26,9 @@ from harness.differ.reports.text import (
 from harness.differ.result import (
     ComparisonResult,
     ComparisonVerdict,
-    Origin,
+    Made,
     RowKind,
     counted,
-    differing_rows,
-    sentence,
-    shown_rows,
-    verdict,
 )
 from harness.errors import html_text as escaped
 from harness.metadata.model.frames import preformatted
@@ -91,63 +87,64 @@ def framed(page: str, text: str) -> str:
     return f"<div>{frame}<details><summary>as text</summary>{preformatted(text)}</details></div>"
 
 
-_TITLES = {
-    ComparisonVerdict.EQUAL: ("=", "No difference"),
-    ComparisonVerdict.DIFFERENT: ("≠", "Differences found"),
-    ComparisonVerdict.OUTCOME: ("≠", "Different outcome"),
-    ComparisonVerdict.FAILED: ("!", "Could not compare"),
+_LOOKS = {
+    ComparisonVerdict.EQUAL: ("=", "No difference", "equal"),
+    ComparisonVerdict.DIFFERENT: ("≠", "Differences found", "different"),
+    ComparisonVerdict.OUTCOME: ("≠", "Different outcome", "different"),
+    ComparisonVerdict.FAILED: ("!", "Could not compare", "failed"),
 }
-_CLASSES = {
-    ComparisonVerdict.EQUAL: "equal",
-    ComparisonVerdict.DIFFERENT: "different",
-    ComparisonVerdict.OUTCOME: "different",
-    ComparisonVerdict.FAILED: "failed",
-}
-
+"""Sign, title and class of the style."""
 _MOST_NAMES = 3
+MOST_ROWS = 5_000
+"""Differing rows of a page: a browser opens no page of 100,000."""
 _MANY_COLUMNS = 30
 """The number of columns beyond which only differing ones are shown at first."""
 
 
 def to_html(comparison: ComparisonResult) -> str:
-    """The comparison as one self-contained HTML document. `#only=changed` (or `alike`, `only_left`, `only_right`) and
-    `#find=TEXT` in its address set the filter.
-    """
-    title = f"{_TITLES[verdict(comparison)][1]}: {comparison.left.name} / {comparison.right.name}"
-    totals = (*_totals("columns", column_table(comparison)), *_totals("groups", group_table(comparison)))
-    body = [*_summary(comparison), *_schema(comparison), *totals, *_rows(comparison)]
+    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter."""
+    sign, title, tone = _LOOKS[comparison.verdict]
+    body = [
+        *header(tone, sign, title, comparison.sentence, comparison.made),
+        "<main>",
+        *_summary(comparison),
+        *_schema(comparison),
+        *_totals("columns", column_table(comparison)),
+        *_totals("groups", group_table(comparison)),
+        *_rows(comparison),
+        "</main>",
+    ]
+    title = f"{title}: {comparison.left.name} / {comparison.right.name}"
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
-def _summary(comparison: ComparisonResult) -> Iterator[str]:
-    sign, title = _TITLES[verdict(comparison)]
-    yield f'<header class="{_CLASSES[verdict(comparison)]}">'
-    yield f'<h1><span class="sign" aria-hidden="true">{sign}</span> {title}</h1>'
-    yield f'<p id="sentence">{escaped(sentence(comparison))}</p>'
+def header(tone: str, sign: str, title: str, finding: str, made: Made | None = None) -> Iterator[str]:
+    """The head of a report. tone: a class of the style. title, finding: any text."""
+    yield f'<header class="{tone}"><h1><span class="sign" aria-hidden="true">{sign}</span> {escaped(title)}</h1>'
+    yield f'<p id="sentence">{escaped(finding)}</p>'
+    if made is not None:
+        yield f'<p class="made">harness {escaped(made.version)}, <time>{escaped(made.at)}</time>:'
+        yield f"<code>{escaped(made.command)}</code></p>"
     yield "</header>"
-    yield "<main>"
+
+
+def _summary(comparison: ComparisonResult) -> Iterator[str]:
     yield '<section aria-labelledby="summary"><h2 id="summary">Summary</h2>'
     yield from _counts(comparison)
     yield from _sides(comparison)
-    if comparison.columns:
-        yield from _columns(comparison)
+    names, keys = (
+        ", ".join(f"<code>{escaped(name)}</code>" for name in each) for each in (comparison.columns, comparison.keys)
+    )
+    said = f"{counted(len(comparison.columns), 'column')} compared"
+    paired = f" Rows are paired by {keys}." if keys else ""
+    if len(comparison.columns) > _MANY_COLUMNS:
+        yield f'<details><summary>{said}.{paired}</summary><p class="columns">{names}</p></details>'
+    elif comparison.columns:
+        yield f'<p class="columns">{said}: {names}.{paired}</p>'
     if lines := relaxation_lines(comparison):
         items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
         yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
     yield "</section>"
-
-
-def _columns(comparison: ComparisonResult) -> Iterator[str]:
-    """The compared columns; the names of a wide table are there to be opened."""
-    names = ", ".join(f"<code>{escaped(name)}</code>" for name in comparison.columns)
-    number = f"{counted(len(comparison.columns), 'column')} compared"
-    keys = ""
-    if comparison.keys:
-        keys = f" Rows are paired by {', '.join(f'<code>{escaped(name)}</code>' for name in comparison.keys)}."
-    if len(comparison.columns) <= _MANY_COLUMNS:
-        yield f'<p class="columns">{number}: {names}.{keys}</p>'
-    else:
-        yield f'<details><summary>{number}.{keys}</summary><p class="columns">{names}</p></details>'
 
 
 def _totals(name: str, table: ReportTable | None) -> Iterator[str]:
@@ -167,20 +164,17 @@ def _totals(name: str, table: ReportTable | None) -> Iterator[str]:
 
 
 def _counts(comparison: ComparisonResult) -> Iterator[str]:
-    counts = {
-        "rows changed": comparison.changed,
-        "rows only on the left": comparison.only_left,
-        "rows only on the right": comparison.only_right,
-        "schema differences": sum(difference.counts for difference in comparison.schema),
-    }
-    if comparison.left.error is not None or comparison.right.error is not None:
+    if comparison.failed or comparison.outcomes_differ:
         return
+    counts = {"schema differences": comparison.counting}
+    if not comparison.schema_only:
+        changed = {"rows changed": comparison.changed} if comparison.keys else {}
+        sides = {"rows only on the left": comparison.only_left, "rows only on the right": comparison.only_right}
+        counts = {**changed, **sides, **counts}
     yield '<dl class="counts">'
     for name, number in counts.items():
-        is_asked = not comparison.schema_only or name == "schema differences"
-        if is_asked and (name != "rows changed" or comparison.keys):
-            some = ' class="some"' if number else ""
-            yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
+        some = ' class="some"' if number else ""
+        yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
     yield "</dl>"
 
 
@@ -190,10 +184,7 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
     yield '<th scope="col"><span class="mark">−</span> left</th><th scope="col"><span class="mark">+</span> right</th>'
     yield "</tr></thead><tbody>"
     values: dict[str, list[object]] = {
-        "name": [side.name for side in sides],
-        "engine": [side.engine for side in sides],
-        "table": [side.table for side in sides],
-        "snapshot": [side.snapshot for side in sides],
+        **{name: [getattr(side, name) for side in sides] for name in ("name", "engine", "table", "snapshot")},
         "rows": [None if side.rows is None else f"{side.rows:,}" for side in sides],
         "error": [None if s.error is None else f"{type(s.error).__name__}: {s.error}" for s in sides],
     }
@@ -221,19 +212,28 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
 
 
 def _rows(comparison: ComparisonResult) -> Iterator[str]:
-    if differing_rows(comparison):
+    if comparison.differing:
+        rows = pair_rows(comparison)[:MOST_ROWS]
+        shown, differing = sum(row.count for row in rows), comparison.differing
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
-        shown, differing = shown_rows(comparison), differing_rows(comparison)
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if comparison.rows:
-            yield from _shown(comparison, pair_rows(comparison))
+        if shown < comparison.shown:
+            yield f"<p>A page ends at {MOST_ROWS:,}; a report in JSON, <code>--output rows.json</code>, has as many as "
+            yield "<code>--max-rows</code> (<code>max_rows</code> in Python) lets show.</p>"
+        elif shown < differing:
+            yield "<p><code>--max-rows</code> (<code>max_rows</code> in Python) shows more of them.</p>"
+        if rows:
+            yield from _shown(comparison, rows)
         yield "</section>"
-    yield "</main>"
 
 
 def _shown(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
     # Columns in which some pair of rows differs have a column for each side; the others need only one.
-    split = [any(row.marked[number] for row in rows) for number in range(len(comparison.columns))]
+    split = {
+        name: any(row.marked[number] for row in rows)
+        for number, name in enumerate(comparison.columns)
+        if name not in comparison.keys
+    }
     if any(row.kind is None for row in rows):
         yield "<p>Without keys, rows that share at least half of the values face each other: alike, not equal.</p>"
     yield from _filter(rows, split)
@@ -248,7 +248,7 @@ def _kind(row: RowPairing) -> str:
     return "alike" if row.kind is None else row.kind.name.lower()
 
 
-def _filter(rows: tuple[RowPairing, ...], split: list[bool]) -> Iterator[str]:
+def _filter(rows: tuple[RowPairing, ...], split: dict[str, bool]) -> Iterator[str]:
     """Choices that work by style alone; the text box, which needs the script, is shown by it."""
     kinds = {_kind(row): row.label for row in rows}
     yield '<form class="filter" role="search" aria-label="Filter of the differing rows"><fieldset><legend>Show</legend>'
@@ -260,76 +260,63 @@ def _filter(rows: tuple[RowPairing, ...], split: list[bool]) -> Iterator[str]:
             f'<span class="number">{number:,}</span></label>'
         )
     yield "</fieldset>"
-    if any(split) and not all(split):
+    if any(split.values()) and not all(split.values()):
         checked = " checked" if len(split) > _MANY_COLUMNS else ""
         yield f'<label><input type="checkbox" name="differing"{checked}> only keys and columns that differ</label>'
     yield '<label class="find" hidden>Find <input type="search" name="find" autocomplete="off"></label>'
     yield '<output id="matching" aria-live="polite"></output></form>'
 
 
-def _head(comparison: ComparisonResult, split: list[bool]) -> Iterator[str]:
-    both = any(split)
-    down = ' rowspan="2"' if both else ""
-    yield f'<thead><tr><th scope="col"{down} class="what">difference</th>'
-    for name, is_split in zip(comparison.columns, split, strict=True):
-        key = ' <span class="key">key</span>' if name in comparison.keys else ""
-        place = ' scope="colgroup" colspan="2"' if is_split else f' scope="col"{down}{_same(name, comparison)}'
-        yield f"<th{place}>{escaped(name)}{key}</th>"
+def _head(comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]:
+    number = sum(split.values())
+    down = ' rowspan="2"' if number else ""
+    keys = "".join(f'{escaped(name)} <span class="key">key</span> ' for name in comparison.keys)
+    yield f'<thead><tr><th scope="col"{down} class="what"><div>{keys or "difference"}</div></th>'
+    for name, is_split in split.items():
+        place = ' scope="colgroup" colspan="2"' if is_split else f' scope="col"{down} class="same"'
+        yield f"<th{place}>{escaped(name)}</th>"
     yield "</tr>"
-    if both:
+    if number:
         sides = '<th scope="col" class="left">− left</th><th scope="col" class="right">+ right</th>'
-        yield f"<tr>{sides * sum(split)}</tr>"
+        yield f"<tr>{sides * number}</tr>"
     yield "</thead>"
 
 
-def _row(row: RowPairing, comparison: ComparisonResult, split: list[bool]) -> Iterator[str]:
+def _row(row: RowPairing, comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]:
+    """A row. The keys are in its head, which stays in sight."""
     kind = _kind(row)
     yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr>'
-    yield f'<th scope="row" class="what">{_what(row, comparison)}</th>'
+    yield '<th scope="row" class="what"><div>'
     lefts, rights = row.left or row.right or (), row.right or row.left or ()
-    for name, left, right, marked, is_split in zip(comparison.columns, lefts, rights, row.marked, split, strict=True):
+    cells = zip(lefts, rights, row.marked, strict=True)
+    values = dict(zip(comparison.columns, cells, strict=True))
+    yield from (f"<code>{escaped(values[name][0])}</code>" for name in comparison.keys)
+    yield f"{_what(row, comparison)}</div></th>"
+    for name, is_split in split.items():
+        left, right, marked = values[name]
         if marked:
-            yield _cell("left differs", "−", left) + _cell("right differs", "+", right)
+            yield _cell("left", "−", left) + _cell("right", "+", right)
         else:
-            place = ' colspan="2"' if is_split else _same(name, comparison)
+            place = ' colspan="2"' if is_split else ' class="same"'
             yield f"<td{place}><div>{escaped(left)}</div></td>"
     yield "</tr>"
     if row.left_origins or row.right_origins:
-        width = len(comparison.columns) + sum(split)
-        yield f'<tr class="origins"><th scope="row">from</th><td colspan="{width}"><ul>'
-        yield from _origins("left", "right", row.left_origins)
-        yield from _origins("right", "left", row.right_origins)
+        yield f'<tr class="origins"><th scope="row">from</th><td colspan="{len(split) + sum(split.values())}"><ul>'
+        yield from (f'<li class="{side}"><b>{side}</b> {escaped(text)}</li>' for side, text in origin_texts(row))
         yield "</ul></td></tr>"
     yield "</tbody>"
 
 
-def _cell(classes: str, sign: str, value: str) -> str:
-    side = classes.partition(" ")[0]
+def _cell(side: str, sign: str, value: str) -> str:
     return (
-        f'<td class="{classes}"><div><span class="mark" aria-hidden="true">{sign}</span>'
+        f'<td class="{side} differs"><div><span class="mark" aria-hidden="true">{sign}</span>'
         f'<span class="aside">{side}: </span><mark>{escaped(value)}</mark></div></td>'
     )
 
 
-def _same(column: str, comparison: ComparisonResult) -> str:
-    """The class of a column in which no pair of rows differs, so that it can be left out."""
-    return "" if column in comparison.keys else ' class="same"'
-
-
 def _what(row: RowPairing, comparison: ComparisonResult) -> str:
-    match row.kind:
-        case RowKind.ONLY_LEFT:
-            sign = "−"
-        case RowKind.ONLY_RIGHT:
-            sign = "+"
-        case RowKind.CHANGED | None:
-            sign = "≠"
+    sign = {RowKind.ONLY_LEFT: "−", RowKind.ONLY_RIGHT: "+"}.get(row.kind or RowKind.CHANGED, "≠")
     names = [escaped(name) for name, marked in zip(comparison.columns, row.marked, strict=True) if marked]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
     return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}'
-
-
-def _origins(side: str, other: str, origins: tuple[Origin, ...]) -> Iterator[str]:
-    for origin in origins:
-        yield f'<li class="{side}"><b>{side}</b> {escaped(origin_text(origin, other))}</li>'

@@ -1,15 +1,5 @@
 """The text report: plain lines for a terminal or the log of a CI job.
 
-    different: 1 row changed, 1 row only on the left
-
-    left   orders  duckdb 2.0.0, warehouse/orders, snapshot 4  1,000 rows
-    right  orders  spark 4.3.0, warehouse/orders, snapshot 4     999 rows
-    compared 3 columns: id, region, total; rows paired by id
-
-    columns (1 of 3 differ)
-      column  rows  examples
-      region     1  'eu' → 'us'
-
     rows (2 of 2 shown)
           id  region       total
        ~  7   'eu' → 'us'  1.50
@@ -36,10 +26,6 @@ from harness.differ.result import (
     RowDifference,
     RowKind,
     counted,
-    differing_rows,
-    sentence,
-    shown_rows,
-    verdict,
 )
 from harness.errors import visible
 
@@ -67,12 +53,14 @@ class RowPairing:
         """The kind, in the words of the reports."""
         return "alike, not equal" if self.kind is None else self.kind.value
 
+    @property
+    def count(self) -> int:
+        """The number of differing rows; a changed row is one on both sides."""
+        return self.left_count if self.kind is RowKind.CHANGED else self.left_count + self.right_count
+
 
 def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
-    """All rows of the comparison: changed ones, alike ones, then those that face nothing.
-
-    With keys, the two halves of a changed row face each other. Without keys, alike rows do. Each row is shown once.
-    """
+    """All rows of the comparison, each once: changed ones, alike ones, then those that face nothing."""
     rows = comparison.rows
     pairs: list[tuple[RowDifference | None, RowDifference | None]] = []
     pairs += [(row, row) for row in rows if row.kind is RowKind.CHANGED]
@@ -124,10 +112,7 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
 
 
 def column_table(comparison: ComparisonResult, *, most: int | None = None) -> ReportTable | None:
-    """The columns that differ, those first in which most rows do; None: none is known.
-
-    most: how many to show; None: all.
-    """
+    """The columns that differ, those first in which most rows do; None: none is known. most: to show; None: all."""
     found = sorted(comparison.by_column, key=lambda each: (-each.rows, -each.allowed))
     if not found:
         return None
@@ -154,11 +139,10 @@ def group_table(comparison: ComparisonResult) -> ReportTable | None:
     title = f"by {', '.join(comparison.grouped_by)} ({counted(comparison.groups, 'group')} with differences"
     title += f", {len(comparison.by_group):,} shown)" if more else ")"
     kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
-    words = {"changed": "changed", "only_left": "only left", "only_right": "only right"}
     width = len(comparison.grouped_by)
     return ReportTable(
         title,
-        (*comparison.grouped_by, *(words[kind] for kind in kinds)),
+        (*comparison.grouped_by, *(kind.replace("_", " ") for kind in kinds)),
         tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
         frozenset(range(width, width + len(kinds))),
     )
@@ -182,7 +166,7 @@ def to_text(comparison: ComparisonResult) -> str:
     """The comparison as lines of text; each ends with a line feed, and holds no other control character."""
     relaxed = relaxation_lines(comparison)
     parts = [
-        [f"{verdict(comparison).value}: {sentence(comparison)}"],
+        [f"{comparison.verdict.value}: {comparison.sentence}"],
         [*_sides(comparison)],
         [
             f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
@@ -240,7 +224,7 @@ def _totals(table: ReportTable | None) -> Iterator[str]:
 def _rows(comparison: ComparisonResult) -> Iterator[str]:
     if not comparison.rows and not comparison.truncated:
         return
-    shown, differing = shown_rows(comparison), differing_rows(comparison)
+    shown, differing = comparison.shown, comparison.differing
     yield f"rows ({shown:,} of {differing:,} shown)"
     if comparison.rows:
         yield from _shown(comparison)
@@ -272,7 +256,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> I
             both = zip(*_lines(row), strict=True)
             carets = ["^" * max(map(_width, pair)) for pair in both][1:]
             yield "  " + _aligned(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))], widths)
-        yield from (" " * (widths[0] + 4) + line for line in _origins(row))
+        yield from (f"{' ' * (widths[0] + 4)}{side}: {text}" for side, text in origin_texts(row))
 
 
 def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Iterator[str]:
@@ -289,7 +273,7 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Itera
     yield from ("     " + line for line in _table(shown))
     if len(lines) < len(comparison.columns):
         yield f"     {counted(len(comparison.columns) - len(lines), 'equal column')} left out"
-    yield from ("     " + line for line in _origins(row))
+    yield from (f"     {side}: {text}" for side, text in origin_texts(row))
 
 
 def _lines(row: RowPairing) -> list[list[str]]:
@@ -336,16 +320,12 @@ def _excerpt(text: str, difference: int) -> str:
     return before + text[start + len(before) : start + _WIDEST_VALUE - len(after)] + after
 
 
-def _origins(row: RowPairing) -> Iterator[str]:
+def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
+    """Each side of a place of a row, and the place with the deletes that hide it on the other side, as one phrase."""
     for side, other, origins in (("left", "right", row.left_origins), ("right", "left", row.right_origins)):
         for origin in origins:
-            yield f"{side}: {origin_text(origin, other)}"
-
-
-def origin_text(origin: Origin, other: str) -> str:
-    """A row's place and the deletes that hide it on the other side, as one phrase."""
-    hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
-    return visible(f"{origin.file}, row {origin.position}{hidden}")
+            hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
+            yield side, visible(f"{origin.file}, row {origin.position}{hidden}")
 
 
 def _table(lines: Iterable[Sequence[str]], right: Sequence[bool] | None = None) -> Iterator[str]:
@@ -363,7 +343,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] 
 
 
 def _width(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that combines with its neighbour."""
+    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
+    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -228,7 +228,7 @@ def children_of(array: pa.Array) -> list[pa.Array]:
     if pa.types.is_struct(array.type):
         return list(array.flatten())  # unlike field(), heeds the struct's own nulls
     if pa.types.is_map(array.type):
-        return list(elements_of(_entry_lists(array)).flatten())
+        return list(elements_of(entry_lists(array)).flatten())
     return [elements_of(array)]
 
 
@@ -297,7 +297,7 @@ def _span(array: pa.Array) -> tuple[int, int]:
     return offsets[0].as_py(), offsets[-1].as_py()
 
 
-def _entry_lists(array: pa.MapArray) -> pa.ListArray:
+def entry_lists(array: pa.MapArray) -> pa.ListArray:
     """Maps as lists of structs, in the same memory."""
     entries, buffers = array.values, array.buffers()[:2]
     return pa.Array.from_buffers(pa.list_(entries.type), len(array), buffers, offset=array.offset, children=[entries])
@@ -309,7 +309,7 @@ def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
         offsets, (first, stop) = offsets_of(array), _span(array)
         if stop - first == count:
             return pc.subtract(offsets, offsets[0]) if first or offsets.offset else offsets
-    lists = _entry_lists(array) if pa.types.is_map(array.type) else array
+    lists = entry_lists(array) if pa.types.is_map(array.type) else array
     lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
     offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths]))
     if offsets[-1].as_py() != count:

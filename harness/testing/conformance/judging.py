@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from harness.differ.compare import compare
-from harness.differ.result import ComparisonResult, SchemaKind, counted, sentence
+from harness.differ.result import ComparisonResult, SchemaKind, counted
 from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
@@ -240,5 +240,5 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: st
         comparison = dataclasses.replace(comparison, schema=kept)
     if comparison.equal:
         return _Found(Outcome.PASS, notes=notes)
-    text = sentence(comparison).replace("only on the left", "expected and not read")
+    text = comparison.sentence.replace("only on the left", "expected and not read")
     return _Found(Outcome.FAIL, text.replace("only on the right", "read and not expected"), comparison, notes)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.differ.reports.html import asset, document
+from harness.differ.reports.html import asset, document, header
 from harness.errors import html_text as escaped
 from harness.testing.conformance.reports.text import MEANINGS, SIGNS, cell_text, difference_of, headline, tally
 from harness.testing.conformance.results import Case, Check, Outcome, Run, ScenarioInfo
@@ -35,10 +35,9 @@ class _Page:
 
     def body(self) -> Iterator[str]:
         passed = self.run.passed()
-        yield f'<header class="{"equal" if passed else "different"}">'
-        sign = "✓" if passed else "✗"
-        yield f'<h1><span class="sign" aria-hidden="true">{sign}</span> Conformance of table readers</h1>'
-        yield f'<p id="sentence">{escaped(headline(self.run))}</p></header><main>'
+        tone, sign = ("equal", "✓") if passed else ("different", "✗")
+        yield from header(tone, sign, "Conformance of table readers", headline(self.run))
+        yield "<main>"
         yield from self._engines()
         yield from self._matrix()
         yield from self._features()

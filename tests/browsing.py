@@ -1,0 +1,63 @@
+"""A headless Chromium or Chrome for the tests of pages."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A browser that can reach this machine and nothing else."""
+
+    program: str
+    directory: Path
+
+    def open(self, page: str, address: str = "", *options: str) -> tuple[str, str]:
+        """The document after its scripts have run, and what the browser logged."""
+        path = self.directory / "report.html"
+        path.write_text(page, "utf-8")
+        done = subprocess.run(
+            [
+                self.program,
+                "--headless",
+                "--no-sandbox",  # which a browser run by root refuses
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                f"--user-data-dir={self.directory / 'profile'}",
+                "--enable-logging=stderr",
+                "--virtual-time-budget=2000",
+                *(options or ["--dump-dom"]),
+                path.as_uri() + address,
+            ],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=True,
+            env={**os.environ, "HOME": str(self.directory)},
+        )
+        return done.stdout, done.stderr
+
+    def measured(self, page: str, width: int, expression: str) -> object:
+        """The value of an expression over `page`, a document that is `width` pixels wide."""
+        frame = (
+            f'<iframe id="f" style="width: {width}px; height: 900px; border: 0" srcdoc="{html.escape(page)}"></iframe>'
+        )
+        script = (
+            "onload = () => { const page = document.getElementById('f').contentDocument;"
+            f" document.body.textContent = '«' + JSON.stringify({expression}) + '»'; }}"
+        )
+        document, _ = self.open(f'<!DOCTYPE html><meta charset="utf-8"><body>{frame}<script>{script}</script>')
+        found = re.search("«(.*)»", document)
+        assert found is not None, document[:2000]
+        return json.loads(html.unescape(found[1]))
